@@ -1,0 +1,43 @@
+"""The ``DataGate`` node: fails when the verdict has not passed; has no outputs."""
+
+from __future__ import annotations
+
+from tfx import types
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import component_spec
+
+from components import artifacts
+from components.data_gate import executor
+
+
+class DataGateSpec(component_spec.ComponentSpec):
+    """A verdict in, nothing out."""
+
+    PARAMETERS: dict = {}
+    INPUTS = {
+        "verdict": component_spec.ChannelParameter(type=artifacts.DataVerdict),
+    }
+    OUTPUTS: dict = {}
+
+
+class DataGate(base_component.BaseComponent):
+    """Stops what must not run on bad data.
+
+    Nodes that it guards depend on it by ``add_upstream_node`` only.
+
+    Example::
+
+        gate = DataGate(verdict=verdict.outputs["verdict"])
+        transform.add_upstream_node(gate)
+    """
+
+    SPEC_CLASS = DataGateSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+    def __init__(self, verdict: types.BaseChannel) -> None:
+        """Declares the node.
+
+        Args:
+          verdict: output of DataVerdict.
+        """
+        super().__init__(DataGateSpec(verdict=verdict))

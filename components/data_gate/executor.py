@@ -1,0 +1,43 @@
+"""Reads a verdict and fails with its failed rows; writes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+
+from sluice.errors import DataError
+from sluice.verdict import Check, Verdict
+
+
+class Executor(base_executor.BaseExecutor):
+    """Executor of ``DataGate``."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        stop_unless_passed(
+            Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
+        )
+
+
+def stop_unless_passed(verdict: Verdict) -> None:
+    """Raises DataError with the failed rows unless the verdict has passed."""
+    if verdict.passed:
+        return
+    count = len(verdict.failures)
+    raise DataError(
+        f"the data gate has not passed: {count} "
+        f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
+        examples=[_describe(row) for row in verdict.failures],
+        hint="correct the data, or the schema if the data is right, and run again",
+    )
+
+
+def _describe(row: Check) -> str:
+    reason = row.why or f"expected {row.limit}, found {row.actual}"
+    return f"{row.check}, split {row.slice}: {reason}"

@@ -1,0 +1,1 @@
+"""Decides whether the data may be trained on, and always publishes why."""

@@ -1,0 +1,1 @@
+"""ImportExampleGen that names the file when the bytes are bad."""

@@ -1,0 +1,1 @@
+"""Decides whether a model may be pushed, and always publishes why."""

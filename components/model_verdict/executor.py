@@ -1,0 +1,66 @@
+"""Reads the evaluation of candidate and baseline, judges, publishes and blesses."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from tfx.components.evaluator import constants
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+from tfx.utils import io_utils
+
+from components.model_verdict.judge import judge
+from components.model_verdict.read_evaluation import read_evaluation
+from components.model_verdict.threshold import Threshold
+from components.publish_verdict import publish_verdict
+
+
+class Executor(base_executor.BaseExecutor):
+    """Executor of ``ModelVerdict``; it succeeds whatever the verdict is."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        uri = artifact_utils.get_single_uri(input_dict["evaluation"])
+        model = artifact_utils.get_single_instance(input_dict["model"])
+        baselines = input_dict.get("baseline_model") or []
+        classes = json.loads(exec_properties["classes"])
+        verdict = judge(
+            [Threshold(**item) for item in json.loads(exec_properties["thresholds"])],
+            read_evaluation(uri, "candidate" if baselines else "", classes),
+            read_evaluation(uri, "baseline", classes) if baselines else None,
+            exec_properties["split"],
+        )
+        publish_verdict(
+            verdict, artifact_utils.get_single_instance(output_dict["verdict"])
+        )
+        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        _bless(blessing, verdict.passed, model, baselines)
+
+
+def _bless(blessing: Any, passed: bool, model: Any, baselines: list[Any]) -> None:
+    """Writes the blessing in the form that TFX's own resolver and Pusher read."""
+    blessing.set_string_custom_property(
+        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY, model.uri
+    )
+    blessing.set_int_custom_property(
+        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY, model.id
+    )
+    for baseline in baselines:
+        blessing.set_string_custom_property(
+            constants.ARTIFACT_PROPERTY_BASELINE_MODEL_URI_KEY, baseline.uri
+        )
+        blessing.set_int_custom_property(
+            constants.ARTIFACT_PROPERTY_BASELINE_MODEL_ID_KEY, baseline.id
+        )
+    name = constants.BLESSED_FILE_NAME if passed else constants.NOT_BLESSED_FILE_NAME
+    io_utils.write_string_file(os.path.join(blessing.uri, name), "")
+    blessing.set_int_custom_property(
+        constants.ARTIFACT_PROPERTY_BLESSED_KEY,
+        constants.BLESSED_VALUE if passed else constants.NOT_BLESSED_VALUE,
+    )

@@ -1,0 +1,191 @@
+"""The model gate's policy, on plain numbers.
+
+Bounds and changes are met inclusively, as TFMA's own validator does
+(evaluators/metrics_validator.py). A slice that is named must exist and be large enough, otherwise its threshold fails: what
+cannot be measured is not promised. Where a threshold is set on every value of a
+feature, values with too few examples are listed as not judged, and pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from components.model_verdict.threshold import Threshold
+from sluice.verdict import Check, Verdict
+
+SliceKey = tuple[tuple[str, str], ...]
+OVERALL: SliceKey = ()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What one model reached, per slice.
+
+    Attributes:
+      metrics: slice -> metric name -> value.
+      examples_per_class: slice -> class name -> number of examples.
+    """
+
+    metrics: Mapping[SliceKey, Mapping[str, float]]
+    examples_per_class: Mapping[SliceKey, Mapping[str, int]] = field(
+        default_factory=dict
+    )
+
+
+def judge(
+    thresholds: Sequence[Threshold],
+    candidate: Evaluation,
+    baseline: Evaluation | None,
+    split: str,
+) -> Verdict:
+    """Returns the verdict of the model gate.
+
+    Args:
+      thresholds: the limits, in the order of the config.
+      candidate: what the new model reached.
+      baseline: what the latest blessed model reached, None if there is none yet.
+      split: the split that was evaluated. Any but ``test`` is said in the verdict,
+        since ``eval`` also chose the model.
+    """
+    rows: list[Check] = []
+    if split != "test":
+        why = f"there is no test split, so the model is judged on {split!r}"
+        rows.append(Check("split", "overall", None, None, split, True, why))
+    if not thresholds:
+        why = "the config sets no threshold, so nothing holds a model back"
+        rows.append(Check("thresholds", "overall", None, None, "none", True, why))
+    for threshold in thresholds:
+        rows += _rows(threshold, candidate, baseline)
+    return Verdict("model", tuple(rows))
+
+
+def slice_name(key: SliceKey) -> str:
+    """Returns a slice as people write it: ``payment_type: Cash``."""
+    return ", ".join(f"{name}: {value}" for name, value in key) or "overall"
+
+
+def _rows(
+    threshold: Threshold, candidate: Evaluation, baseline: Evaluation | None
+) -> Iterator[Check]:
+    if isinstance(threshold.slice, list):
+        wanted = set(threshold.slice)
+        keys = sorted(
+            key for key in candidate.metrics if {name for name, _ in key} == wanted
+        )
+        if not keys:
+            name = " x ".join(threshold.slice)
+            yield _unmeasured(threshold, name, "no example has these features")
+        for key in keys:
+            if small := _too_small(threshold, candidate, key):
+                yield Check(
+                    check=threshold.metric,
+                    slice=slice_name(key),
+                    limit=_limit(threshold),
+                    baseline=None,
+                    actual=candidate.metrics[key].get(threshold.metric),
+                    passed=True,
+                    why=f"not judged: {small}",
+                )
+            else:
+                yield from _judge_slice(threshold, key, candidate, baseline)
+        return
+    wanted_key = tuple(
+        sorted((name, str(value)) for name, value in (threshold.slice or {}).items())
+    )
+    by_sorted_key = {tuple(sorted(key)): key for key in candidate.metrics}
+    found = by_sorted_key.get(wanted_key)
+    if found is None:
+        yield _unmeasured(threshold, slice_name(wanted_key), "no example is in it")
+    elif small := _too_small(threshold, candidate, found):
+        yield _unmeasured(threshold, slice_name(found), small)
+    else:
+        yield from _judge_slice(threshold, found, candidate, baseline)
+
+
+def _too_small(
+    threshold: Threshold, candidate: Evaluation, key: SliceKey
+) -> str | None:
+    minimum = threshold.min_examples_per_class
+    if minimum is None:
+        return None
+    counts = candidate.examples_per_class.get(key, {})
+    few = [f"{n} of class {name}" for name, n in counts.items() if n < minimum]
+    if not counts:
+        return f"examples per class are unknown, {minimum} needed"
+    return f"only {', '.join(few)}; {minimum} of each needed" if few else None
+
+
+def _unmeasured(threshold: Threshold, name: str, why: str) -> Check:
+    limit = _limit(threshold)
+    return Check(threshold.metric, name, limit, None, None, False, why)
+
+
+def _judge_slice(
+    threshold: Threshold,
+    key: SliceKey,
+    candidate: Evaluation,
+    baseline: Evaluation | None,
+) -> Iterator[Check]:
+    actual = candidate.metrics[key].get(threshold.metric)
+    name = slice_name(key)
+    if actual is None or math.isnan(actual):
+        yield _unmeasured(threshold, name, "the metric has no value on this slice")
+        return
+    before = None
+    if baseline is not None:
+        before = baseline.metrics.get(key, {}).get(threshold.metric)
+    for limit, margin in _bounds(threshold, actual):
+        why = "" if margin >= 0 else f"misses the limit by {-margin:.4f}"
+        yield Check(threshold.metric, name, limit, before, actual, margin >= 0, why)
+    yield from _changes(threshold, name, actual, before)
+
+
+def _bounds(threshold: Threshold, actual: float) -> Iterator[tuple[str, float]]:
+    """Yields each bound and by how much it is kept, negative if it is not."""
+    if threshold.lower_bound is not None:
+        yield f">= {threshold.lower_bound:g}", actual - threshold.lower_bound
+    if threshold.upper_bound is not None:
+        yield f"<= {threshold.upper_bound:g}", threshold.upper_bound - actual
+
+
+def _changes(
+    threshold: Threshold, name: str, actual: float, before: float | None
+) -> Iterator[Check]:
+    if threshold.direction is None:
+        return
+    check = f"{threshold.metric} change"
+    sign = ">=" if threshold.direction == "higher_is_better" else "<="
+    for kind, limit_value in (
+        ("absolute", threshold.absolute),
+        ("relative", threshold.relative),
+    ):
+        if limit_value is None:
+            continue
+        limit = f"{kind} {sign} {limit_value:g}"
+        if before is None or math.isnan(before):
+            why = "no baseline yet: this would be the first blessed model"
+            yield Check(check, name, limit, None, actual, True, why)
+            continue
+        change = actual - before
+        if kind == "relative":
+            # A baseline of zero has no relative change; only a standstill is sure.
+            infinite = math.copysign(math.inf, change)
+            change = change / abs(before) if before else (infinite if change else 0.0)
+        better = sign == ">="
+        holds = change >= limit_value if better else change <= limit_value
+        why = f"{kind} change {change:+.4f}"
+        yield Check(check, name, limit, before, actual, holds, why)
+
+
+def _limit(threshold: Threshold) -> str:
+    parts = [limit for limit, _ in _bounds(threshold, 0.0)]
+    sign = ">=" if threshold.direction == "higher_is_better" else "<="
+    for kind, value in (
+        ("absolute", threshold.absolute),
+        ("relative", threshold.relative),
+    ):
+        if value is not None:
+            parts.append(f"{kind} change {sign} {value:g}")
+    return ", ".join(parts)

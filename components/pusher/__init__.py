@@ -1,0 +1,1 @@
+"""Publishes a blessed model into the model store."""

@@ -1,0 +1,128 @@
+"""A JSON object as one value per raw feature of a model, typed or refused.
+
+The types are those of our models' plain-tensor signature. Nothing is converted that
+could lose its meaning: a number is no string and true is no number.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sluice.errors import DataError
+
+FeatureType = Literal["float32", "int64", "string"]
+FeatureValue = float | int | bytes
+
+# How the signature spells a missing value.
+MISSING: Mapping[FeatureType, FeatureValue] = {
+    "float32": math.nan,
+    "int64": -(2**63),
+    "string": b"",
+}
+
+_EXPECTED: Mapping[FeatureType, str] = {
+    "float32": "a number that fits in 32 bits, or null",
+    "int64": "an integer that fits in 64 bits, or null",
+    "string": 'a string, {"b64": "..."} for bytes, or null',
+}
+_FLOAT32_MAX = 3.4028234663852886e38
+_LARGEST_EXACT_FLOAT = 2**53
+
+
+def to_feature_values(
+    row: Mapping[str, Any], features: Mapping[str, FeatureType], *, where: str
+) -> dict[str, FeatureValue]:
+    """Returns a value for every feature.
+
+    Args:
+      row: what ``json.loads`` made of an object. Null, NaN and an absent key are
+        missing values; ``{"b64": "..."}`` is bytes, as in TensorFlow Serving's REST
+        interface.
+      features: the model's raw features and their types.
+      where: names the row in errors.
+
+    Raises:
+      DataError: the model has no such feature, or the value is of another type.
+    """
+    unknown = [name for name in row if name not in features]
+    if unknown:
+        nearest = difflib.get_close_matches(unknown[0], features, n=1)
+        raise DataError(
+            f"The model has no feature {unknown[0]!r}.",
+            where=where,
+            expected=names_of(features),
+            hint=f"did you mean {nearest[0]!r}?" if nearest else None,
+        )
+    return {
+        name: _value(name, row.get(name), kind, where)
+        for name, kind in features.items()
+    }
+
+
+def _value(name: str, value: Any, kind: FeatureType, where: str) -> FeatureValue:
+    if value is None or value != value:  # NaN, as data frames write it
+        return MISSING[kind]
+    typed = {"float32": _as_float, "int64": _as_int, "string": _as_bytes}[kind](value)
+    if typed is None:
+        raise DataError(
+            f"Feature {name!r} has a value of the wrong type.",
+            where=where,
+            expected=_EXPECTED[kind],
+            actual=f"{json.dumps(value)[:40]} ({json_type(value)})",
+        )
+    return typed
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _as_float(value: Any) -> float | None:
+    if not _is_number(value) or abs(value) > _FLOAT32_MAX:
+        return None
+    return float(value)
+
+
+def _as_int(value: Any) -> int | None:
+    if not _is_number(value):
+        return None
+    if isinstance(value, float):
+        # 3.0 is how a data frame with missing values writes 3.
+        exact = value.is_integer() and abs(value) <= _LARGEST_EXACT_FLOAT
+        return int(value) if exact else None
+    return value if -(2**63) < value < 2**63 else None
+
+
+def _as_bytes(value: Any) -> bytes | None:
+    if isinstance(value, str):
+        return _utf8(value)
+    if isinstance(value, dict) and list(value) == ["b64"]:
+        try:
+            return base64.b64decode(value["b64"], validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            return None
+    return None
+
+
+def _utf8(value: str) -> bytes | None:
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair.
+        return None
+
+
+def json_type(value: Any) -> str:
+    """Returns what JSON calls the type of a value."""
+    names = {bool: "boolean", str: "string", dict: "object", list: "array"}
+    return "null" if value is None else names.get(type(value), "number")
+
+
+def names_of(features: Mapping[str, FeatureType]) -> str:
+    """Returns the features and their types, for messages."""
+    return ", ".join(f"{name} ({kind})" for name, kind in features.items())

@@ -1,0 +1,186 @@
+"""What a user wants predictions for, read row by row, told apart by content.
+
+TFRecords of tf.Example are passed on as they are; image files and JSON lines become
+values of raw features. This module runs no model and imports no TensorFlow; it refuses
+a file that is none of the three, whatever its name says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from serving.feature_values import (
+    FeatureType,
+    FeatureValue,
+    json_type,
+    names_of,
+    to_feature_values,
+)
+from sluice import tfrecord
+from sluice.errors import DataError, UsageError
+
+STDIN = "-"
+
+_HEAD_BYTES = 512
+_IMAGE_MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing to predict.
+
+    Attributes:
+      source: the file, or ``stdin``.
+      index: its place among the rows of that source, from 0.
+      where: the same for people, such as ``new.jsonl, line 3`` (from 1).
+      payload: a serialized tf.Example, or one value per raw feature.
+    """
+
+    source: str
+    index: int
+    where: str
+    payload: bytes | Mapping[str, FeatureValue]
+
+
+def read_rows(
+    paths: Sequence[str | Path], features: Mapping[str, FeatureType]
+) -> Iterator[Row]:
+    """Yields the rows of all sources in order; memory stays at one row.
+
+    Args:
+      paths: files of tf.Example TFRecords (gzip-compressed or not), PNG, JPEG, GIF or
+        BMP images, or JSON lines (one object per line: value by raw feature; null or
+        absent is missing; ``{"b64": "..."}`` gives bytes). ``-`` is JSON lines from
+        the standard input.
+      features: the model's raw features and their types.
+
+    Raises:
+      UsageError: no path; a path that is no readable file, found before the first row;
+        an image for a model that wants more, or something else, than one image.
+      DataError: a file that is empty or of none of these kinds, or a bad record, line
+        or value. Rows before it have been yielded.
+    """
+    if not paths:
+        raise UsageError(
+            "There is nothing to predict.",
+            expected="TFRecords, images, JSON lines, or - for JSON lines on stdin",
+        )
+    for path in paths:
+        _check_is_file(path)
+    for path in paths:
+        if str(path) == STDIN:
+            yield from _json_rows("stdin", sys.stdin.buffer, features)
+        else:
+            yield from _file_rows(Path(path), features)
+
+
+def _check_is_file(path: str | Path) -> None:
+    if str(path) == STDIN or os.path.isfile(path):
+        return
+    exists = os.path.exists(path)
+    raise UsageError(
+        "There is no such file to predict from.",
+        where=path,
+        expected="a file",
+        actual="a directory or a special file" if exists else "nothing",
+        hint="name its files, or - for JSON lines on stdin" if exists else None,
+    )
+
+
+def _file_rows(path: Path, features: Mapping[str, FeatureType]) -> Iterator[Row]:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+            kind = _kind(head)
+            if kind == "image":
+                image = head + file.read()
+                yield _image_row(path, image, features)
+            elif kind == "json":
+                file.seek(0)
+                yield from _json_rows(str(path), file, features)
+    except OSError as error:
+        raise UsageError(
+            "The file cannot be read.", where=path, actual=str(error)
+        ) from error
+    if kind == "tfrecord":
+        for index, record in enumerate(tfrecord.read(path)):
+            yield Row(str(path), index, f"{path}, record {index + 1}", record)
+    elif kind is None:
+        raise DataError(
+            "The file is neither TFRecords nor an image nor JSON lines."
+            if head
+            else "The file is empty.",
+            where=path,
+            expected="TFRecords, a PNG, JPEG, GIF or BMP image, or one JSON object "
+            "per line",
+            actual=f"a file that starts with {head[:12]!r}" if head else "0 bytes",
+        )
+
+
+def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:
+    is_bitmap = head.startswith(b"BM") and head[6:10] == bytes(4)
+    if is_bitmap or head.startswith(_IMAGE_MAGIC):
+        return "image"
+    # A record's length is 8 bytes, little-endian, and below 4 GiB for any proto.
+    if head[4:8] == bytes(4) or head.startswith(_GZIP_MAGIC):
+        return "tfrecord"
+    if head.removeprefix(_BYTE_ORDER_MARK).lstrip().startswith(b"{"):
+        return "json"
+    return None
+
+
+def _image_row(path: Path, image: bytes, features: Mapping[str, FeatureType]) -> Row:
+    if list(features.values()) != ["string"]:
+        raise UsageError(
+            "This model cannot predict from an image file.",
+            where=path,
+            expected="a model whose only feature is an image",
+            actual=f"a model of {names_of(features)}",
+            hint="give it JSON lines or TFRecords",
+        )
+    return Row(str(path), 0, str(path), {next(iter(features)): image})
+
+
+def _json_rows(
+    source: str, lines: Iterable[bytes], features: Mapping[str, FeatureType]
+) -> Iterator[Row]:
+    index = -1
+    for number, line in enumerate(lines, start=1):
+        text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        if not text.strip():
+            continue
+        index += 1
+        where = f"{source}, line {number}"
+        values = to_feature_values(_parse(text, where), features, where=where)
+        yield Row(source, index, where, values)
+    if index < 0:
+        raise DataError(
+            "There are no JSON lines to predict from.",
+            where=source,
+            expected="one JSON object per line",
+            actual="nothing, or blank lines only",
+        )
+
+
+def _parse(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+        problem = f"a JSON {json_type(value)}"
+    except (ValueError, RecursionError) as error:
+        value, problem = None, f"{line[:40]!r}: {error}"
+    if not isinstance(value, dict):
+        raise DataError(
+            "A line is not a JSON object.",
+            where=where,
+            expected="one JSON object on each line: a value by feature",
+            actual=problem,
+        )
+    return value

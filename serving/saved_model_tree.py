@@ -1,0 +1,128 @@
+"""The files of a SavedModel as they lie on disk, and a durable copy of them.
+
+It looks at names, bytes and file types only; whether TensorFlow can load the model is
+for others to say. What the digest and a server would not see alike (pipes, links to
+directories) is refused, not left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice import atomic, digest
+from sluice.errors import ServingError
+
+_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class SavedModelTree:
+    """A SavedModel on a local file system.
+
+    Attributes:
+      root: its directory.
+      directories: below the root and relative to it, parents first.
+      files: relative to the root; links to files count as what they point to.
+      digest: ``digest.of_tree`` of the root, as it was when it was read.
+    """
+
+    root: Path
+    directories: tuple[Path, ...]
+    files: tuple[Path, ...]
+    digest: str
+
+    @classmethod
+    def read(cls, root: str | Path) -> SavedModelTree:
+        """Lists a SavedModel and computes its digest.
+
+        Raises:
+          ServingError: it is no SavedModel, cannot be read, or cannot be copied.
+        """
+        root = Path(root)
+        try:
+            directories, files, strange = _list(root)
+            sizes = {
+                name: os.stat(root / name).st_size
+                for name in _MODEL_FILES
+                if Path(name) in files
+            }
+            if not any(sizes.values()):
+                raise ServingError(
+                    "This is not a SavedModel; nothing was pushed.",
+                    where=root,
+                    expected=f"{' or '.join(_MODEL_FILES)}, with content",
+                    actual=f"an empty {next(iter(sizes))}"
+                    if sizes
+                    else f"{len(files)} other files",
+                )
+            if strange:
+                raise ServingError(
+                    "The model holds more than files; nothing was pushed.",
+                    where=root,
+                    expected="regular files and directories",
+                    examples=[str(path) for path in strange],
+                    hint="replace links to directories and special files by files",
+                )
+            return cls(root, tuple(directories), tuple(files), digest.of_tree(root))
+        except OSError as error:
+            raise ServingError(
+                f"The model cannot be read ({error.strerror}); nothing was pushed.",
+                where=root,
+                actual=str(error),
+            ) from error
+
+    def copy_to(self, target: Path) -> None:
+        """Copies to a new directory, readable by all, and flushes it to the disk.
+
+        Raises:
+          OSError: the target exists or cannot be written, the disk is full, or a file
+            of the source is gone.
+          ServingError: the source changed since it was read.
+        """
+        target.mkdir()
+        for directory in self.directories:
+            (target / directory).mkdir()
+        for file in self.files:
+            _copy_file(self.root / file, target / file)
+        for directory in (target, *(target / path for path in self.directories)):
+            # A server runs as another user; the umask must not lock it out.
+            directory.chmod(0o755)
+            atomic.sync_directory(directory)
+        if digest.of_tree(target) != self.digest:
+            raise ServingError(
+                "The model changed while it was being copied; nothing was pushed.",
+                where=self.root,
+                hint="wait until it is written, then push again",
+            )
+
+
+def _list(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
+    """Returns directories, files and what is neither, relative to the root."""
+    directories: list[Path] = []
+    files: list[Path] = []
+    strange: list[Path] = []
+    for parent, directory_names, file_names in os.walk(root, onerror=_raise):
+        below = Path(parent).relative_to(root)
+        for name in sorted(directory_names):
+            linked = Path(parent, name).is_symlink()
+            (strange if linked else directories).append(below / name)
+        for name in sorted(file_names):
+            readable = Path(parent, name).is_file()
+            (files if readable else strange).append(below / name)
+    return directories, files, strange
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with open(source, "rb") as reader, open(target, "xb") as writer:
+        shutil.copyfileobj(reader, writer, _CHUNK_BYTES)
+        os.fchmod(writer.fileno(), 0o644)
+        writer.flush()
+        os.fsync(writer.fileno())

@@ -1,0 +1,76 @@
+"""Files that appear whole or not at all, and locks that die with their owner."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Writes a file so that a reader sees the old content or the new, never a part.
+
+    The bytes and the directory entry are flushed to the disk before this returns.
+
+    Raises:
+      OSError: the directory cannot be written, or the disk is full; the old file is
+        then untouched and no temporary file stays.
+    """
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    sync_directory(path.parent)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes UTF-8 text atomically; see ``write_bytes``."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Writes a value as indented JSON atomically; see ``write_bytes``."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def sync_directory(directory: str | Path) -> None:
+    """Flushes a directory's entries, so that a rename survives a power cut."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def lock(path: str | Path, *, wait: bool = True) -> Iterator[int]:
+    """Holds an exclusive ``flock`` on a file, which is created if need be.
+
+    The kernel releases it when the owner dies, however it dies.
+
+    Yields:
+      The open file descriptor, to write the owner's facts into.
+
+    Raises:
+      BlockingIOError: ``wait`` is false and another process holds the lock.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield handle
+    finally:
+        os.close(handle)

@@ -1,0 +1,146 @@
+"""Errors that a user can act on, and the exit code that each of them means.
+
+Every error says what is wrong, where (file, key, record, feature), what was
+expected and what was found, and what to do next. A traceback is shown only with
+``-v``; it is always in the log file. Anything that is not a ``SluiceError`` is a bug
+of ours and exits with 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+MAX_EXAMPLES = 5
+
+
+class ExitCode(IntEnum):
+    """What the process tells the shell. Part of the public interface."""
+
+    DONE = 0
+    BUG = 1
+    USAGE = 2
+    DATA = 3
+    MODEL = 4
+    SERVING = 5
+    LOCKED = 6
+    NODE = 7
+    REMOTE = 8
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class SluiceError(Exception):
+    """A failure that is explained to the user on one screen.
+
+    Attributes:
+      what: one sentence: what is wrong.
+      where: the file, key path, node or URI that it is about.
+      examples: details in order; only the first five are printed.
+      expected: what would have been right.
+      actual: what was found instead.
+      hint: the next command to run, or the way out.
+      exit_code: what the process exits with.
+    """
+
+    exit_code: ExitCode = ExitCode.BUG
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: object | None = None,
+        examples: Sequence[str] = (),
+        expected: str | None = None,
+        actual: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what = what
+        self.where = None if where is None else str(where)
+        self.examples = tuple(examples)
+        self.expected = expected
+        self.actual = actual
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where:    {self.where}")
+        if self.expected:
+            lines.append(f"  expected: {self.expected}")
+        if self.actual:
+            lines.append(f"  found:    {self.actual}")
+        lines += [f"  - {line}" for line in bounded(self.examples)]
+        if self.hint:
+            lines.append(f"  try:      {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self):
+        state = {
+            key: getattr(self, key)
+            for key in ("where", "examples", "expected", "actual", "hint")
+        }
+        return (_rebuild, (type(self), self.what, state))
+
+
+def _rebuild(kind: type[SluiceError], what: str, state: dict) -> SluiceError:
+    return kind(what, **state)
+
+
+def bounded(examples: Sequence[str], limit: int = MAX_EXAMPLES) -> list[str]:
+    """Returns the first ``limit`` lines and, if there were more, how many."""
+    shown = list(examples[:limit])
+    if len(examples) > limit:
+        shown.append(f"and {len(examples) - limit} more")
+    return shown
+
+
+class UsageError(SluiceError):
+    """The command, a path or the workspace is not usable as given."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ConfigError(UsageError):
+    """The pipeline's config, schema or profile is wrong."""
+
+
+class WorkspaceError(UsageError):
+    """The workspace cannot be read, written or understood."""
+
+
+class DataError(SluiceError):
+    """The data's bytes or values are bad, or the data gate has not passed."""
+
+    exit_code = ExitCode.DATA
+
+
+class ModelGateError(SluiceError):
+    """The model has not reached a threshold; nothing was pushed."""
+
+    exit_code = ExitCode.MODEL
+
+
+class ServingError(SluiceError):
+    """A push or a served model is at fault."""
+
+    exit_code = ExitCode.SERVING
+
+
+class LockedError(SluiceError):
+    """Another process holds what this one needs."""
+
+    exit_code = ExitCode.LOCKED
+
+
+class NodeError(SluiceError):
+    """A node of the pipeline failed: user code, memory, disk."""
+
+    exit_code = ExitCode.NODE
+
+
+class RemoteError(SluiceError):
+    """A remote service refused or did not answer."""
+
+    exit_code = ExitCode.REMOTE

@@ -1,0 +1,35 @@
+"""How a node tells the terminal about its progress, from whatever process it is in.
+
+The runner sets ``SLUICE_PROGRESS_FILE`` around a node; the node appends one JSON
+object per line. Without the variable (in the cloud, in a test) nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+PROGRESS_FILE = "SLUICE_PROGRESS_FILE"
+
+
+def report(**facts: Any) -> None:
+    """Appends one line of facts; one write, so that a reader never sees half of it."""
+    path = os.environ.get(PROGRESS_FILE)
+    if not path:
+        return
+    with open(path, "ab", buffering=0) as file:
+        file.write(json.dumps(facts).encode() + b"\n")
+
+
+def read(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """Returns the whole lines after ``offset`` and the offset after them (bytes)."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        return [], offset
+    end = data.rfind(b"\n") + 1
+    return [json.loads(line) for line in data[:end].splitlines()], offset + end

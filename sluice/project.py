@@ -1,0 +1,178 @@
+"""The project root, and the user's own code below it.
+
+A project is a directory that holds ``configs/``. Data, schemas, user code and the
+workspace are found from there, so a cron job and a shell find the same ones. User
+code is looked up in files and never imported here: importing it would load
+TensorFlow, and run it.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.machinery
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from sluice.errors import ConfigError, UsageError
+
+OWN_PACKAGES = (
+    "sluice",
+    "runners",
+    "reports",
+    "pipeline",
+    "components",
+    "serving",
+    "schemas",
+    "sample_data",
+)
+
+_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def own_root() -> Path:
+    """Returns the directory that holds Sluice's own packages."""
+    return Path(__file__).resolve().parents[1]
+
+
+def find_root(start: Path) -> Path:
+    """Returns the nearest directory, ``start`` or above it, that holds ``configs/``.
+
+    Args:
+      start: a directory, or a config file (which itself need not exist).
+
+    Raises:
+      UsageError: no directory up to the file system's root holds ``configs/``.
+    """
+    start = Path(start).resolve()
+    for directory in (start, *start.parents):
+        if (directory / "configs").is_dir():
+            return directory
+    raise UsageError(
+        "This is not inside a project.",
+        where=start,
+        expected="a directory that holds configs/, here or above",
+        hint="mkdir configs beside your data and move the config into it; "
+        "data, schemas, user code and the workspace are found from there",
+    )
+
+
+def activate(root: Path) -> None:
+    """Makes the code below a project root importable, before any other of its name.
+
+    Raises:
+      ConfigError: a module or package there would hide one of Sluice's own.
+    """
+    root = Path(root).resolve()
+    if root != own_root():
+        for name in OWN_PACKAGES:
+            for hiding in (root / name / "__init__.py", root / f"{name}.py"):
+                if hiding.is_file():
+                    raise ConfigError(
+                        f"This project's {name!r} hides Sluice's own package "
+                        "of that name.",
+                        where=hiding,
+                        expected="no package or module named "
+                        + ", ".join(OWN_PACKAGES),
+                        hint=f"rename it, for example to my_{name}, and change "
+                        "the imports that name it",
+                    )
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+        importlib.invalidate_caches()
+
+
+def find_user_code(root: Path, reference: str) -> Path:
+    """Returns the file that defines ``package.module:function``, importing nothing.
+
+    Args:
+      root: the project root, searched first; then the directories of ``sys.path``.
+      reference: the import path of a function.
+
+    Raises:
+      ConfigError: it is not of that form, there is no such module, the module is not
+        Python, or it binds no such name; names the nearest function that there is.
+    """
+    if not _REFERENCE.fullmatch(reference):
+        raise ConfigError(
+            f"{reference!r} is not an import path.",
+            expected="package.module:function",
+            hint="give the module as Python imports it, without .py, "
+            "then a colon and the function's name",
+        )
+    module, function = reference.split(":")
+    path = _module_file(root, module)
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise ConfigError(
+            f"The module of {reference!r} is not Python: {error}",
+            where=f"{path}:{line}" if line else path,
+        ) from error
+    bound = set(_bound_names(tree.body))
+    if function in bound or bound & {"*", "__getattr__"}:
+        return path
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    near = difflib.get_close_matches(function, functions, n=1)
+    raise ConfigError(
+        f"There is no function {function!r} in the module {module!r}.",
+        where=path,
+        expected=f"one of {', '.join(functions)}" if functions else None,
+        hint=f"did you mean {module}:{near[0]}?" if near else None,
+    )
+
+
+def _module_file(root: Path, module: str) -> Path:
+    """Finds a module's source part by part: ``find_spec`` would import its parents."""
+    importlib.invalidate_caches()
+    parts = module.split(".")
+    locations = [str(Path(root).resolve()), *sys.path]
+    spec = None
+    for depth, part in enumerate(parts):
+        spec = importlib.machinery.PathFinder.find_spec(part, locations)
+        if spec is None and depth == 0 and part not in sys.modules:
+            # An editable installation is known to a meta path finder only.
+            spec = importlib.util.find_spec(part)
+        if spec is None:
+            break
+        locations = list(spec.submodule_search_locations or ())
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise ConfigError(
+            f"There is no module {module!r}.",
+            where=root,
+            expected=f"the file {'/'.join(parts)}.py below the project root "
+            "(the directory that holds configs/), or an installed package",
+            hint="check the spelling, or create the file",
+        )
+    return Path(spec.origin)
+
+
+def _bound_names(body: list[ast.stmt]) -> Iterator[str]:
+    """Yields the names that a module's top level binds; ``*`` for a star import."""
+    for node in body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Import() | ast.ImportFrom():
+                yield from (alias.asname or alias.name for alias in node.names)
+            case ast.Assign():
+                for target in node.targets:
+                    yield from _assigned(target)
+            case ast.AnnAssign():
+                yield from _assigned(node.target)
+            case ast.If() | ast.Try() | ast.With():
+                for field in ("body", "orelse", "handlers", "finalbody"):
+                    for inner in getattr(node, field, ()):
+                        yield from _bound_names(
+                            inner.body
+                            if isinstance(inner, ast.ExceptHandler)
+                            else [inner]
+                        )
+
+
+def _assigned(target: ast.expr) -> Iterator[str]:
+    yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))

@@ -1,0 +1,141 @@
+"""Models for the tests of serving: stand-ins of files, and two real SavedModels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+IMAGE_CLASSES = ["dark", "grey", "bright"]
+TABULAR_CLASSES = ["no", "yes"]
+
+
+@pytest.fixture
+def make_saved_model(tmp_path: Path) -> Callable[..., Path]:
+    """Makes directories that look like a SavedModel; no TensorFlow can load them."""
+
+    def make(name: str = "model", content: bytes = b"weights") -> Path:
+        root = tmp_path / name
+        (root / "variables").mkdir(parents=True)
+        (root / "assets").mkdir()
+        (root / "saved_model.pb").write_bytes(b"graph")
+        (root / "variables" / "variables.index").write_bytes(b"index")
+        (root / "variables" / "variables.data-00000-of-00001").write_bytes(content)
+        return root
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tf() -> ModuleType:
+    """TensorFlow, imported the way that the product imports it."""
+    from sluice.compat import prepare_environment
+
+    prepare_environment()
+    import tensorflow
+
+    return tensorflow
+
+
+@pytest.fixture(scope="session")
+def image_model_dir(tf, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SavedModel that calls an image dark, grey or bright; no classes.json."""
+
+    class Brightness(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.centres = tf.Variable([0.0, 0.5, 1.0])
+            self.classes = tf.constant(IMAGE_CLASSES)
+
+        def _one(self, image):
+            pixels = tf.io.decode_image(image, channels=1, expand_animations=False)
+            return tf.reduce_mean(tf.cast(pixels, tf.float32)) / 255.0
+
+        def _predict(self, images):
+            means = tf.map_fn(self._one, images, fn_output_signature=tf.float32)
+            logits = -20.0 * tf.abs(means[:, None] - self.centres[None, :])
+            return {
+                "probabilities": tf.nn.softmax(logits),
+                "label": tf.gather(self.classes, tf.argmax(logits, axis=1)),
+            }
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="image")])
+        def values(self, image):
+            return self._predict(image)
+
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
+        )
+        def examples(self, examples):
+            spec = {"image": tf.io.FixedLenFeature([], tf.string)}
+            return self._predict(tf.io.parse_example(examples, spec)["image"])
+
+    return _save(tf, Brightness(), tmp_path_factory.mktemp("image") / "1")
+
+
+@pytest.fixture(scope="session")
+def tabular_model_dir(tf, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A binary SavedModel: sigmoid(miles + 2 riders + 0.5 [cash]), with classes.json.
+
+    A missing value adds -0.25.
+    """
+
+    class Tips(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.weights = tf.Variable([1.0, 2.0, 0.5])
+            self.classes = tf.constant(TABULAR_CLASSES)
+
+        def _predict(self, miles, riders, payment):
+            columns = [
+                (tf.math.is_nan(miles), miles),
+                (riders == tf.int64.min, tf.cast(riders, tf.float32)),
+                (payment == "", tf.cast(payment == "Cash", tf.float32)),
+            ]
+            logit = tf.add_n(
+                [
+                    tf.where(missing, -0.25, self.weights[i] * value)
+                    for i, (missing, value) in enumerate(columns)
+                ]
+            )
+            return {
+                "probabilities": tf.sigmoid(logit)[:, None],
+                "label": tf.gather(self.classes, tf.cast(logit > 0.0, tf.int64)),
+            }
+
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([None], tf.float32, name="miles"),
+                tf.TensorSpec([None], tf.int64, name="riders"),
+                tf.TensorSpec([None], tf.string, name="payment"),
+            ]
+        )
+        def values(self, miles, riders, payment):
+            return self._predict(miles, riders, payment)
+
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
+        )
+        def examples(self, examples):
+            spec = {
+                "miles": tf.io.FixedLenFeature([], tf.float32, float("nan")),
+                "riders": tf.io.FixedLenFeature([], tf.int64, tf.int64.min),
+                "payment": tf.io.FixedLenFeature([], tf.string, ""),
+            }
+            return self._predict(**tf.io.parse_example(examples, spec))
+
+    root = _save(tf, Tips(), tmp_path_factory.mktemp("tabular") / "1")
+    (root / "assets.extra").mkdir()
+    (root / "assets.extra" / "classes.json").write_text(
+        json.dumps({"classes": TABULAR_CLASSES})
+    )
+    return root
+
+
+def _save(tf: ModuleType, module, root: Path) -> Path:
+    signatures = {"serving_default": module.examples, "predict_values": module.values}
+    tf.saved_model.save(module, str(root), signatures=signatures)
+    return root

@@ -1,0 +1,360 @@
+"""Real SavedModels asked through every kind of input, and models that are none."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from serving.predictor import BATCH_SIZE, Predictor
+from sluice import tfrecord
+from sluice.errors import DataError, ServingError, UsageError
+
+pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
+
+
+@pytest.fixture(scope="module")
+def image_model(image_model_dir) -> Predictor:
+    return Predictor(image_model_dir)
+
+
+@pytest.fixture(scope="module")
+def tabular_model(tabular_model_dir) -> Predictor:
+    return Predictor(tabular_model_dir)
+
+
+def encoded(grey: int, size: int = 4, kind: str = "png") -> bytes:
+    import tensorflow as tf
+
+    pixels = tf.fill([size, size, 1], tf.cast(grey, tf.uint8))
+    return getattr(tf.io, f"encode_{kind}")(pixels).numpy()
+
+
+def example(**values) -> bytes:
+    import tensorflow as tf
+
+    message = tf.train.Example()
+    for name, value in values.items():
+        feature = message.features.feature[name]
+        if isinstance(value, float):
+            feature.float_list.value.append(value)
+        elif isinstance(value, int):
+            feature.int64_list.value.append(value)
+        else:
+            feature.bytes_list.value.append(value)
+    return message.SerializeToString()
+
+
+def write_lines(path: Path, *rows: dict) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
+
+
+def test_features_are_those_of_the_plain_signature(image_model, tabular_model):
+    assert image_model.features == {"image": "string"}
+    assert tabular_model.features == {
+        "miles": "float32",
+        "payment": "string",
+        "riders": "int64",
+    }
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_image_files(image_model, tmp_path, kind):
+    for name, grey in (("a", 250), ("b", 5), ("c", 128)):
+        (tmp_path / name).write_bytes(encoded(grey, kind=kind))
+    paths = [tmp_path / name for name in "abc"]
+
+    found = list(image_model.predict_files(paths))
+
+    assert [row.label for row in found] == ["bright", "dark", "grey"]
+    assert [row.source for row in found] == [str(path) for path in paths]
+    assert [row.index for row in found] == [0, 0, 0]
+
+
+def test_without_class_names_probabilities_are_a_list(image_model, tmp_path):
+    (tmp_path / "a.png").write_bytes(encoded(255))
+
+    (found,) = image_model.predict_files([tmp_path / "a.png"])
+
+    assert isinstance(found.probabilities, list)
+    assert len(found.probabilities) == 3
+    assert sum(found.probabilities) == pytest.approx(1.0, abs=1e-6)
+    assert found.probabilities[2] > 0.99
+
+
+def test_images_in_json_lines_and_tfrecords(image_model, tmp_path):
+    import base64
+
+    image = encoded(0)
+    text = base64.b64encode(image).decode()
+    lines = write_lines(tmp_path / "in.jsonl", {"image": {"b64": text}})
+    tfrecord.write(tmp_path / "in.tfrecord", [example(image=image)])
+
+    found = list(image_model.predict_files([lines, tmp_path / "in.tfrecord"]))
+
+    assert [row.label for row in found] == ["dark", "dark"]
+    assert found[0].probabilities == found[1].probabilities
+
+
+@pytest.mark.parametrize("name", ["part", "part.gz"])
+def test_tfrecords_of_a_binary_model(tabular_model, tmp_path, name):
+    records = [
+        example(miles=1.5, riders=1, payment=b"Cash"),
+        example(miles=-9.0, riders=1, payment=b"Card", tips=1.0),
+        example(),
+    ]
+    tfrecord.write(tmp_path / name, records)
+
+    found = list(tabular_model.predict_files([tmp_path / name]))
+
+    assert [row.label for row in found] == ["yes", "no", "no"]
+    assert [row.index for row in found] == [0, 1, 2]
+    for row, logit in zip(found, [4.0, -7.0, -0.75], strict=True):
+        assert row.probabilities == {
+            "no": pytest.approx(1 - sigmoid(logit), abs=1e-6),
+            "yes": pytest.approx(sigmoid(logit), abs=1e-6),
+        }
+
+
+def test_missing_json_values_reach_the_model_as_missing(tabular_model, tmp_path):
+    path = write_lines(
+        tmp_path / "in.jsonl",
+        {"miles": 1, "riders": 0, "payment": "Cash"},
+        {"miles": None, "riders": None, "payment": None},
+        {},
+        {"riders": 1},
+    )
+
+    found = list(tabular_model.predict_files([path]))
+
+    expected = [sigmoid(logit) for logit in (1.5, -0.75, -0.75, 1.5)]
+    actual = [row.probabilities["yes"] for row in found]
+    assert actual == pytest.approx(expected, abs=1e-6)
+
+
+def test_batches_and_kinds_do_not_change_the_answers(tabular_model, tmp_path):
+    count = BATCH_SIZE + 44
+    lines = [{"miles": i / 100, "riders": 0, "payment": "x"} for i in range(count)]
+    records = [example(**(row | {"payment": b"x"})) for row in lines]
+    tfrecord.write(tmp_path / "records", records)
+    path = write_lines(tmp_path / "lines", *lines)
+
+    found = list(tabular_model.predict_files([path, tmp_path / "records"]))
+
+    assert [row.index for row in found] == list(range(count)) * 2
+    probabilities = [row.probabilities["yes"] for row in found]
+    assert probabilities[:count] == pytest.approx(probabilities[count:], abs=1e-6)
+    expected = [sigmoid(i / 100) for i in range(count)]
+    assert probabilities[:count] == pytest.approx(expected, abs=1e-6)
+
+
+def test_limit_is_over_all_files_and_reads_no_further(tabular_model, tmp_path):
+    first = write_lines(tmp_path / "a", {"miles": 1})
+    second = write_lines(tmp_path / "b", {"miles": 2}, {"no such feature": 3})
+
+    found = list(tabular_model.predict_files([first, second], limit=2))
+
+    assert [(Path(row.source).name, row.index) for row in found] == [("a", 0), ("b", 0)]
+
+
+def test_image_that_does_not_decode_is_named(image_model, tmp_path):
+    (tmp_path / "good.png").write_bytes(encoded(255))
+    (tmp_path / "bad.png").write_bytes(encoded(255)[:30])
+    found = image_model.predict_files([tmp_path / "good.png", tmp_path / "bad.png"])
+
+    assert next(found).label == "bright"
+    with pytest.raises(DataError, match="cannot take this row") as caught:
+        next(found)
+    assert caught.value.where == str(tmp_path / "bad.png")
+    assert caught.value.actual == "Invalid PNG. Failed to initialize decoder."
+
+
+@pytest.mark.parametrize(
+    ("record", "actual"),
+    [
+        (b"no proto", "Could not parse example input"),
+        ({"miles": b"far"}, "Name: <unknown>, Key: miles, Index: 0"),
+    ],
+    ids=["not an example", "another type"],
+)
+def test_record_that_the_model_cannot_parse_is_named(
+    tabular_model, tmp_path, record, actual
+):
+    bad = record if isinstance(record, bytes) else example(**record)
+    path = tmp_path / "records"
+    tfrecord.write(path, [example(miles=1.0), bad, example(miles=2.0)])
+    found = tabular_model.predict_files([path])
+
+    assert next(found).index == 0
+    with pytest.raises(DataError, match="cannot take this row") as caught:
+        next(found)
+    assert caught.value.where == f"{path}, record 2"
+    assert str(caught.value.actual).startswith(actual)
+
+
+def test_model_that_fails_for_its_own_reasons(tf, tmp_path):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def serve(value):
+        label = tf.map_fn(tf.io.read_file, value)
+        return {"label": label, "probabilities": tf.zeros([1, 3])}
+
+    signatures = {"serving_default": serve, "predict_values": serve}
+    tf.saved_model.save(tf.Module(), str(tmp_path / "m"), signatures=signatures)
+    tfrecord.write(tmp_path / "records", [b"no such file"])
+
+    with pytest.raises(ServingError, match=r"(?s)model failed.*/m.*No such file"):
+        list(Predictor(tmp_path / "m").predict_files([tmp_path / "records"]))
+
+
+def test_image_file_for_a_tabular_model(tabular_model, tmp_path):
+    (tmp_path / "a.png").write_bytes(encoded(255))
+
+    with pytest.raises(UsageError, match=r"(?s)cannot predict from an image.*payment"):
+        next(tabular_model.predict_files([tmp_path / "a.png"]))
+
+
+def test_unknown_feature(tabular_model, tmp_path):
+    path = write_lines(tmp_path / "in.jsonl", {"mile": 1})
+
+    with pytest.raises(DataError, match=r"(?s)no feature 'mile'.*line 1.*'miles'\?"):
+        next(tabular_model.predict_files([path]))
+
+
+def test_rows_before_a_bad_one_are_predicted(tabular_model, tmp_path):
+    path = write_lines(tmp_path / "a", {"miles": 1}, {"miles": 2}, {"miles": "far"})
+    found = tabular_model.predict_files([path])
+
+    assert [next(found).index, next(found).index] == [0, 1]
+    with pytest.raises(DataError, match=r"(?s)wrong type.*line 3"):
+        next(found)
+
+
+def test_batches_are_bounded_in_bytes(image_model, tmp_path, monkeypatch):
+    image = encoded(255)
+    sizes = []
+    call = image_model._values
+
+    def record(image):
+        sizes.append(len(image))
+        return call(image=image)
+
+    monkeypatch.setattr(image_model, "_values", record)
+    monkeypatch.setattr("serving.predictor._BATCH_BYTES", 2 * len(image))
+    paths = [tmp_path / f"{i}.png" for i in range(7)]
+    for path in paths:
+        path.write_bytes(image)
+
+    assert len(list(image_model.predict_files(paths))) == 7
+    assert sizes == [3, 3, 1]
+
+
+@pytest.fixture
+def copy_of(tmp_path, tabular_model_dir) -> Path:
+    return Path(shutil.copytree(tabular_model_dir, tmp_path / "copy"))
+
+
+def test_missing_version(tmp_path):
+    with pytest.raises(ServingError, match=r"(?s)cannot be loaded.*gone"):
+        Predictor(tmp_path / "gone")
+
+
+@pytest.mark.parametrize("size", [0, 100, None])
+@pytest.mark.parametrize(
+    "name",
+    ["saved_model.pb", "variables/variables.index", "variables/variables.data*"],
+)
+def test_truncated_or_missing_file_of_the_model(copy_of, name, size):
+    (path,) = copy_of.glob(name)
+    if size is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[: min(size, path.stat().st_size // 2)])
+
+    with pytest.raises(ServingError, match=r"(?s)cannot be loaded.*copy"):
+        Predictor(copy_of)
+
+
+def test_reason_is_the_first_line_of_a_long_one(copy_of):
+    (copy_of / "variables" / "variables.index").unlink()
+
+    with pytest.raises(ServingError, match="Failed to find any matching files") as bad:
+        Predictor(copy_of)
+    assert "experimental_io_device" not in str(bad.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"classes": ["a", "b", "c"]}', "class names do not fit"),
+        ('{"classes": 3}', "class names cannot be read"),
+        ("{", "class names cannot be read"),
+        ("[]", "class names cannot be read"),
+    ],
+)
+def test_class_names_that_do_not_fit(copy_of, tmp_path, content, message):
+    (copy_of / "assets.extra" / "classes.json").write_text(content)
+    path = write_lines(tmp_path / "in.jsonl", {"miles": 1})
+
+    with pytest.raises(ServingError, match=message) as caught:
+        list(Predictor(copy_of).predict_files([path]))
+    assert str(caught.value.where).endswith("classes.json")
+
+
+def test_whole_number_classes_become_text(copy_of, tmp_path):
+    (copy_of / "assets.extra" / "classes.json").write_text('{"classes": [0, 1]}')
+    path = write_lines(tmp_path / "in.jsonl", {"miles": 1})
+
+    (found,) = Predictor(copy_of).predict_files([path])
+
+    assert list(found.probabilities) == ["0", "1"]
+
+
+def save(root: Path, signature, name: str = "serving_default") -> Path:
+    import tensorflow as tf
+
+    tf.saved_model.save(tf.Module(), str(root), signatures={name: signature})
+    return root
+
+
+def function_of(input_name: str, dtype: str, outputs: list[str]):
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec([None], dtype, name=input_name)])
+    def serve(value):
+        return dict.fromkeys(outputs, tf.identity(value))
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    ("name", "input_name", "outputs", "expected", "actual"),
+    [
+        ("predict", "examples", ["label"], "a signature 'serving_default'", "predict"),
+        ("serving_default", "examples", ["scores"], "'probabilities'", "scores"),
+        ("serving_default", "x", ["label", "probabilities"], "'examples'", "x"),
+        (
+            "serving_default",
+            "examples",
+            ["label", "probabilities"],
+            "a signature 'predict_values'",
+            "serving_default",
+        ),
+    ],
+)
+def test_model_with_other_signatures(
+    tmp_path, name, input_name, outputs, expected, actual
+):
+    save(tmp_path / "m", function_of(input_name, "string", outputs), name)
+
+    with pytest.raises(ServingError, match="does not have the signatures") as caught:
+        Predictor(tmp_path / "m")
+    assert expected in str(caught.value.expected)
+    assert caught.value.actual == actual

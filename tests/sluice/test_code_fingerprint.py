@@ -1,0 +1,76 @@
+"""The fingerprint of code: as wide as what runs, and no wider."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluice import code_fingerprint
+from sluice.errors import ConfigError
+
+pytestmark = pytest.mark.unit
+
+FILES = {
+    "app/__init__.py": "",
+    "app/train.py": "import os\nfrom app import data\nfrom .models import cnn\n",
+    "app/data.py": "import numpy\n",
+    "app/models/__init__.py": "X = 1\n",
+    "app/models/cnn.py": "from ..shapes import square\n",
+    "app/models/dense.py": "",
+    "app/shapes.py": "def square(): pass\n",
+    "tests/test_train.py": "import app.train\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_imports_are_followed_through_packages_and_relative_names(root: Path) -> None:
+    assert list(code_fingerprint.modules_of(["app.train"], [root])) == [
+        "app",
+        "app.data",
+        "app.models",
+        "app.models.cnn",
+        "app.shapes",
+        "app.train",
+    ]
+
+
+@pytest.mark.parametrize("name", ["app/shapes.py", "app/models/__init__.py"])
+def test_a_change_in_what_runs_changes_the_digest(root: Path, name: str) -> None:
+    before = code_fingerprint.of(["app.train"], [root])
+    (root / name).write_text("Y = 2\n")
+    assert code_fingerprint.of(["app.train"], [root]) != before
+
+
+@pytest.mark.parametrize("name", ["app/models/dense.py", "tests/test_train.py"])
+def test_a_change_elsewhere_does_not(root: Path, name: str) -> None:
+    before = code_fingerprint.of(["app.train"], [root])
+    (root / name).write_text("Y = 2\n")
+    assert code_fingerprint.of(["app.train"], [root]) == before
+
+
+def test_imports_inside_functions_count(root: Path) -> None:
+    (root / "app/data.py").write_text("def f():\n    import app.models.dense\n")
+    assert "app.models.dense" in code_fingerprint.modules_of(["app.data"], [root])
+
+
+def test_the_first_root_that_has_a_module_wins(root: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "app").mkdir(parents=True)
+    (other / "app/data.py").write_text("")
+    found = code_fingerprint.modules_of(["app.data"], [other, root])
+    assert found["app.data"] == other / "app/data.py"
+
+
+def test_code_that_is_no_python_is_named(root: Path) -> None:
+    (root / "app/data.py").write_text("def f(:\n")
+    with pytest.raises(ConfigError, match=r"data.py is not valid Python[\s\S]*py:1"):
+        code_fingerprint.of(["app.train"], [root])

@@ -1,0 +1,53 @@
+"""Errors: what a user reads, and the exit code."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from sluice.errors import ConfigError, DataError, ExitCode, NodeError, bounded
+
+pytestmark = pytest.mark.unit
+
+
+def test_an_error_says_what_where_expected_found_and_what_next() -> None:
+    error = ConfigError(
+        "bad key",
+        where="a.yaml",
+        expected="an int",
+        actual="'x'",
+        hint="sluice validate a",
+    )
+    assert str(error).splitlines() == [
+        "bad key",
+        "  where:    a.yaml",
+        "  expected: an int",
+        "  found:    'x'",
+        "  try:      sluice validate a",
+    ]
+
+
+def test_only_five_examples_are_shown_and_the_rest_counted() -> None:
+    text = str(DataError("bad", examples=[f"row {i}" for i in range(42)]))
+    assert "row 4" in text
+    assert "row 5" not in text
+    assert "and 37 more" in text
+
+
+def test_five_examples_are_not_cut() -> None:
+    assert bounded(["a"] * 5) == ["a"] * 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(ConfigError, 2), (DataError, 3), (NodeError, 7)],
+)
+def test_each_kind_has_its_exit_code(kind: type, code: int) -> None:
+    assert kind("x").exit_code == code == ExitCode(code)
+
+
+def test_an_error_survives_pickling() -> None:
+    error = DataError("bad", where="f", examples=["a"], hint="h")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy)) == (DataError, str(error))

@@ -1,0 +1,40 @@
+"""Progress crosses processes in whole lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluice import progress
+
+pytestmark = pytest.mark.unit
+
+
+def test_lines_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "Trainer.jsonl"
+    monkeypatch.setenv(progress.PROGRESS_FILE, str(path))
+    assert progress.read(path) == ([], 0)
+    progress.report(event="epoch", epoch=1)
+    lines, offset = progress.read(path)
+    assert lines == [{"event": "epoch", "epoch": 1}]
+    progress.report(event="epoch", epoch=2)
+    assert progress.read(path, offset)[0] == [{"event": "epoch", "epoch": 2}]
+
+
+def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    path.write_bytes(b'{"a": 1}\n{"b"')
+    lines, offset = progress.read(path)
+    assert (lines, offset) == ([{"a": 1}], 9)
+    path.write_bytes(b'{"a": 1}\n{"b": 2}\n')
+    assert progress.read(path, offset)[0] == [{"b": 2}]
+
+
+def test_without_a_reader_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(progress.PROGRESS_FILE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    progress.report(event="epoch")
+    assert list(tmp_path.iterdir()) == []
