@@ -1,21 +1,21 @@
-"""Artifact types of our own: a verdict is a folder with ``verdict.json`` in it."""
+"""Artifact types of our own: a verdict is a folder with ``verdict.json`` in it.
+
+``passed`` (1 or 0) is a custom property: the cloud compiler refuses declared
+properties of types that are not TFX's (kubeflow/v2/compiler_utils.py).
+"""
 
 from __future__ import annotations
 
 from tfx.types import artifact
-
-_PASSED = {"passed": artifact.Property(type=artifact.PropertyType.INT)}
 
 
 class DataVerdict(artifact.Artifact):
     """What the data gate decided: ``verdict.json``, ``verdict.txt``, ``passed``."""
 
     TYPE_NAME = "components.DataVerdict"
-    PROPERTIES = _PASSED
 
 
 class ModelVerdict(artifact.Artifact):
     """What the model gate decided: ``verdict.json``, ``verdict.txt``, ``passed``."""
 
     TYPE_NAME = "components.ModelVerdict"
-    PROPERTIES = _PASSED

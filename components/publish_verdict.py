@@ -10,9 +10,9 @@ from sluice.verdict import VERDICT_FILE, Verdict, as_text
 
 
 def publish_verdict(verdict: Verdict, artifact: Any) -> None:
-    """Writes both files below ``artifact.uri`` and sets its ``passed`` property."""
+    """Writes both files below ``artifact.uri`` and sets its custom property ``passed``."""
     folder = Path(artifact.uri)
     folder.mkdir(parents=True, exist_ok=True)
     atomic.write_json(folder / VERDICT_FILE, verdict.to_dict())
     atomic.write_text(folder / "verdict.txt", as_text(verdict.rows) + "\n")
-    artifact.passed = int(verdict.passed)
+    artifact.set_int_custom_property("passed", int(verdict.passed))

@@ -60,26 +60,35 @@ def find_root(start: Path) -> Path:
     )
 
 
+def check_names(root: Path) -> None:
+    """Refuses a project whose code would hide Sluice's own.
+
+    Raises:
+      ConfigError: there is a module or package below the root with one of our names.
+    """
+    root = Path(root).resolve()
+    if root == own_root():
+        return
+    for name in OWN_PACKAGES:
+        for hiding in (root / name / "__init__.py", root / f"{name}.py"):
+            if hiding.is_file():
+                raise ConfigError(
+                    f"This project's {name!r} hides Sluice's own package of that name.",
+                    where=hiding,
+                    expected="no package or module named " + ", ".join(OWN_PACKAGES),
+                    hint=f"rename it, for example to my_{name}, and change the "
+                    "imports that name it",
+                )
+
+
 def activate(root: Path) -> None:
     """Makes the code below a project root importable, before any other of its name.
 
     Raises:
-      ConfigError: a module or package there would hide one of Sluice's own.
+      ConfigError: it would hide Sluice's own; see ``check_names``.
     """
     root = Path(root).resolve()
-    if root != own_root():
-        for name in OWN_PACKAGES:
-            for hiding in (root / name / "__init__.py", root / f"{name}.py"):
-                if hiding.is_file():
-                    raise ConfigError(
-                        f"This project's {name!r} hides Sluice's own package "
-                        "of that name.",
-                        where=hiding,
-                        expected="no package or module named "
-                        + ", ".join(OWN_PACKAGES),
-                        hint=f"rename it, for example to my_{name}, and change "
-                        "the imports that name it",
-                    )
+    check_names(root)
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
         importlib.invalidate_caches()

@@ -1,0 +1,1 @@
+"""What a pipeline is: its config, its graph, its preprocessing, models and training."""

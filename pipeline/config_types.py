@@ -1,0 +1,94 @@
+"""The types of a config's values: bounds, and what is said when one does not hold.
+
+A message that begins with "Input should be" is shown as what was expected.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Any, NoReturn
+
+from pydantic import AfterValidator, Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+Classes = tuple[int, ...] | tuple[str, ...]
+Slice = dict[str, int | str] | tuple[str, ...]
+
+
+def expect(wanted: str) -> NoReturn:
+    """Refuses the value at hand: inside a validator only."""
+    raise PydanticCustomError(
+        "expected", "Input should be {wanted}", {"wanted": wanted}
+    )
+
+
+def not_empty(value: Any) -> Any:
+    """Refuses an empty list or mapping; None is the field's own business."""
+    if value is not None and not value:
+        expect("at least one")
+    return value
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,127}", value):
+        expect(
+            "1 to 128 lower-case letters, digits and hyphens, the first not a hyphen "
+            "(Kubeflow's rule)"
+        )
+    return value
+
+
+def _pattern(value: str) -> str:
+    path = PurePosixPath(value)
+    if not value or path.is_absolute() or ".." in path.parts:
+        expect(
+            "a file pattern below data.dir, such as 'train-*': not empty, not "
+            "absolute, without '..'"
+        )
+    return value
+
+
+def _channels(value: int) -> int:
+    if value not in (1, 3, 4):
+        expect("1 (grey), 3 (RGB) or 4 (RGBA)")
+    return value
+
+
+def _classes(value: Any) -> Classes | None:
+    if value is None:
+        return None
+    kinds = {type(item) for item in value} if isinstance(value, list | tuple) else set()
+    if kinds not in ({int}, {str}):
+        expect("a list of whole numbers or a list of strings")
+    if len(value) < 2 or len(set(value)) != len(value):
+        expect("at least 2 classes, each of them once")
+    return tuple(value)
+
+
+def _slice(value: Any) -> Slice | None:
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        if value and all(type(item) in (int, str) for item in value.values()):
+            return dict(value)
+        expect("a value for each feature, such as {payment_type: Cash}")
+    if isinstance(value, list | tuple):
+        if value and all(type(item) is str for item in value):
+            return tuple(value)
+        expect("a list of features, such as [payment_type]")
+    expect(
+        "one value, such as {payment_type: Cash}, or a list of features for each of "
+        "their values, such as [payment_type]"
+    )
+
+
+Text = Annotated[str, Field(strict=True, min_length=1)]
+Count = Annotated[int, Field(strict=True, ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+PipelineName = Annotated[str, Field(strict=True), AfterValidator(_name)]
+Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
+Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]
+Channels = Annotated[int, Field(strict=True), AfterValidator(_channels)]
+ClassList = Annotated[Classes | None, PlainValidator(_classes)]
+SliceSpec = Annotated[Slice | None, PlainValidator(_slice)]

@@ -1,0 +1,133 @@
+"""Exports a SavedModel that takes raw features and never asks for the label.
+
+Signatures:
+  serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
+  predict_values: one ``[N]`` tensor per raw feature, for clients without protos. An
+    image is its encoded bytes. A missing value is NaN, the smallest int64, or "".
+  transform_features: ``examples`` string ``[N]``; the transformed features and the
+    label's class id, -1 where a record has none. For TFMA.
+
+The first two return ``probabilities`` float32 ``[N, classes]`` (two classes: ``[N,
+1]``, of the second) and ``label`` string ``[N]``. The class names also lie in
+``assets.extra/classes.json``.
+
+A ``tf.Module`` holds the Keras model and the transform layer: the one form that both
+Keras versions export, vocabulary and all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.feature_set import FeatureSet
+from pipeline.input_pipeline import decode_images
+from sluice import atomic
+
+CLASSES_FILE = "assets.extra/classes.json"
+MISSING_INT = tf.int64.min
+
+
+class ServableModel(tf.Module):
+    """A trained model together with its preprocessing."""
+
+    def __init__(
+        self, model: tf.keras.Model, tf_transform_output: Any, feature_set: FeatureSet
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.transform = tf_transform_output.transform_features_layer()
+        self._feature_set = feature_set
+        label = feature_set.label
+        spec = tf_transform_output.raw_feature_spec()
+        label_spec = spec.pop(label.name)
+        used = {feature.name for feature in feature_set.features}
+        self.raw_spec = {name: spec[name] for name in spec if name in used}
+        # A default makes the label optional; as a value it belongs to no class.
+        missing: Any = "" if label_spec.dtype == tf.string else MISSING_INT
+        self._label_spec = tf.io.FixedLenFeature([1], label_spec.dtype, missing)
+
+    def signatures(self) -> dict[str, Any]:
+        """Returns the concrete function of each signature."""
+        examples = tf.TensorSpec([None], tf.string, "examples")
+        return {
+            "serving_default": self._predict_examples.get_concrete_function(examples),
+            "predict_values": self._predict_values.get_concrete_function(
+                **{
+                    name: tf.TensorSpec(_value_shape(item), item.dtype, name)
+                    for name, item in self.raw_spec.items()
+                }
+            ),
+            "transform_features": self._transform_examples.get_concrete_function(
+                examples
+            ),
+        }
+
+    @tf.function
+    def _predict_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self._predict(tf.io.parse_example(examples, self.raw_spec))
+
+    @tf.function
+    def _predict_values(self, **values: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self._predict(
+            {
+                name: _as_parsed(values[name], item)
+                for name, item in self.raw_spec.items()
+            }
+        )
+
+    @tf.function
+    def _transform_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        label = self._feature_set.label
+        spec = {**self.raw_spec, label.name: self._label_spec}
+        return self.transform(tf.io.parse_example(examples, spec))
+
+    def _predict(self, raw: dict[str, Any]) -> dict[str, tf.Tensor]:
+        features = decode_images(self.transform(raw), self._feature_set.images)
+        probabilities = self.model(features, training=False)
+        names = tf.constant(self._feature_set.label.class_names)
+        if len(self._feature_set.label.classes) == 2:
+            best = tf.cast(probabilities[:, 0] >= 0.5, tf.int64)
+        else:
+            best = tf.argmax(probabilities, axis=1)
+        return {"probabilities": probabilities, "label": tf.gather(names, best)}
+
+
+def export_model(
+    model: tf.keras.Model,
+    tf_transform_output: Any,
+    feature_set: FeatureSet,
+    directory: str,
+) -> None:
+    """Writes the SavedModel to ``directory``."""
+    servable = ServableModel(model, tf_transform_output, feature_set)
+    tf.saved_model.save(servable, directory, signatures=servable.signatures())
+    classes = Path(directory, CLASSES_FILE)
+    classes.parent.mkdir(exist_ok=True)
+    atomic.write_json(classes, {"classes": feature_set.label.class_names})
+
+
+def _value_shape(spec: Any) -> list[int | None]:
+    """One value per record is ``[N]``; a feature of more values is ``[N, values]``."""
+    shape = [] if isinstance(spec, tf.io.VarLenFeature) else list(spec.shape)
+    return [None] if shape in ([], [1]) else [None, *shape]
+
+
+def _as_parsed(value: tf.Tensor, spec: Any) -> Any:
+    """Gives plain values the form in which ``parse_example`` gives them."""
+    if isinstance(spec, tf.io.FixedLenFeature):
+        return tf.reshape(value, [-1, *spec.shape])
+    if value.dtype == tf.string:
+        present = tf.not_equal(value, "")
+    elif value.dtype.is_floating:
+        present = tf.logical_not(tf.math.is_nan(value))
+    else:
+        present = tf.not_equal(value, MISSING_INT)
+    rows = tf.where(present)
+    return tf.sparse.SparseTensor(
+        indices=tf.concat([rows, tf.zeros_like(rows)], axis=1),
+        values=tf.boolean_mask(value, present),
+        dense_shape=[tf.size(value, tf.int64), 1],
+    )

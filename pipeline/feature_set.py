@@ -1,0 +1,83 @@
+"""The features and the label as the nodes see them, without the rest of the config.
+
+It travels as JSON in ``custom_config``, so a change elsewhere in the config changes
+neither Transform nor Trainer. Transformed features carry the suffix ``_xf``, as in
+TFX's examples, because TFMA sees raw and transformed features side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["numeric", "bucketized", "vocabulary", "hashed", "image"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One raw feature and how it is transformed.
+
+    Attributes:
+      name: the feature's name in the records.
+      kind: numeric (z-score), bucketized (quantiles), vocabulary, hashed, image.
+      options: of the kind: ``buckets``, ``top_k``, ``oov_buckets``, or ``height``,
+        ``width`` and ``channels`` in pixels.
+    """
+
+    name: str
+    kind: Kind
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The name after preprocessing."""
+        return transformed_name(self.name)
+
+
+@dataclass(frozen=True)
+class Label:
+    """The label feature and its classes, in the order of their ids."""
+
+    name: str
+    classes: tuple[int, ...] | tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The name after preprocessing; its values are class ids, -1 for none."""
+        return transformed_name(self.name)
+
+    @property
+    def class_names(self) -> list[str]:
+        return [str(value) for value in self.classes]
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """The features, in the order of the config, and the label."""
+
+    features: tuple[Feature, ...]
+    label: Label
+
+    @property
+    def images(self) -> dict[str, Feature]:
+        """The image features by transformed name."""
+        return {item.key: item for item in self.features if item.kind == "image"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FeatureSet:
+        """Reads what ``to_dict`` wrote."""
+        label = data["label"]
+        return cls(
+            features=tuple(Feature(**item) for item in data["features"]),
+            label=Label(label["name"], tuple(label["classes"])),
+        )
+
+
+def transformed_name(name: str) -> str:
+    """Returns the name that a raw feature has after preprocessing."""
+    return f"{name}_xf"

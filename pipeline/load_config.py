@@ -1,0 +1,213 @@
+"""Finds a pipeline's config, reads it, overlays profile and ``--set``, checks values.
+
+What needs the schema or the metric table is ``validate_config``'s. Neither imports
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from pipeline.config import CONFIG_VERSION, Config, KeyPath, Origin, key_path
+from pipeline.config_layer import (
+    Layer,
+    describe,
+    plain_scalar,
+    read_file,
+    read_override,
+)
+from pipeline.config_problem import (
+    Problem,
+    config_error,
+    did_you_mean,
+    from_pydantic,
+)
+from sluice.errors import UsageError
+from sluice.project import find_root, own_root
+
+
+def load_config(
+    name_or_path: str,
+    *,
+    profile: str | None = None,
+    overrides: Sequence[str] = (),
+    cwd: Path | None = None,
+) -> Config:
+    """Returns a pipeline's config, each value of it checked.
+
+    A name is ``configs/NAME.yaml`` of the project that ``cwd`` is in, or else one of
+    those that come with Sluice; whatever has a slash or ends in .yaml or .yml is a
+    path. The project root is the nearest directory above the config that holds
+    ``configs/``. On top come ``configs/profiles/PROFILE.yaml`` (of the project, or
+    else Sluice's own), then each override in turn.
+
+    Args:
+      name_or_path: a config's name, or its path (from ``cwd`` if relative).
+      profile: an overlay's name.
+      overrides: ``a.b=c``, the value in YAML.
+      cwd: where to look from; the current directory if None.
+
+    Raises:
+      UsageError: there is no such config or profile (it lists those that there are),
+        it cannot be read, it is in no project, or an override is malformed.
+      ConfigError: the config is wrong; names file, line and key path.
+    """
+    cwd = Path.cwd() if cwd is None else Path(cwd).resolve()
+    file = _find(name_or_path, cwd)
+    root = find_root(file.parent)
+    shown = _shown(file, cwd)
+    layer = read_file(file, shown)
+    shown_profile = None
+    if profile is not None:
+        overlay = _find_profile(profile, root)
+        shown_profile = _shown(overlay, cwd)
+        layer = layer.overlaid_with(read_file(overlay, shown_profile))
+    for override in overrides:
+        top = read_override(override)
+        _refuse_list_index(layer, top, override)
+        layer = layer.overlaid_with(top)
+    _check_version(layer, shown)
+    try:
+        config = Config.model_validate(layer.data)
+    except ValidationError as error:
+        raise config_error(from_pydantic(error, layer, shown)) from error
+    config._origin = Origin(
+        root=root,
+        file=shown,
+        profile=shown_profile,
+        overrides=tuple(overrides),
+        places=layer.places,
+    )
+    return config
+
+
+def to_yaml(config: Config) -> str:
+    """Returns a config as YAML, defaults included, that ``load_config`` can read.
+
+    Paths are as written; the project root that they are relative to, and the files
+    that the config came from, are comments.
+    """
+    origin = config.origin
+    sources = [origin.file]
+    sources += [origin.profile] if origin.profile else []
+    sources += [f"--set {override}" for override in origin.overrides]
+    comments = "".join(f"# from: {source}\n" for source in sources)
+    text = yaml.dump(
+        config.model_dump(by_alias=True),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=88,
+    )
+    return f"# project root: {origin.root}\n{comments}{text}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what ``config_layer`` would not read back as the same string."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = None if plain_scalar(text) == text else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(tuple, yaml.SafeDumper.represent_list)
+
+
+def _find(name_or_path: str, cwd: Path) -> Path:
+    if os.sep in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        path = cwd / name_or_path
+        if path.is_file():
+            return _absolute(path)
+        raise UsageError(
+            "There is no such config file.",
+            where=path,
+            actual="a directory" if path.is_dir() else None,
+            hint="give the path of a YAML file, or the name of a config in configs/",
+        )
+    folders = [root / "configs" for root in _roots(cwd)]
+    return _named(name_or_path, folders, "config")
+
+
+def _find_profile(name: str, root: Path) -> Path:
+    folders = [
+        top / "configs" / "profiles" for top in dict.fromkeys((root, own_root()))
+    ]
+    return _named(name, folders, "profile")
+
+
+def _roots(cwd: Path) -> list[Path]:
+    try:
+        return list(dict.fromkeys((find_root(cwd), own_root())))
+    except UsageError:
+        return [own_root()]
+
+
+def _named(name: str, folders: Sequence[Path], what: str) -> Path:
+    for folder in folders:
+        path = folder / f"{name}.yaml"
+        if name and path.is_file():
+            return _absolute(path)
+    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    raise UsageError(
+        f"There is no {what} {name!r}.",
+        where=", ".join(str(folder) for folder in folders),
+        expected=f"one of {', '.join(known)}" if known else f"a {what} there",
+        hint=did_you_mean(name, known),
+    )
+
+
+def _absolute(path: Path) -> Path:
+    """Resolves the folder but not the file: a linked config is of this project."""
+    return path.parent.resolve() / path.name
+
+
+def _shown(path: Path, cwd: Path) -> str:
+    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+
+
+def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:
+    keys: KeyPath = tuple(override.partition("=")[0].strip().split("."))
+    value: object = layer.data
+    for end, key in enumerate(keys):
+        if isinstance(value, list):
+            raise UsageError(
+                f"--set cannot reach into a list: {key_path(keys[:end])} is one.",
+                where=f"--set {override}",
+                expected="the whole list",
+                hint=f"--set '{key_path(keys[:end])}=[...]', or a profile",
+            )
+        value = value.get(key) if isinstance(value, dict) else None
+
+
+def _check_version(layer: Layer, shown: str) -> None:
+    """Refuses another format before its keys are read by this one's rules."""
+    version = layer.data.get("version")
+    if type(version) is int and version == CONFIG_VERSION:
+        return
+    given = "version" in layer.data
+    raise config_error(
+        [
+            Problem(
+                place=layer.places.get(("version",), shown),
+                path=("version",),
+                what="The config's version is not one that this Sluice reads."
+                if given
+                else "The config does not say its version.",
+                expected=f"version: {CONFIG_VERSION}",
+                actual=describe(version) if given else None,
+                hint=None
+                if given
+                else f"write 'version: {CONFIG_VERSION}' as the first line",
+            )
+        ]
+    )

@@ -1,0 +1,39 @@
+"""Wide and deep for tabular data: a linear model and a perceptron, trained jointly.
+
+Source: Cheng et al., Wide & Deep Learning for Recommender Systems, 2016
+(arXiv:1606.07792).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.models.embed_features import embed_features
+from pipeline.models.model_inputs import ModelInputs
+
+
+def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
+    """Returns the model.
+
+    Args:
+      inputs: the transformed features; categorical ones feed both sides, numeric ones
+        the deep side.
+      params: ``hidden_units`` (list of layer widths) and ``dropout`` (fraction).
+    """
+    layers = tf.keras.layers
+    keras_inputs = inputs.keras_inputs()
+    deep = embed_features(inputs, keras_inputs)
+    for units in params.get("hidden_units", [128, 64]):
+        deep = layers.Dense(units, activation="relu")(deep)
+        deep = layers.Dropout(params.get("dropout", 0.1))(deep)
+    # An embedding of width 1 is a linear weight per category.
+    wide = [
+        layers.Flatten()(
+            layers.Embedding(ids, 1, name=f"{name}_wide")(keras_inputs[name])
+        )
+        for name, ids in inputs.number_of_ids.items()
+    ]
+    joined = layers.Concatenate()([deep, *wide]) if wide else deep
+    return tf.keras.Model(keras_inputs, inputs.output_layer()(joined))

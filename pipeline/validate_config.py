@@ -1,0 +1,274 @@
+"""Checks a config's values against each other, the schema, the metrics and the code.
+
+Everything that would otherwise stop a run half an hour later, and that can be known
+without data. TensorFlow is not imported and user code is not run: their facts come
+from the metric table and from the source files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.config import Config
+from pipeline.config_layer import describe
+from pipeline.config_problem import (
+    Problem,
+    Problems,
+    config_error,
+    did_you_mean,
+)
+from pipeline.config_types import Classes
+from pipeline.metric_table import Task
+from pipeline.models.registry import REGISTRY
+from pipeline.resolve_features import resolve_classes, resolve_features
+from pipeline.validate_evaluate import check_evaluate
+from schemas import loader
+from sluice.errors import ConfigError
+from sluice.project import check_names, find_user_code
+
+_KINDS_OF_TYPE = {
+    schema_pb2.FLOAT: ("numeric", "bucketized"),
+    schema_pb2.INT: ("numeric", "bucketized", "vocabulary", "hashed"),
+    schema_pb2.BYTES: ("vocabulary", "hashed", "image"),
+}
+
+
+@dataclass(frozen=True)
+class ValidConfig:
+    """A config that can run, as far as can be known without data.
+
+    Attributes:
+      config: as it was, with classes, features and the metrics' names filled in.
+      schema: the reviewed schema.
+      task: ``binary`` for two classes.
+      warnings: what is allowed but probably not meant.
+    """
+
+    config: Config
+    schema: schema_pb2.Schema
+    task: Task
+    warnings: tuple[str, ...]
+
+
+def validate_config(config: Config) -> ValidConfig:
+    """Returns the config completed from its schema.
+
+    Raises:
+      ConfigError: something does not fit; names file, line and key path of each.
+    """
+    check_names(config.root)
+    schema = _load_schema(config)
+    problems = Problems(config.origin)
+    classes = _check_label(config, schema, problems)
+    _check_features(config, schema, problems)
+    _check_code(config, problems)
+    task: Task = "binary" if len(classes) == 2 else "multiclass"
+    metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
+    problems.raise_if_any()
+    features = resolve_features(config, schema)
+    resolved = config.model_copy(
+        update={
+            "label": config.label.model_copy(update={"classes": classes}),
+            "features": features,
+            "evaluate": config.evaluate.model_copy(update={"metrics": metrics}),
+        }
+    )
+    _check_model_inputs(resolved, problems)
+    problems.raise_if_any()
+    _warn(config, problems)
+    return ValidConfig(resolved, schema, task, tuple(problems.warnings))
+
+
+def _load_schema(config: Config) -> schema_pb2.Schema:
+    place = config.origin.place(("schema",))
+    if not config.schema_path.is_file():
+        raise config_error(
+            [
+                Problem(
+                    place,
+                    ("schema",),
+                    "There is no schema.",
+                    expected=f"a reviewed schema, {config.schema_path}",
+                    hint="write 'schema: PATH', relative to the project root"
+                    if config.schema_file is None
+                    else f"check the path; it is relative to {config.root}",
+                )
+            ]
+        )
+    return loader.load(config.schema_path)
+
+
+def _check_label(
+    config: Config, schema: schema_pb2.Schema, problems: Problems
+) -> Classes:
+    """Returns the classes, none if they are wrong: no metric is judged by those."""
+    label, path = config.label, ("label", "feature")
+    features = {feature.name: feature for feature in schema.feature}
+    if label.feature not in features:
+        problems.unknown_feature(path, label.feature, features)
+        return ()
+    kind = features[label.feature].type
+    if kind not in (schema_pb2.INT, schema_pb2.BYTES):
+        problems.add(
+            path,
+            f"The label {label.feature!r} cannot be told apart by classes.",
+            expected="an INT or BYTES feature",
+            actual=f"{schema_pb2.FeatureType.Name(kind)} in the schema",
+        )
+        return ()
+    values = loader.class_values(schema, label.feature)
+    classes = resolve_classes(label, schema) or ()
+    path = ("label", "classes")
+    wanted = int if kind == schema_pb2.INT else str
+    if len(classes) < 2:
+        problems.add(
+            path,
+            f"The classes of {label.feature!r} are not known.",
+            expected="at least 2, here or in the schema's domain",
+            actual=_listed(classes) or None,
+            hint="write 'classes: [...]', or give the feature a categorical "
+            "int_domain or a string_domain",
+        )
+    elif not isinstance(classes[0], wanted):
+        problems.add(
+            path,
+            "The classes have not the type that the label has in the schema.",
+            expected="whole numbers" if wanted is int else "strings",
+            actual=describe(classes[0]),
+        )
+    elif values is not None and set(values) != set(classes):
+        problems.add(
+            path,
+            "The classes are not those of the schema's domain.",
+            expected=_listed(values),
+            actual=_listed(classes),
+            hint="change the one that is wrong, or leave 'classes' out",
+        )
+    else:
+        return classes
+    return ()
+
+
+def _check_features(
+    config: Config, schema: schema_pb2.Schema, problems: Problems
+) -> None:
+    features = {feature.name: feature for feature in schema.feature}
+    used = config.features if config.features is not None else features
+    for name in used:
+        path = ("features", name)
+        if name == config.label.feature:
+            if config.features is not None:
+                problems.add(
+                    path, f"{name!r} is the label.", hint="a model must not be told it"
+                )
+            continue
+        if name not in features:
+            problems.unknown_feature(path, name, features)
+            continue
+        if _has_many_values(features[name]):
+            problems.add(
+                path,
+                f"The feature {name!r} may have more than one value in a record.",
+                expected="one value at most (a shape of size 1, or value_count "
+                "with max: 1)",
+                hint="leave it out of 'features', or split it when the records are "
+                "made",
+            )
+        kinds = _KINDS_OF_TYPE.get(features[name].type, ())
+        if config.features is not None and config.features[name].kind not in kinds:
+            problems.add(
+                (*path, "kind"),
+                f"The kind {config.features[name].kind!r} does not fit {name!r}.",
+                expected="one of " + ", ".join(kinds),
+                actual=schema_pb2.FeatureType.Name(features[name].type)
+                + " in the schema",
+            )
+
+
+def _has_many_values(feature: schema_pb2.Feature) -> bool:
+    size = 1
+    for dimension in feature.shape.dim:
+        size *= dimension.size
+    return size > 1 or feature.value_count.max > 1
+
+
+def _check_code(config: Config, problems: Problems) -> None:
+    if config.preprocessing is not None:
+        _check_reference(config, "preprocessing", config.preprocessing, problems)
+    if ":" in config.model or "." in config.model:
+        _check_reference(config, "model", config.model, problems)
+    elif config.model not in REGISTRY:
+        problems.add(
+            ("model",),
+            f"There is no model {config.model!r}.",
+            expected=f"one of {', '.join(REGISTRY)}, or your own "
+            "package.module:build_model",
+            hint=did_you_mean(config.model, REGISTRY),
+        )
+
+
+def _check_reference(
+    config: Config, key: str, reference: str, problems: Problems
+) -> None:
+    try:
+        find_user_code(config.root, reference)
+    except ConfigError as error:
+        problems.add(
+            (key,),
+            error.what,
+            expected=error.expected,
+            actual=error.where,
+            hint=error.hint,
+        )
+
+
+def _check_model_inputs(config: Config, problems: Problems) -> None:
+    features = config.features or {}
+    images = [name for name, spec in features.items() if spec.kind == "image"]
+    if config.model == "cnn" and (len(images) != 1 or len(features) != 1):
+        problems.add(
+            ("model",),
+            "The model 'cnn' takes one image and nothing else.",
+            expected="'features' with one feature, of the kind image",
+            actual=f"{len(images)} image(s) and {len(features) - len(images)} other(s)",
+            hint="describe the image alone in 'features', or use wide_deep or dense "
+            "for a table",
+        )
+    if config.model in ("dense", "wide_deep") and images:
+        problems.add(
+            ("model",),
+            f"The model {config.model!r} takes no images.",
+            expected="numeric, bucketized, vocabulary and hashed features",
+            actual=f"the image {images[0]!r}",
+            hint="use cnn, or your own package.module:build_model",
+        )
+
+
+def _warn(config: Config, problems: Problems) -> None:
+    if not config.evaluate.thresholds:
+        problems.warn(
+            ("evaluate", "thresholds"),
+            "there are none, so any model that trains is pushed",
+        )
+    splits = config.data.splits
+    if splits.test is None:
+        problems.warn(
+            ("data", "splits"),
+            "there is no test split, so the gate judges on eval, which training "
+            "has seen (early stopping)",
+        )
+    patterns = [pattern for _, pattern in splits if pattern]
+    if len(set(patterns)) < len(patterns):
+        problems.warn(
+            ("data", "splits"),
+            "two splits have the same pattern, so the model is judged on what it "
+            "has seen",
+        )
+
+
+def _listed(values: Sequence[object]) -> str:
+    listed = [str(value) for value in values]
+    return ", ".join(listed[:12]) + (" ..." if len(listed) > 12 else "")

@@ -1,0 +1,1 @@
+"""How a pipeline is executed: the command line and the local runner."""

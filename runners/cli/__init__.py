@@ -1,0 +1,1 @@
+"""The ``sluice`` command: one module per verb, loaded when it is called."""

@@ -1,0 +1,105 @@
+"""The front door: finds the verb, runs it, and turns errors into exit codes.
+
+It imports click and nothing heavy; ``sluice --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+try:
+    import click
+except ModuleNotFoundError:  # A Python without the packages, such as the system's.
+    sys.stderr.write(
+        f"Sluice's packages are not installed in this Python: {sys.executable}\n"
+        "  try:      make setup, then .venv/bin/sluice --help\n"
+    )
+    sys.exit(2)
+
+from sluice import __version__
+from sluice.errors import ExitCode, SluiceError
+
+# Verb -> (module:command, what --help says), so that help imports none of them.
+_VERBS = {
+    "run": ("runners.cli.run:run", "Run a pipeline on this machine."),
+    "validate": ("runners.cli.validate:validate", "Check a config; run nothing."),
+    "config": ("runners.cli.config:config", "Print the resolved config."),
+    "runs": ("runners.cli.runs:runs", "List the runs of a pipeline."),
+    "predict": ("runners.cli.predict:predict", "Ask the pushed model."),
+    "data": ("runners.cli.data:data", "List or make the sample data sets."),
+    "models": ("runners.cli.models:models", "List the pushed versions."),
+}
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _VERBS:
+            return None
+        module, _, attribute = _VERBS[name][0].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb[1]) for name, verb in _VERBS.items()])
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 2 usage, 3 data, 4 model gate, 5 push, 6 locked, "
+    "7 a node failed, 8 a remote service, 130 and 143 interrupted.",
+)
+@click.version_option(__version__, prog_name="sluice")
+@click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+@click.pass_context
+def cli(ctx: click.Context, verbose: bool) -> None:
+    """From TFRecords to a served model, with gates that hold and explain."""
+    ctx.obj = verbose
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and exits with its code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    verbose = "-v" in arguments[:1] or "--verbose" in arguments[:1]
+    try:
+        code = cli.main(arguments, prog_name="sluice", standalone_mode=False)
+    except click.exceptions.Abort:
+        code = ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        code = ExitCode.USAGE
+    except SluiceError as error:
+        code = _report(str(error), error.exit_code, verbose)
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader, such as `head`, has enough.
+        sys.stderr.close()
+        code = ExitCode.DONE
+    except Exception as error:
+        text = f"Sluice itself failed: {type(error).__name__}: {error}"
+        code = _report(f"{text}\n  try:      sluice -v ...", ExitCode.BUG, verbose)
+    sys.exit(int(code or 0) if isinstance(code, int) else 0)
+
+
+def _report(text: str, code: ExitCode, verbose: bool) -> Any:
+    if verbose:
+        import traceback
+
+        traceback.print_exc()
+    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(text, err=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Options that several verbs share, and what they resolve to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from pipeline.config import Config
+from pipeline.load_config import load_config
+from sluice.workspace import Workspace, locate
+
+_CONFIG_OPTIONS = (
+    click.argument("name"),
+    click.option("--profile", metavar="NAME", help="Overlay configs/profiles/NAME."),
+    click.option(
+        "overrides",
+        "--set",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a key, such as train.epochs=3. Repeatable.",
+    ),
+)
+
+
+def config_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds NAME, ``--profile`` and ``--set``."""
+    for option in reversed(_CONFIG_OPTIONS):
+        function = option(function)
+    return function
+
+
+workspace_option = click.option(
+    "workspace_dir",
+    "--workspace",
+    metavar="DIR",
+    help="Where workspaces are kept, instead of <project root>/workspace.",
+)
+
+json_option = click.option(
+    "as_json", "--json", is_flag=True, help="One JSON object on stdout."
+)
+
+
+def workspace_of(config: Config, workspace_dir: str | None) -> Workspace:
+    """Returns the workspace of a config's pipeline."""
+    return locate(config.root, config.name, workspace_dir)
+
+
+def workspace_by_name(name: str, workspace_dir: str | None) -> Workspace:
+    """Returns the workspace of the pipeline whose config NAME names."""
+    return workspace_of(load_config(name), workspace_dir)

@@ -1,0 +1,158 @@
+"""``sluice run NAME``: runs a pipeline on this machine and says how it went."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from pipeline.check_inputs import check_inputs
+from pipeline.config import Config
+from pipeline.load_config import load_config
+from pipeline.stored_config import write_stored_config
+from pipeline.validate_config import validate_config
+from runners.cli.console import make_console, plain
+from runners.cli.options import (
+    config_options,
+    json_option,
+    workspace_of,
+    workspace_option,
+)
+from runners.cli.run_view import RunView
+from runners.cli.verdict_table import verdict_table
+from runners.local.record_run import RecordRun
+from runners.local.supervise import supervise
+from sample_data import catalog
+from sluice.errors import SluiceError
+from sluice.project import activate
+from sluice.run_record import ErrorRecord, RunRecord
+from sluice.workspace import Workspace, new_run_id, utc_now
+
+
+@click.command()
+@config_options
+@workspace_option
+@json_option
+def run(
+    name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    workspace_dir: str | None,
+    as_json: bool,
+) -> int:
+    """Run the pipeline NAME (configs/NAME.yaml, or a path to a config)."""
+    console = make_console(to_stderr=as_json)
+    command = shlex.join(["sluice", *sys.argv[1:]])
+    try:
+        config = load_config(name, profile=profile, overrides=overrides)
+        record = _run(config, workspace_of(config, workspace_dir), command, console)
+    except SluiceError as error:
+        if as_json:
+            click.echo(json.dumps(_not_started(name, command, error).to_dict()))
+        raise
+    if as_json:
+        click.echo(json.dumps(record.to_dict()))
+    return record.exit_code or 0
+
+
+def _run(
+    config: Config, workspace: Workspace, command: str, console: Console
+) -> RunRecord:
+    """Checks what can be checked without TensorFlow, then runs and reports."""
+    activate(config.root)
+    valid = validate_config(config)
+    config = valid.config
+    for warning in valid.warnings:
+        console.print(plain(f"warning: {warning}", "yellow"))
+    check_inputs(config, hint=_data_hint(config))
+    workspace.prepare()
+    with workspace.exclusive(command):
+        run_id = new_run_id()
+        run_dir = workspace.run_dir(run_id)
+        run_dir.mkdir(parents=True)
+        write_stored_config(config, run_dir / "config.json")
+        record = RunRecord(run_id, config.name, utc_now(), command)
+        console.print(plain(f"{config.name}  run {run_id}", "bold"))
+        recorder = RecordRun(record, run_dir, config.serving_dir or workspace.serving)
+        with RunView(console, record) as view:
+
+            def on_event(event: dict) -> None:
+                recorder.apply(event)
+                view.on_event(event)
+
+            ending = supervise(
+                run_dir, workspace, on_event, view.on_progress, view.tick
+            )
+            recorder.close(ending.exit_code, ending.reason)
+            view.tick()
+    _report(record, config, command, console)
+    return record
+
+
+def _report(record: RunRecord, config: Config, command: str, console: Console) -> None:
+    """Prints the gates, where the model went, and what to do next."""
+    for gate in record.gates:
+        if gate["gate"] == "model" or not gate["passed"]:
+            console.print()
+            console.print(verdict_table(gate))
+    console.print()
+    if record.error:
+        console.print(plain(record.error.message, "red"), soft_wrap=True)
+        if record.error.log:
+            console.print(plain(f"  log:      {record.error.log}"), soft_wrap=True)
+    push = record.pushes[0]
+    if push.state == "pushed":
+        text = f"pushed as version {push.version}: {push.uri}"
+        console.print(plain(text, "green"), soft_wrap=True)
+    elif push.state == "already_served":
+        text = f"already served as version {push.version}: {push.uri}"
+        console.print(plain(text, "cyan"), soft_wrap=True)
+    elif record.status == "interrupted":
+        console.print(plain(f"interrupted; finished nodes are kept. Go on: {command}"))
+    elif push.state == "blocked" and not record.error:
+        text = "not pushed: the model has not passed the gate; see the rows marked FAIL"
+        console.print(plain(text, "red"))
+    if push.uri:
+        console.print(plain(f"ask it:  {predict_command(config)}"), soft_wrap=True)
+
+
+def predict_command(config: Config) -> str:
+    """Returns a command that asks the pushed model about files that exist."""
+    split = "test" if config.data.splits.test else "eval"
+    files = check_inputs(config)[split]
+    try:
+        example = files[0].relative_to(Path.cwd())
+    except ValueError:
+        example = files[0]
+    program = Path(sys.argv[0])
+    called = "sluice"
+    if program.name == "sluice" and program.parent != Path():
+        called = str(program)
+    name = config.name if config.origin.root == Path.cwd() else config.origin.file
+    return shlex.join([called, "predict", name, str(example), "--limit", "5"])
+
+
+def _data_hint(config: Config) -> str | None:
+    """Names the command that makes the data, if it is one of the sample sets."""
+    for name in catalog.names():
+        if config.data_dir == config.root / "data" / name:
+            return f"sluice data make {name}"
+    return None
+
+
+def _not_started(name: str, command: str, error: SluiceError) -> RunRecord:
+    """Returns the record of a run that was refused before it began."""
+    return RunRecord(
+        run_id="",
+        pipeline=Path(name).stem,
+        started_at=utc_now(),
+        command=command,
+        status="failed",
+        exit_code=int(error.exit_code),
+        ended_at=utc_now(),
+        error=ErrorRecord(None, str(error), None),
+    )

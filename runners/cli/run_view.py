@@ -1,0 +1,124 @@
+"""Shows a run while it goes on: one live row per node, or plain lines in a pipe."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from runners.cli.console import plain
+from sluice.run_record import NodeRecord, RunRecord
+
+_STYLES = {
+    "ran": ("done", "green"),
+    "cached": ("cached", "cyan"),
+    "running": ("running", "yellow"),
+    "skipped": ("skipped", "dim"),
+    "blocked": ("blocked", "red"),
+    "failed": ("failed", "bold red"),
+    "interrupted": ("interrupted", "red"),
+    "not_reached": ("-", "dim"),
+}
+_PLAIN_PROGRESS_S = 10.0
+
+
+class RunView:
+    """Draws a run record; a context manager around the run."""
+
+    def __init__(self, console: Console, record: RunRecord) -> None:
+        self._console = console
+        self._record = record
+        self._started: dict[str, float] = {}
+        self._notes: dict[str, str] = {}
+        self._last_plain_note = 0.0
+        self._live = (
+            Live(console=console, get_renderable=self._table, auto_refresh=False)
+            if console.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> RunView:
+        if self._live:
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        if self._live:
+            self._live.__exit__(*exc_info)
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        """Shows an event that the record has already taken in."""
+        if event["event"] == "node_started":
+            self._started[event["node"]] = time.monotonic()
+        elif event["event"] == "node_finished" and self._live is None:
+            node = self._record.node(event["node"])
+            note = node.reason or ""
+            took = _seconds(node.duration_s)
+            self._line(f"{node.id:<20} {_STYLES[node.state][0]:<12} {took:>7}  {note}")
+        self.tick()
+
+    def on_progress(self, node: str, facts: dict[str, Any]) -> None:
+        """Shows what a node says about itself, such as the epoch it is in."""
+        note = describe_progress(facts)
+        if note is None:
+            return
+        self._notes[node] = note
+        now = time.monotonic()
+        last = facts.get("epoch") is not None and facts["epoch"] == facts["epochs"]
+        due = now - self._last_plain_note >= _PLAIN_PROGRESS_S
+        if self._live is None and (last or due or "epoch" not in facts):
+            self._last_plain_note = now
+            self._line(f"{node:<20} {note}")
+
+    def tick(self) -> None:
+        """Draws the clock of the running node anew."""
+        if self._live:
+            self._live.refresh()
+
+    def _line(self, text: str) -> None:
+        self._console.print(plain(text.rstrip()), soft_wrap=True)
+
+    def _table(self) -> Table:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for node in self._record.nodes:
+            label, style = _STYLES[node.state]
+            table.add_row(
+                plain(node.id),
+                plain(label, style),
+                plain(self._time_of(node)),
+                plain(node.reason or self._notes.get(node.id, ""), "dim"),
+            )
+        if not self._record.nodes:
+            table.add_row(plain("starting: importing TFX", "dim"))
+        return table
+
+    def _time_of(self, node: NodeRecord) -> str:
+        if node.state == "running" and node.id in self._started:
+            return _seconds(time.monotonic() - self._started[node.id])
+        return _seconds(node.duration_s)
+
+
+def describe_progress(facts: dict[str, Any]) -> str | None:
+    """Returns one line for a progress report, None for one that says nothing new."""
+    if facts.get("event") == "strategy":
+        return facts["line"]
+    if facts.get("event") != "epoch":
+        return None
+    left = facts["epochs"] - facts["epoch"]
+    metrics = "  ".join(
+        f"{name} {value:.4f}"
+        for name, value in facts["metrics"].items()
+        if name.startswith("val_")
+    )
+    eta = f"  at most {_seconds(left * facts['duration_s'])} left" if left else ""
+    return f"epoch {facts['epoch']}/{facts['epochs']}  {metrics}{eta}"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return ""
+    minutes, seconds = divmod(value, 60)
+    return f"{minutes:.0f}m{seconds:02.0f}s" if minutes else f"{value:.1f}s"

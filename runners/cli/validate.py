@@ -1,0 +1,31 @@
+"""``sluice validate NAME``: checks config, schema, code and data paths; runs nothing."""
+
+from __future__ import annotations
+
+import click
+
+from pipeline.check_inputs import check_inputs
+from pipeline.load_config import load_config
+from pipeline.validate_config import validate_config
+from runners.cli.options import config_options
+from sluice.errors import UsageError
+from sluice.project import activate
+
+
+@click.command()
+@config_options
+def validate(name: str, profile: str | None, overrides: tuple[str, ...]) -> None:
+    """Check the config NAME without running anything or importing TensorFlow.
+
+    Missing data is only a warning here: it may not have arrived yet.
+    """
+    config = load_config(name, profile=profile, overrides=overrides)
+    activate(config.root)
+    warnings = list(validate_config(config).warnings)
+    try:
+        check_inputs(config)
+    except UsageError as error:
+        warnings.append(str(error))
+    for warning in warnings:
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
+    click.echo(f"{config.origin.file}: valid")

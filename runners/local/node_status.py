@@ -1,0 +1,109 @@
+"""Reads back from ML Metadata how a node of a run really ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ml_metadata.proto import metadata_store_pb2
+
+from sluice.run_record import NodeState
+
+_STATES: dict[int, NodeState] = {
+    metadata_store_pb2.Execution.COMPLETE: "ran",
+    metadata_store_pb2.Execution.CACHED: "cached",
+    metadata_store_pb2.Execution.FAILED: "failed",
+    metadata_store_pb2.Execution.RUNNING: "interrupted",
+    metadata_store_pb2.Execution.NEW: "interrupted",
+    metadata_store_pb2.Execution.CANCELED: "interrupted",
+}
+_OUTPUTS = (
+    metadata_store_pb2.Event.OUTPUT,
+    metadata_store_pb2.Event.INTERNAL_OUTPUT,
+)
+_RESULT = "__execution_result__"
+
+
+def executions_of(store: Any, node: Any, run_id: str | None) -> list[Any]:
+    """Returns a node's executions, oldest first.
+
+    Args:
+      store: an ML Metadata store.
+      node: the node's ``PipelineNode`` of the IR.
+      run_id: only those of this run; None for all runs.
+    """
+    found: dict[int, Any] | None = None
+    for spec in node.contexts.contexts:
+        kind, name = spec.type.name, spec.name.field_value.string_value
+        if kind == "pipeline_run":
+            if run_id is None:
+                continue
+            name = run_id
+        context = store.get_context_by_type_and_name(kind, name)
+        if context is None:
+            return []
+        executions = {
+            item.id: item for item in store.get_executions_by_context(context.id)
+        }
+        found = (
+            executions
+            if found is None
+            else {key: item for key, item in found.items() if key in executions}
+        )
+    return [found[key] for key in sorted(found or {})]
+
+
+def state_of(execution: Any | None) -> NodeState:
+    """Returns the state of an execution; none at all means skipped by a condition."""
+    if execution is None:
+        return "skipped"
+    return _STATES.get(execution.last_known_state, "failed")
+
+
+def failure_text(execution: Any) -> str | None:
+    """Returns the error that TFX published with a failed execution, if it did."""
+    value = execution.custom_properties.get(_RESULT)
+    return value.string_value if value is not None else None
+
+
+def outputs_of(store: Any, execution: Any) -> dict[str, list[dict[str, Any]]]:
+    """Returns the artifacts that an execution put out, by output key."""
+    events = [
+        event
+        for event in store.get_events_by_execution_ids([execution.id])
+        if event.type in _OUTPUTS
+    ]
+    artifacts = {
+        item.id: item
+        for item in store.get_artifacts_by_id([event.artifact_id for event in events])
+    }
+    types = _type_names(store, list(artifacts.values()))
+    outputs: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        artifact = artifacts[event.artifact_id]
+        outputs.setdefault(event.path.steps[0].key, []).append(
+            {
+                "id": artifact.id,
+                "type": types[artifact.type_id],
+                "uri": artifact.uri,
+                "properties": {
+                    **_plain(artifact.properties),
+                    **_plain(artifact.custom_properties),
+                },
+            }
+        )
+    return outputs
+
+
+def _type_names(store: Any, artifacts: Sequence[Any]) -> dict[int, str]:
+    ids = sorted({item.type_id for item in artifacts})
+    return {item.id: item.name for item in store.get_artifact_types_by_id(ids)}
+
+
+def _plain(properties: Any) -> dict[str, Any]:
+    plain = {}
+    for key, value in properties.items():
+        kind = value.WhichOneof("value")
+        if kind in ("int_value", "double_value", "string_value", "bool_value"):
+            plain[key] = getattr(value, kind)
+    return plain

@@ -1,0 +1,209 @@
+"""One factory draws the graph for the laptop and for the cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.load_config import load_config
+from pipeline.places import Places
+from pipeline.validate_config import validate_config
+
+pytestmark = pytest.mark.tf
+
+# What the cloud compiler makes of one node. Everything else keeps its name.
+EXPANSIONS = {
+    "LatestBlessedModel-model-resolver": "LatestBlessedModel",
+    "LatestBlessedModel-model-blessing-resolver": "LatestBlessedModel",
+}
+NODES = {
+    "ImportExampleGen",
+    "StatisticsGen",
+    "ImportSchemaGen",
+    "ExampleValidator",
+    "DataVerdict",
+    "DataGate",
+    "Transform",
+    "Trainer",
+    "LatestBlessedModel",
+    "Evaluator",
+    "ModelVerdict",
+    "Pusher",
+}
+
+
+def _config(project: Path, name: str, **options):
+    return validate_config(load_config(name, cwd=project, **options)).config
+
+
+def _compile(config, tmp_path: Path, **places):
+    from tfx.dsl.compiler import compiler
+
+    from pipeline.create_pipeline import create_pipeline
+
+    where = {
+        "pipeline_root": str(tmp_path / "root"),
+        "metadata_db": tmp_path / "metadata.db",
+        "inputs_dir": tmp_path / "inputs",
+        "serving_dir": str(tmp_path / "serving"),
+        **places,
+    }
+    pipeline = create_pipeline(config, Places(**where))
+    return {
+        node.pipeline_node.node_info.id: node.pipeline_node
+        for node in compiler.Compiler().compile(pipeline).nodes
+    }
+
+
+def _local_edges(nodes) -> set[tuple[str, str]]:
+    return {(up, name) for name, node in nodes.items() for up in node.upstream_nodes}
+
+
+def _cloud_job(config, tmp_path: Path) -> dict:
+    from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
+
+    from pipeline.create_pipeline import create_pipeline
+
+    places = Places("gs://bucket/root", None, tmp_path / "inputs", "gs://bucket/s")
+    runner = v2.KubeflowV2DagRunner(
+        v2.KubeflowV2DagRunnerConfig(default_image="image", use_pipeline_spec_2_1=True),
+        output_filename=str(tmp_path / "job.json"),
+    )
+    return runner.run(create_pipeline(config, places))
+
+
+@pytest.mark.parametrize("name", ["digits", "taxi"])
+def test_cloud_and_laptop_run_the_same_graph(
+    project: Path, tmp_path: Path, name: str
+) -> None:
+    config = _config(project, name)
+    local = _compile(config, tmp_path)
+    job = _cloud_job(config, tmp_path)
+    assert job["pipelineSpec"]["schemaVersion"] == "2.1.0"
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    collapsed = {task: EXPANSIONS.get(task, task) for task in tasks}
+    assert set(collapsed.values()) == set(local) == NODES
+    edges = {
+        (collapsed[up], collapsed[task])
+        for task, spec in tasks.items()
+        for up in spec.get("dependentTasks", [])
+    }
+    assert {(a, b) for a, b in edges if a != b} == _local_edges(local)
+
+
+def test_what_trains_waits_for_the_gate_only(project: Path, tmp_path: Path) -> None:
+    nodes = _compile(_config(project, "digits"), tmp_path)
+    assert {down for up, down in _local_edges(nodes) if up == "DataGate"} == {
+        "Transform",
+        "Trainer",
+    }
+    assert not nodes["DataGate"].outputs.outputs
+
+
+def test_own_artifact_types_resolve_by_name() -> None:
+    import components
+
+    for name in components.ARTIFACT_TYPES:
+        type_name = getattr(components, name).TYPE_NAME
+        assert type_name == f"components.{name}"
+
+
+def test_every_call_makes_new_components(project: Path, tmp_path: Path) -> None:
+    from pipeline.create_pipeline import create_pipeline
+
+    config = _config(project, "digits")
+    places = Places(str(tmp_path), tmp_path / "m.db", tmp_path / "in", "s")
+    first, second = (create_pipeline(config, places) for _ in range(2))
+    assert not {id(c) for c in first.components} & {id(c) for c in second.components}
+
+
+def _properties(nodes) -> dict[str, dict[str, str]]:
+    return {
+        name: {
+            key: value.field_value.string_value
+            for key, value in node.parameters.parameters.items()
+        }
+        for name, node in nodes.items()
+    }
+
+
+def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[str]:
+    """Returns the nodes whose exec properties an override changes."""
+    before = _properties(_compile(_config(project, name), tmp_path))
+    config = _config(project, name, overrides=overrides)
+    after = _properties(_compile(config, tmp_path))
+    return {node for node in before if before[node] != after[node]}
+
+
+@pytest.mark.parametrize(
+    ("override", "nodes"),
+    [
+        ("train.epochs=7", {"Trainer"}),
+        ("model=dense", {"Trainer"}),
+        ("description=other words", set()),
+        ("evaluate.metrics=[AUC, Precision]", {"Evaluator"}),
+        ("evaluate.thresholds=[]", {"ModelVerdict"}),
+        ("features.company.buckets=32", {"Transform", "Trainer"}),
+        (
+            "data.splits.test=null",
+            {"ImportExampleGen", "DataVerdict", "Evaluator", "ModelVerdict"},
+        ),
+    ],
+)
+def test_a_change_in_the_config_reaches_only_who_reads_it(
+    project: Path, tmp_path: Path, override: str, nodes: set[str]
+) -> None:
+    assert _changed(project, tmp_path, "taxi", override) == nodes
+
+
+def test_every_node_but_the_resolver_has_a_fingerprint(
+    project: Path, tmp_path: Path
+) -> None:
+    properties = _properties(_compile(_config(project, "digits"), tmp_path))
+    without = {node for node, found in properties.items() if "fingerprint" not in found}
+    assert without == {"LatestBlessedModel"}
+    trainer = json.loads(properties["Trainer"]["fingerprint"])
+    assert trainer["packages"]["tensorflow"]
+    assert len(trainer["code"]) == 64
+
+
+def test_the_code_of_a_node_is_what_it_runs() -> None:
+    from sluice import code_fingerprint
+
+    nodes = {
+        "Transform": ["pipeline.preprocessing"],
+        "Trainer": ["pipeline.training", "pipeline.models.cnn"],
+        "Pusher": ["components.pusher.executor"],
+    }
+    root = [Path(code_fingerprint.__file__).parents[1]]
+    found = {
+        node: set(code_fingerprint.modules_of(entries, root))
+        for node, entries in nodes.items()
+    }
+    assert "pipeline.models.cnn" in found["Trainer"]
+    assert "pipeline.models.dense" not in found["Trainer"]
+    assert "serving.model_store" in found["Pusher"]
+    for modules in found.values():
+        assert not {"pipeline.config", "pipeline.create_pipeline"} & modules
+        assert not {name for name in modules if name.startswith(("runners", "tests"))}
+
+
+def test_the_schema_goes_in_by_content(project: Path, tmp_path: Path) -> None:
+    def path_of_schema() -> str:
+        nodes = _compile(_config(project, "digits"), tmp_path)
+        return _properties(nodes)["ImportSchemaGen"]["schema_file"]
+
+    schema = project / "schemas" / "digits" / "schema.pbtxt"
+    text = schema.read_text()
+    before = path_of_schema()
+    assert Path(before).read_text() == text
+    os.utime(schema, (0, 0))
+    assert path_of_schema() == before
+    try:
+        schema.write_text(text + "# another comment\n")
+        assert path_of_schema() != before
+    finally:
+        schema.write_text(text)

@@ -1,0 +1,185 @@
+"""Schemas are read with the reason why not, and tell the classes of a label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+import schemas
+from schemas import loader
+from sluice.errors import ConfigError
+
+pytestmark = pytest.mark.unit
+
+SCHEMAS = Path(schemas.__file__).parent
+
+STRINGS = """
+feature { name: "inline" type: BYTES string_domain { value: "no" value: "yes" } }
+feature { name: "shared" type: BYTES domain: "answers" }
+feature { name: "open" type: BYTES }
+string_domain { name: "answers" value: "yes" value: "no" value: "maybe" }
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: str | bytes) -> Path:
+        path = tmp_path / "schema.pbtxt"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def test_the_digits_schema():
+    schema = loader.load(SCHEMAS / "digits" / "schema.pbtxt")
+
+    assert loader.feature_names(schema) == ["image", "label"]
+    assert loader.class_values(schema, "label") == list(range(10))
+    assert loader.class_values(schema, "image") is None
+
+
+def test_the_taxi_schema():
+    schema = loader.load(SCHEMAS / "taxi" / "schema.pbtxt")
+
+    assert len(loader.feature_names(schema)) == 18
+    assert "tips" not in loader.feature_names(schema)
+    assert loader.class_values(schema, "big_tip") == [0, 1]
+    assert loader.class_values(schema, "payment_type") == [
+        "Cash",
+        "Credit Card",
+        "Dispute",
+        "No Charge",
+        "Pcard",
+        "Prcard",
+        "Unknown",
+    ]
+    assert loader.class_values(schema, "company") is None
+    assert loader.class_values(schema, "fare") is None
+
+
+@pytest.mark.parametrize("name", ["digits", "taxi"])
+def test_only_the_label_is_not_asked_for_in_serving(name):
+    schema = loader.load(SCHEMAS / name / "schema.pbtxt")
+    label = {"digits": "label", "taxi": "big_tip"}[name]
+
+    assert list(schema.default_environment) == ["TRAINING", "SERVING"]
+    for feature in schema.feature:
+        expected = ["SERVING"] if feature.name == label else []
+        assert list(feature.not_in_environment) == expected, feature.name
+
+
+@pytest.mark.parametrize("name", ["digits", "taxi"])
+def test_a_feature_is_dense_exactly_where_it_is_always_there(name):
+    for feature in loader.load(SCHEMAS / name / "schema.pbtxt").feature:
+        always = feature.presence.min_fraction == 1
+        assert feature.HasField("shape") == always, feature.name
+        assert feature.HasField("value_count") != always, feature.name
+
+
+def test_classes_of_strings(write):
+    schema = loader.load(write(STRINGS))
+
+    assert loader.class_values(schema, "inline") == ["no", "yes"]
+    assert loader.class_values(schema, "shared") == ["yes", "no", "maybe"]
+    assert loader.class_values(schema, "open") is None
+
+
+@pytest.mark.parametrize(
+    ("domain", "classes"),
+    [
+        ("min: 3 max: 5 is_categorical: true", [3, 4, 5]),
+        ("min: -1 max: 0 is_categorical: true", [-1, 0]),
+        ("min: 3 max: 5", None),
+        ("min: 3 is_categorical: true", None),
+        ("max: 3 is_categorical: true", None),
+        ("min: 1 max: 0 is_categorical: true", None),
+        ("min: 1 max: 10000 is_categorical: true", list(range(1, 10001))),
+        ("min: 0 max: 10000 is_categorical: true", None),
+        ("min: 0 max: 9000000000000000000 is_categorical: true", None),
+    ],
+)
+def test_classes_of_integers(write, domain, classes):
+    path = write(f'feature {{ name: "a" type: INT int_domain {{ {domain} }} }}')
+
+    assert loader.class_values(loader.load(path), "a") == classes
+
+
+def test_an_unknown_feature_names_the_nearest(write):
+    schema = loader.load(write(STRINGS))
+
+    with pytest.raises(ConfigError, match="no feature named 'inlien'") as caught:
+        loader.class_values(schema, "inlien")
+    assert caught.value.hint == "Did you mean 'inline'?"
+    assert caught.value.expected == "one of its features: inline, shared, open"
+    with pytest.raises(ConfigError) as caught:
+        loader.class_values(schema, "zzz")
+    assert caught.value.hint is None
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        ('feature {\n  name: "a"\n  tipe: INT\n}\n', 3, 'no field named "tipe"'),
+        ('feature {\n  name: "a"\n  type: NUMBER\n}\n', 3, "NUMBER"),
+        ('feature {\n  name: "a"\n', 2, "Expected"),
+        ("version: 1\nname: taxi\n", 1, 'no field named "version"'),
+        ('{"feature": []}', 1, "Expected identifier"),
+    ],
+)
+def test_a_file_that_is_not_a_schema_names_the_line(write, content, line, message):
+    path = write(content)
+
+    with pytest.raises(ConfigError, match="not a schema") as caught:
+        loader.load(path)
+    assert caught.value.where == f"{path}, line {line}"
+    assert message in str(caught.value)
+
+
+def test_a_binary_file_is_not_a_schema(write):
+    path = write(schema_pb2.Schema.DESCRIPTOR.file.serialized_pb + b"\xff\xfe")
+
+    with pytest.raises(ConfigError, match="not a schema") as caught:
+        loader.load(path)
+    assert str(path) in str(caught.value)
+    assert "not UTF-8" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"), [("", "an empty file"), ("# later\n", "no feature")]
+)
+def test_a_schema_without_features(write, content, found):
+    path = write(content)
+
+    with pytest.raises(ConfigError, match="declares no features") as caught:
+        loader.load(path)
+    assert caught.value.where == str(path)
+    assert caught.value.actual == found
+
+
+def test_a_schema_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
+        loader.load(tmp_path / "missing.pbtxt")
+    assert caught.value.actual == "No such file or directory"
+    assert "`schema`" in str(caught.value)
+    with pytest.raises(ConfigError, match="Is a directory"):
+        loader.load(tmp_path)
+
+
+def test_a_feature_that_is_declared_twice(write):
+    path = write('feature { name: "a" }\nfeature { name: "b" }\nfeature { name: "a" }')
+
+    with pytest.raises(ConfigError, match="more than once") as caught:
+        loader.load(path)
+    assert caught.value.examples == ("feature 'a'",)
+
+
+def test_a_domain_that_is_not_declared(write):
+    path = write(STRINGS + 'feature { name: "a" type: BYTES domain: "anwsers" }')
+
+    with pytest.raises(ConfigError, match="domain that it does not declare") as caught:
+        loader.load(path)
+    assert caught.value.examples == ("feature 'a': domain 'anwsers'",)
+    assert caught.value.expected == "one of answers"

@@ -1,0 +1,185 @@
+"""The reviewed schemas against the real data: TFDV accepts it, and refuses worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import schemas
+from sample_data import catalog, taxi, tf_example
+from schemas import loader
+from sluice import tfrecord
+
+pytestmark = pytest.mark.tf
+
+NAMES = ["digits", "taxi"]
+SPLITS = ["train", "eval", "test"]
+
+TRIP = {
+    "fare": "12.45",
+    "trip_start_month": "5",
+    "trip_start_hour": "0",
+    "trip_start_day": "6",
+    "trip_start_timestamp": "1400269500",
+    "pickup_latitude": "41.88",
+    "trip_miles": "0.0",
+    "trip_seconds": "300",
+    "payment_type": "Cash",
+    "company": "Top Cab Affiliation",
+    "tips": "0.0",
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    root = tmp_path_factory.mktemp("data")
+    for name in NAMES:
+        catalog.make(name, root / name)
+    return root
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def schema(name):
+    return load(name)
+
+
+def load(name):
+    return loader.load(Path(schemas.__file__).parent / name / "schema.pbtxt")
+
+
+def records(directory, split):
+    return [
+        record
+        for path in sorted(directory.glob(f"{split}-*"))
+        for record in tfrecord.read(path)
+    ]
+
+
+def anomalies(schema, pattern, environment=None):
+    """Per feature what TFDV finds wrong, for every file that a pattern takes."""
+    import tensorflow_data_validation as tfdv
+
+    statistics = tfdv.generate_statistics_from_tfrecord(str(pattern))
+    assert statistics.datasets[0].num_examples
+    found = tfdv.validate_statistics(statistics, schema, environment=environment)
+    assert not found.HasField("dataset_anomaly_info")
+    return {
+        feature: {reason.short_description for reason in info.reason}
+        for feature, info in found.anomaly_info.items()
+    }
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_split_has_an_anomaly(data, name, schema, split):
+    assert anomalies(schema, data / name / f"{split}-*") == {}
+
+
+def test_serving_needs_no_label(tmp_path):
+    schema = load("taxi")
+    trip = taxi.features(TRIP | {"pickup_longitude": "-87.6"})
+    del trip["big_tip"]
+    areas = {"pickup_community_area": [8], "dropoff_community_area": [8]}
+    ends = {"dropoff_latitude": [41.9], "dropoff_longitude": [-87.6]}
+    tract = {"dropoff_census_tract": [17031839100]}
+    request = tf_example.encode(trip | areas | ends | tract)
+    tfrecord.write(tmp_path / "request", [request])
+
+    assert anomalies(schema, tmp_path / "request", "SERVING") == {}
+    assert anomalies(schema, tmp_path / "request", "TRAINING") == {
+        "big_tip": {"Column dropped"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (
+            {"image": [b"png"], "label": [12]},
+            {"label": {"Out-of-range values"}},
+        ),
+        (
+            {"label": [1]},
+            {"image": {"Column dropped", "Feature shape dropped"}},
+        ),
+        (
+            {"image": [b"png", b"png"], "label": [1]},
+            {"image": {"Feature shape dropped"}},
+        ),
+    ],
+)
+def test_a_bad_digit_is_an_anomaly(data, tmp_path, bad, expected):
+    good = records(data / "digits", "test")
+    tfrecord.write(tmp_path / "bad", [*good, tf_example.encode(bad)])
+
+    assert anomalies(load("digits"), tmp_path / "bad") == expected
+
+
+def test_a_bad_trip_is_an_anomaly(data, tmp_path):
+    bad: list[dict[str, tf_example.Values]] = [
+        {"payment_type": [b"Barter"]},
+        {"trip_start_hour": [24]},
+        {"trip_miles": [float("nan")]},
+        {"fare": [-1.0]},
+        {"pickup_latitude": [0.0]},
+        {"company": [b"one", b"two"]},
+        {"big_tip": [2]},
+        {"tips": [3.0]},
+    ]
+    tfrecord.write(
+        tmp_path / "bad",
+        [
+            *records(data / "taxi", "test"),
+            *(tf_example.encode(taxi.features(TRIP) | change) for change in bad),
+        ],
+    )
+
+    assert anomalies(load("taxi"), tmp_path / "bad") == {
+        "payment_type": {"Unexpected string values"},
+        "trip_start_hour": {"Out-of-range values"},
+        "trip_miles": {"Invalid values"},
+        "fare": {"Out-of-range values"},
+        "pickup_latitude": {"Out-of-range values"},
+        "company": {"Superfluous values"},
+        "big_tip": {"Out-of-range values"},
+        "tips": {"New column"},
+    }
+
+
+def test_too_many_missing_values_are_an_anomaly(data, tmp_path):
+    trip = tf_example.encode(taxi.features(TRIP | {"trip_seconds": ""}))
+    good = records(data / "taxi", "test")
+    tfrecord.write(tmp_path / "bad", [*good, *[trip] * (len(good) // 20)])
+
+    assert anomalies(load("taxi"), tmp_path / "bad") == {
+        "trip_seconds": {"Column dropped"},
+        "pickup_longitude": {"Column dropped"},
+        "pickup_community_area": {"Column dropped"},
+        "dropoff_latitude": {"Column dropped"},
+        "dropoff_longitude": {"Column dropped"},
+        "dropoff_community_area": {"Column dropped"},
+    }
+
+
+def test_tensorflow_parses_the_records_by_the_schema(data, name, schema):
+    import tensorflow as tf
+    from tensorflow_transform.tf_metadata import schema_utils
+
+    spec = schema_utils.schema_as_feature_spec(schema).feature_spec
+    assert {
+        feature
+        for feature, value in spec.items()
+        if isinstance(value, tf.io.VarLenFeature)
+    } == {feature.name for feature in schema.feature if feature.HasField("value_count")}
+
+    for split in SPLITS:
+        split_records = records(data / name, split)
+        parsed = tf.io.parse_example(split_records, spec)
+        assert parsed.keys() == set(loader.feature_names(schema))
+        for tensor in parsed.values():
+            assert tensor.shape[0] == len(split_records)
