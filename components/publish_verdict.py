@@ -10,7 +10,7 @@ from sluice.verdict import VERDICT_FILE, Verdict, as_text
 
 
 def publish_verdict(verdict: Verdict, artifact: Any) -> None:
-    """Writes both files below ``artifact.uri`` and sets its custom property ``passed``."""
+    """Writes both files below ``artifact.uri`` and sets its property ``passed``."""
     folder = Path(artifact.uri)
     folder.mkdir(parents=True, exist_ok=True)
     atomic.write_json(folder / VERDICT_FILE, verdict.to_dict())

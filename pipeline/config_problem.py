@@ -107,17 +107,11 @@ def config_error(problems: Sequence[Problem]) -> ConfigError:
     )
 
 
-def nearest(word: object, known: Iterable[object]) -> str | None:
-    """Returns the known name that a misspelt one probably means, or None."""
+def did_you_mean(word: object, known: Iterable[object]) -> str | None:
+    """Returns a hint that names what a misspelt name probably means, or None."""
     names = {str(name).casefold(): str(name) for name in known}
     close = difflib.get_close_matches(str(word).casefold(), names, n=1, cutoff=0.5)
-    return names[close[0]] if close else None
-
-
-def did_you_mean(word: object, known: Iterable[object]) -> str | None:
-    """Returns a hint that names the nearest known name, or None."""
-    near = nearest(word, known)
-    return None if near is None else f"did you mean {near!r}?"
+    return f"did you mean {names[close[0]]!r}?" if close else None
 
 
 def from_pydantic(error: ValidationError, layer: Layer, default: str) -> list[Problem]:

@@ -11,8 +11,10 @@ The first two return ``probabilities`` float32 ``[N, classes]`` (two classes: ``
 1]``, of the second) and ``label`` string ``[N]``. The class names also lie in
 ``assets.extra/classes.json``.
 
-A ``tf.Module`` holds the Keras model and the transform layer: the one form that both
-Keras versions export, vocabulary and all.
+A ``tf.Module`` holds the model's variables and tables, not the Keras model itself. What
+it does not hold, Keras does not serialize: that would trace every layer again, and fail
+on a user's ``call`` with Python control flow, which both ``fit`` and these signatures
+take (seen with tf_keras 2.16).
 """
 
 from __future__ import annotations
@@ -37,7 +39,14 @@ class ServableModel(tf.Module):
         self, model: tf.keras.Model, tf_transform_output: Any, feature_set: FeatureSet
     ) -> None:
         super().__init__()
-        self.model = model
+        self._get_model = lambda: model
+        self.variables_of_model = list(model.variables)
+        self.tables_of_model = [
+            value
+            for layer in model.submodules
+            for value in vars(layer).values()
+            if isinstance(value, tf.saved_model.experimental.TrackableResource)
+        ]
         self.transform = tf_transform_output.transform_features_layer()
         self._feature_set = feature_set
         label = feature_set.label
@@ -86,7 +95,7 @@ class ServableModel(tf.Module):
 
     def _predict(self, raw: dict[str, Any]) -> dict[str, tf.Tensor]:
         features = decode_images(self.transform(raw), self._feature_set.images)
-        probabilities = self.model(features, training=False)
+        probabilities = self._get_model()(features, training=False)
         names = tf.constant(self._feature_set.label.class_names)
         if len(self._feature_set.label.classes) == 2:
             best = tf.cast(probabilities[:, 0] >= 0.5, tf.int64)

@@ -100,7 +100,9 @@ def as_text(rows: Sequence[Check]) -> str:
     ]
     widths = [max(len(line[i]) for line in table) for i in range(len(header))]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
         for line in table
     )
 

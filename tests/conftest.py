@@ -10,11 +10,12 @@ import pytest
 
 from sluice.compat import prepare_environment
 from sluice.project import own_root
+from sluice.run_record import RunRecord
 
 # Before any test can import TensorFlow.
 prepare_environment()
 
-RunInProcess = Callable[..., "RunRecord"]  # noqa: F821
+RunInProcess = Callable[..., RunRecord]
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +43,6 @@ def run_in_process() -> RunInProcess:
         from pipeline.validate_config import validate_config
         from runners.local.record_run import RecordRun
         from runners.local.run import run
-        from sluice.run_record import RunRecord
         from sluice.workspace import new_run_id, utc_now
 
         workspace.prepare()

@@ -1,4 +1,4 @@
-"""``sluice validate NAME``: checks config, schema, code and data paths; runs nothing."""
+"""``sluice validate NAME``: checks config, schema and code; runs nothing."""
 
 from __future__ import annotations
 

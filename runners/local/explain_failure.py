@@ -7,9 +7,11 @@ import traceback
 from pathlib import Path
 
 from runners.local.run_result import NodeFailure
-from sluice.errors import ExitCode, NodeError, SluiceError
+from sluice.errors import DataError, ExitCode, NodeError, SluiceError
 
 _INSTALLED = ("site-packages", "dist-packages")
+# What tfx_bsl's decoder of tf.Examples says in StatisticsGen and Transform.
+_MIXED_TYPES = "had wrong type"
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
 
 
@@ -24,20 +26,30 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
         if isinstance(cause, SluiceError):
             gate = kind.endswith("DataGate")
             return NodeFailure(str(cause), int(cause.exit_code), gate)
-    root = list(_causes(error))[-1]
-    text = str(root).strip().splitlines()
-    first_line = text[0] if text else "no message"
+    root = _causes(error)[-1]
+    if _MIXED_TYPES in str(root):
+        mixed = DataError(
+            f"{node} failed: records of one feature have values of different types",
+            actual=_first_line(root),
+            hint="write the feature with the type that the schema has in all records",
+        )
+        return NodeFailure(str(mixed), int(mixed.exit_code))
     hint = "the whole traceback is in the log"
     if isinstance(root, MemoryError):
         hint = "lower train.batch_size or free memory; the traceback is in the log"
     elif isinstance(root, OSError) and root.errno == errno.ENOSPC:
         hint = "free some disk space, then run again: finished nodes are cached"
     explained = NodeError(
-        f"{node} failed: {type(root).__name__}: {first_line}",
+        f"{node} failed: {type(root).__name__}: {_first_line(root)}",
         where=_last_own_line(root) or _last_own_line(error),
         hint=hint,
     )
     return NodeFailure(str(explained), int(ExitCode.NODE))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else "no message"
 
 
 def _causes(error: BaseException) -> list[BaseException]:

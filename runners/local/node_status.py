@@ -32,7 +32,8 @@ def executions_of(store: Any, node: Any, run_id: str | None) -> list[Any]:
       node: the node's ``PipelineNode`` of the IR.
       run_id: only those of this run; None for all runs.
     """
-    found: dict[int, Any] | None = None
+    found: dict[int, Any] = {}
+    narrowed = False
     for spec in node.contexts.contexts:
         kind, name = spec.type.name, spec.name.field_value.string_value
         if kind == "pipeline_run":
@@ -45,12 +46,13 @@ def executions_of(store: Any, node: Any, run_id: str | None) -> list[Any]:
         executions = {
             item.id: item for item in store.get_executions_by_context(context.id)
         }
-        found = (
-            executions
-            if found is None
-            else {key: item for key, item in found.items() if key in executions}
-        )
-    return [found[key] for key in sorted(found or {})]
+        found = {
+            key: item
+            for key, item in executions.items()
+            if key in found or not narrowed
+        }
+        narrowed = True
+    return [found[key] for key in sorted(found)]
 
 
 def state_of(execution: Any | None) -> NodeState:

@@ -142,7 +142,7 @@ def _launch(node: Any, ir: Any, deployment: Any, run_dir: Path | None) -> NodeRe
             finally:
                 launcher.cache_utils = stock
         except Exception as raised:
-            traceback.print_exc()
+            os.write(2, traceback.format_exc().encode())
             error = explain_failure(node_id, kind, raised)
     duration_s = time.monotonic() - started
     with metadata.Metadata(connection) as handle:
@@ -167,7 +167,7 @@ def _read_back(
         error = NodeFailure(f"{node_id} failed: {text}", int(ExitCode.NODE))
     if error:
         reason = error.message.splitlines()[0]
-    if state == "ran" and node.node_info.type.name == _RESOLVER:
+    if execution and state == "ran" and node.node_info.type.name == _RESOLVER:
         everything = node_status.executions_of(store, node, None)
         earlier = [item for item in everything if item.id < execution.id]
         if earlier and node_status.outputs_of(store, earlier[-1]) == outputs:

@@ -15,12 +15,14 @@ def _counts(tp: float, fn: float, tn: float, fp: float) -> dict[str, float]:
 
 
 def test_two_classes() -> None:
-    by_class_id = {None: _counts(tp=3, fn=4, tn=10, fp=1)}
+    by_class_id: dict[int | None, dict[str, float]] = {
+        None: _counts(tp=3, fn=4, tn=10, fp=1)
+    }
     assert class_counts.counts(by_class_id, ["no", "yes"]) == {"no": 11, "yes": 7}
 
 
 def test_many_classes_are_counted_one_against_the_rest() -> None:
-    by_class_id = {
+    by_class_id: dict[int | None, dict[str, float]] = {
         0: _counts(tp=1, fn=1, tn=5, fp=0),
         1: _counts(tp=2, fn=3, tn=1, fp=1),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -66,7 +65,7 @@ def test_a_lock_is_exclusive_and_dies_with_its_owner(tmp_path: Path) -> None:
         time.sleep(0.01)
     with pytest.raises(BlockingIOError), atomic.lock(path, wait=False):
         pass
-    os.kill(owner.pid, signal.SIGKILL)
+    owner.kill()
     owner.join()
     with atomic.lock(path, wait=False):
         pass

@@ -96,9 +96,11 @@ def test_a_second_run_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     owner.start()
     while not ready.exists():
         time.sleep(0.01)
-    with pytest.raises(LockedError, match="in progress") as raised:
-        with made.exclusive("again"):
-            pass
+    with (
+        pytest.raises(LockedError, match="in progress") as raised,
+        made.exclusive("again"),
+    ):
+        pass
     assert raised.value.exit_code == 6
     assert f'"pid": {owner.pid}' in str(raised.value)
     assert "sluice run digits" in str(raised.value)

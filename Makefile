@@ -1,0 +1,49 @@
+# Every target but help, lock and clean makes the environment first, or finds it made.
+# TFX=1.21 takes the second lock; see setup/environment.sh.
+TFX ?=
+
+environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&
+
+.PHONY: help demo setup test test-unit lint format lock clean
+
+help:
+	@echo "make demo       set up, make the digits data, train, judge and push a model"
+	@echo "make test       set up, run all tests"
+	@echo "make test-unit  set up, run the tests that take milliseconds"
+	@echo "make lint       set up, check format, lint, types and layers"
+	@echo "make format     set up, format and fix what can be fixed"
+	@echo "make setup      set up only"
+	@echo "make lock       resolve requirements/*.in again"
+	@echo "make clean      remove environments and caches; data/ and workspace/ stay"
+	@echo "make TFX=1.21 TARGET   the same on TFX 1.21 (Python 3.12, glibc 2.39)"
+
+demo:
+	@$(environment) $$venv/bin/sluice data make digits && \
+	$$venv/bin/sluice run digits
+
+setup:
+	@setup/environment.sh $(TFX)
+
+test:
+	@$(environment) $$venv/bin/python -m pytest
+
+test-unit:
+	@$(environment) $$venv/bin/python -m pytest -m unit
+
+lint:
+	@$(environment) $$venv/bin/ruff format --check . && \
+	$$venv/bin/ruff check . && \
+	$$venv/bin/mypy && \
+	$$venv/bin/lint-imports
+
+format:
+	@$(environment) $$venv/bin/ruff format . && \
+	$$venv/bin/ruff check --fix .
+
+lock:
+	@setup/lock.sh
+
+clean:
+	rm -rf .venv .venv-1.21 build dist *.egg-info
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Resolves the locks again from requirements/*.in: `make lock`.
+#
+# Each is resolved as of a fixed date, for a fixed platform, so the same inputs give the
+# same lock on every machine, whatever its own Python is. No lock names an index.
+set -eu
+CDPATH='' cd -- "$(dirname -- "$0")/.."
+. setup/interpreters.sh
+. setup/installer.sh
+
+main() {
+    find_python 3.10 || find_python 3.12 || {
+        echo "sluice: resolving needs a Python 3.10 or 3.12 (try: pyenv install 3.10)" >&2
+        exit 2
+    }
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    provide_uv "$PYTHON" "$scratch/uv" || exit 2
+
+    # Early 2025: resolved freely, TFX 1.16 takes a Beam without dill and breaks at import.
+    resolve tfx-1.16 2025-02-01 --python-version 3.10 \
+        --python-platform x86_64-manylinux_2_28
+    resolve tfx-1.21 2026-10-01 --python-version 3.12 \
+        --python-platform x86_64-manylinux_2_39
+    resolve uv 2026-10-01 --python-version 3.10 --universal
+}
+
+# resolve NAME DATE OPTION...: the old lock stays until the new one is whole.
+resolve() {
+    name=$1
+    date=$2
+    shift 2
+    "$UV" pip compile --quiet --generate-hashes --exclude-newer "$date" "$@" \
+        --custom-compile-command "make lock" \
+        --output-file "$scratch/$name.txt" "requirements/$name.in"
+    cat "$scratch/$name.txt" >"requirements/$name.txt"
+    echo "requirements/$name.txt" >&2
+}
+
+main

@@ -1,0 +1,159 @@
+"""Bad data and failing code: the run stops, says why, and leaves nothing half-made."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.load_config import load_config
+from sample_data.tf_example import encode
+from sluice import tfrecord
+from sluice.run_record import RunRecord
+from sluice.workspace import locate
+
+pytestmark = pytest.mark.e2e
+
+MODELS = '''
+import tensorflow as tf
+
+
+def raises(inputs, params):
+    raise ValueError("no such layer: conv9d")
+
+
+class Capped(tf.keras.layers.Layer):
+    """Uses Python control flow on tensors: works only if AutoGraph converts it."""
+
+    def call(self, x):
+        total = tf.reduce_sum(x)
+        if total > 0:
+            return x
+        return tf.zeros_like(x)
+
+
+def small(inputs, params):
+    layers = inputs.keras_inputs()
+    x = Capped()(layers["image_xf"])
+    x = tf.keras.layers.Flatten()(x)
+    return tf.keras.Model(layers, inputs.output_layer()(x))
+'''
+
+
+@pytest.fixture
+def small_project(project: Path, tmp_path: Path) -> Path:
+    """A user's project beside this one: 120 digits per split, a model of its own."""
+    root = tmp_path / "mine"
+    for folder in ("configs", "schemas"):
+        shutil.copytree(project / folder, root / folder)
+    (root / "my_models.py").write_text(MODELS)
+    data = root / "data" / "digits"
+    data.mkdir(parents=True)
+    for split in ("train", "eval", "test"):
+        shard = next((project / "data" / "digits").glob(f"{split}-00000-*"))
+        tfrecord.write(data / f"{split}-0.tfrecord", list(tfrecord.read(shard))[:120])
+    return root
+
+
+@pytest.fixture
+def run_small(small_project: Path, run_in_process) -> Callable[..., RunRecord]:
+    from sluice.project import activate
+
+    def run(*overrides: str) -> RunRecord:
+        activate(small_project)
+        config = load_config(
+            "digits", cwd=small_project, overrides=["train.epochs=1", *overrides]
+        )
+        return run_in_process(config, locate(small_project, "digits"))
+
+    return run
+
+
+def _states(record: RunRecord) -> dict[str, str]:
+    return {node.id: node.state for node in record.nodes}
+
+
+def _nothing_visible(project: Path) -> bool:
+    serving = project / "workspace" / "digits" / "serving"
+    return not serving.exists() or not any(p.name.isdigit() for p in serving.iterdir())
+
+
+def test_a_label_outside_its_classes_stops_at_the_gate(
+    small_project: Path, run_small
+) -> None:
+    shard = small_project / "data" / "digits" / "eval-0.tfrecord"
+    wrong = encode({"image": [b"an image"], "label": [12]})
+    tfrecord.write(shard, [*tfrecord.read(shard), wrong])
+    record = run_small()
+    assert (record.status, record.exit_code) == ("blocked", 3)
+    states = _states(record)
+    assert states["DataVerdict"] == "ran"
+    assert states["DataGate"] == "failed"
+    for node in ("Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher"):
+        assert states[node] == "blocked"
+        assert record.node(node).reason == "stopped by DataGate"
+    (row,) = [row for row in record.gates[0]["rows"] if not row["passed"]]
+    assert (row["check"], row["slice"]) == ("feature 'label'", "eval")
+    assert record.error and "feature 'label', split eval" in record.error.message
+    assert record.pushes[0].state == "blocked"
+    assert _nothing_visible(small_project)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-7]), "truncated"),
+        (lambda path: path.write_bytes(b""), "no records"),
+        (lambda path: path.write_bytes(b"hello, this is no TFRecord file"), "TFRecord"),
+        (lambda path: path.rename(path.with_suffix(".tfrecord.gz")), "gz"),
+    ],
+)
+def test_bad_bytes_name_the_file(
+    small_project: Path, run_small, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(small_project / "data" / "digits" / "test-0.tfrecord")
+    record = run_small()
+    assert (record.status, record.exit_code) == ("failed", 3)
+    assert record.error
+    assert record.error.node == "ImportExampleGen"
+    assert "test-0.tfrecord" in record.error.message
+    assert message in record.error.message
+    assert len(record.error.message.splitlines()) <= 20
+    states = _states(record)
+    assert states["StatisticsGen"] == states["Pusher"] == "not_reached"
+    artifacts = small_project / "workspace" / "digits" / "artifacts"
+    assert not list((artifacts / "ImportExampleGen").rglob("*.gz"))
+
+
+def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) -> None:
+    record = run_small("model=my_models:raises")
+    assert (record.status, record.exit_code) == ("failed", 7)
+    assert record.error
+    message = record.error.message
+    assert "Trainer failed: ValueError: no such layer: conv9d" in message
+    assert "my_models.py:6 in raises" in message
+    assert record.error.log
+    assert "Traceback" in Path(record.error.log).read_text()
+    assert _states(record)["Evaluator"] == "not_reached"
+    assert _nothing_visible(small_project)
+
+    # The data was fine and stays done; a model that does not reach the gate is kept.
+    record = run_small("model=my_models:small")
+    states = _states(record)
+    assert states["ImportExampleGen"] == states["Transform"] == "cached"
+    assert states["Trainer"] == states["ModelVerdict"] == "ran"
+    assert (record.status, record.exit_code) == ("blocked", 4)
+    assert states["Pusher"] == record.pushes[0].state == "blocked"
+    assert _nothing_visible(small_project)
+
+
+def test_without_a_test_split_the_verdict_says_so(run_small) -> None:
+    record = run_small(
+        "model=my_models:small", "data.splits.test=null", "evaluate.thresholds=[]"
+    )
+    assert record.status == "succeeded"
+    rows = record.gates[-1]["rows"]
+    assert rows[0]["actual"] == "eval"
+    assert "no test split" in rows[0]["why"]

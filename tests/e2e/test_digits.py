@@ -1,0 +1,140 @@
+"""The main job on real images, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.load_config import load_config
+from sluice.workspace import locate
+
+pytestmark = pytest.mark.e2e
+
+MAY_RUN_AGAIN = {"LatestBlessedModel", "Evaluator"}
+
+
+def _sluice(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "runners.cli.main", *arguments],
+        cwd=cwd,
+        env={**os.environ, "SLUICE_WORKSPACE": "", "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def _states(document: dict) -> dict[str, str]:
+    return {node["id"]: node["state"] for node in document["nodes"]}
+
+
+@pytest.fixture(scope="module")
+def first(project: Path) -> dict:
+    done = _sluice("run", "digits", "--json", cwd=project)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def second(project: Path, first: dict) -> subprocess.CompletedProcess[str]:
+    return _sluice("run", "digits", cwd=project)
+
+
+def test_the_first_run_pushes_a_model_that_reaches_its_target(first: dict) -> None:
+    assert (first["status"], first["exit_code"]) == ("succeeded", 0)
+    assert set(_states(first).values()) == {"ran"}
+    (push,) = first["pushes"]
+    assert (push["state"], push["version"]) == ("pushed", 1)
+    assert (Path(push["uri"]) / "saved_model.pb").is_file()
+    gates = {gate["gate"]: gate for gate in first["gates"]}
+    assert gates["data"]["passed"] and gates["model"]["passed"]
+    row = gates["model"]["rows"][0]
+    assert (row["check"], row["limit"]) == ("accuracy", ">= 0.97")
+    assert row["actual"] >= 0.97
+
+
+def test_the_workspace_has_its_layout(project: Path, first: dict) -> None:
+    root = project / "workspace" / "digits"
+    run_dir = root / "runs" / first["run_id"]
+    logs = {path.stem for path in (run_dir / "logs").iterdir()}
+    assert {node["id"] for node in first["nodes"]} <= logs
+    assert json.loads((run_dir / "run.json").read_text()) == first
+    names = os.listdir(root / "serving")
+    assert all(name.isdigit() or name.startswith(".") for name in names)
+    schema = list((root / "inputs" / "schema").rglob("schema.pbtxt"))
+    assert len(schema) == 1
+
+
+def test_it_can_be_asked(project: Path, first: dict) -> None:
+    shard = "data/digits/test-00000-of-00002.tfrecord"
+    done = _sluice("predict", "digits", shard, "--limit", "20", cwd=project)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(rows) == 20
+    right = sum(
+        row["label"] == str(label)
+        for row, label in zip(rows, _labels(project), strict=False)
+    )
+    assert right >= 17
+    assert sum(rows[0]["probabilities"].values()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_second_run_says_what_is_served(
+    second: subprocess.CompletedProcess[str],
+) -> None:
+    assert second.returncode == 0
+    assert "already served as version 1" in second.stdout
+    ran = [line.split()[0] for line in second.stdout.splitlines() if " done " in line]
+    assert set(ran) <= MAY_RUN_AGAIN
+    assert "model gate: passed" in second.stdout
+
+
+@pytest.mark.usefixtures("second")
+def test_a_push_is_not_cached_once_it_is_gone(project: Path, run_in_process) -> None:
+    workspace = locate(project, "digits")
+    shutil.rmtree(workspace.serving)
+    record = run_in_process(load_config("digits", cwd=project), workspace)
+    ran = {node.id for node in record.nodes if node.state == "ran"}
+    assert "Pusher" in ran and ran <= MAY_RUN_AGAIN | {"Pusher"}
+    assert record.pushes[0].state == "pushed"
+    assert (workspace.serving / "1" / "saved_model.pb").is_file()
+
+
+@pytest.mark.usefixtures("second")
+def test_later_runs(project: Path, run_in_process) -> None:
+    """The third run has nothing to do; more epochs train again and no more."""
+    config = load_config("digits", cwd=project)
+    workspace = locate(project, "digits")
+    third = run_in_process(config, workspace)
+    assert third.status == "nothing_to_do"
+    assert {node.state for node in third.nodes} == {"cached"}
+    assert third.pushes[0].state == "already_served"
+
+    shorter = load_config("digits", cwd=project, overrides=["train.epochs=6"])
+    record = run_in_process(shorter, workspace)
+    ran = {node.id for node in record.nodes if node.state in ("ran", "blocked")}
+    assert ran == {"Trainer", "Evaluator", "ModelVerdict", "Pusher"}
+    row = record.gates[-1]["rows"][0]
+    assert row["baseline"] == pytest.approx(third.gates[-1]["rows"][0]["actual"])
+    assert record.pushes[0].state in ("pushed", "blocked")
+    assert (record.exit_code == 0) == record.gates[-1]["passed"]
+
+
+def _labels(project: Path) -> list[int]:
+    """Returns the labels of the first test shard."""
+    import tensorflow as tf
+
+    from sluice import tfrecord
+
+    shard = project / "data" / "digits" / "test-00000-of-00002.tfrecord"
+    return [
+        tf.train.Example.FromString(record)
+        .features.feature["label"]
+        .int64_list.value[0]
+        for record in tfrecord.read(shard)
+    ]

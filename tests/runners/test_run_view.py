@@ -1,0 +1,89 @@
+"""What a person sees while a run goes on."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from runners.cli.run_view import RunView, describe_progress
+from runners.cli.verdict_table import verdict_table
+from sluice.run_record import NodeRecord, RunRecord
+
+pytestmark = pytest.mark.unit
+
+EPOCH = {
+    "event": "epoch",
+    "epoch": 2,
+    "epochs": 5,
+    "duration_s": 30.0,
+    "metrics": {"loss": 1.0, "val_loss": 0.25},
+}
+
+
+def _view(*, terminal: bool) -> tuple[RunView, RunRecord, io.StringIO]:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=100, color_system=None)
+    record = RunRecord("r", "p", "t", "c")
+    record.nodes = [NodeRecord("Trainer", "Trainer"), NodeRecord("Pusher", "Pusher")]
+    return RunView(console, record), record, text
+
+
+def test_an_epoch_has_its_metrics_and_an_eta() -> None:
+    assert describe_progress(EPOCH) == (
+        "epoch 2/5  val_loss 0.2500  at most 1m30s left"
+    )
+    last = {**EPOCH, "epoch": 5}
+    assert describe_progress(last) == "epoch 5/5  val_loss 0.2500"
+
+
+def test_unknown_progress_is_not_shown() -> None:
+    assert describe_progress({"event": "something new"}) is None
+
+
+def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
+    view, record, text = _view(terminal=False)
+    with view:
+        record.nodes[0].state = "running"
+        view.on_event({"event": "node_started", "node": "Trainer"})
+        for epoch in range(1, 6):
+            view.on_progress("Trainer", {**EPOCH, "epoch": epoch})
+        record.nodes[0].state, record.nodes[0].duration_s = "ran", 2.0
+        view.on_event({"event": "node_finished", "node": "Trainer"})
+    lines = text.getvalue().splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["Trainer", "epoch", "1/5"],
+        ["Trainer", "epoch", "5/5"],
+        ["Trainer", "done", "2.0s"],
+    ]
+
+
+def test_a_terminal_gets_one_live_row_per_node() -> None:
+    view, record, text = _view(terminal=True)
+    with view:
+        record.nodes[0].state = "running"
+        view.on_event({"event": "node_started", "node": "Trainer"})
+        view.on_progress("Trainer", EPOCH)
+        view.tick()
+    shown = text.getvalue()
+    assert "running" in shown
+    assert "epoch 2/5" in shown
+    assert "Pusher" in shown
+
+
+def test_a_verdict_shows_markup_as_text() -> None:
+    row = {
+        "check": "[red]auc",
+        "slice": "company: [bold]",
+        "limit": ">= 0.9",
+        "baseline": None,
+        "actual": 0.5,
+        "passed": False,
+        "why": "misses the limit by 0.4000",
+    }
+    text = io.StringIO()
+    gate = {"gate": "model", "passed": False, "override": None, "rows": [row]}
+    Console(file=text, width=120).print(verdict_table(gate))
+    assert "[red]auc" in text.getvalue() and "company: [bold]" in text.getvalue()
+    assert "FAIL" in text.getvalue()
