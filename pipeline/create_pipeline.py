@@ -181,6 +181,7 @@ def create_pipeline(config: Config, places: Places | None = None) -> Pipeline:
             pusher,
         ],
         enable_cache=True,
+        beam_pipeline_args=list(places.beam_args),
         metadata_connection_config=(
             metadata.sqlite_metadata_connection_config(str(places.metadata_db))
             if places.metadata_db

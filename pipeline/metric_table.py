@@ -22,6 +22,7 @@ import inspect
 import json
 import math
 import os
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -131,20 +132,16 @@ def judge(class_name: str, row: MetricClass) -> MetricClass:
     two = _evaluate(class_name, row, _binary())
     many = _evaluate(class_name, row, _multiclass())
     tasks: list[Task] = []
-    pooled = False
     if two is not None and _tells(class_name, two):
         tasks.append("binary")
-    if (
-        many is not None
-        and _tells(class_name, many)
-        and math.isclose(many["good"], many["renumbered"], rel_tol=1e-5)
-    ):
+    pooled = False
+    if many is not None and _same(many["good"], many["renumbered"]):
         pooled = (
             two is not None
-            and math.isclose(many["good"], two["flat"], rel_tol=1e-5)
+            and _same(many["good"], two["flat"])
             and class_name not in _MEANS_OVER_ALL
         )
-        if not pooled:
+        if not pooled and _tells(class_name, many):
             tasks.append("multiclass")
     return MetricClass(
         row.module, row.name, tuple(tasks), pooled, row.params, row.required
@@ -187,7 +184,8 @@ def _evaluate(
 ) -> dict[str, float] | None:
     """Returns the metric for each value of the column ``part``; None if there is none.
 
-    A metric that fails may fail in many ways, all of which mean the same here.
+    A metric that fails may fail in many ways, all of which mean the same here; why it
+    did is printed for whoever doubts the table.
     """
     import tensorflow_model_analysis as tfma
 
@@ -205,9 +203,14 @@ def _evaluate(
         result = tfma.analyze_raw_data(examples, config)
         for ((_, part),), outputs in result.slicing_metrics:
             values[part] = float(outputs[""][""][row.name]["doubleValue"])
-    except Exception:
+    except Exception as error:
+        print(f"{class_name}: {error!r:.500}", file=sys.stderr, flush=True)
         return None
     return values
+
+
+def _same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=1e-5)
 
 
 def _tells(class_name: str, values: dict[str, float]) -> bool:
@@ -252,13 +255,13 @@ def _multiclass() -> pd.DataFrame:
 
 
 def _probabilities(*, good: bool) -> list[list[float]]:
-    """Returns rows that sum to 1: three in four right and sure, or none."""
+    """Returns rows that sum to 1, sure of a class: three in four right, or none."""
     rows = []
     for index, label in enumerate(_LABELS):
         weights = [float((5 * index + 3 * k) % _CLASSES + 1) for k in range(_CLASSES)]
-        if good and index % 4:
-            weights[label] += 40.0
-        elif not good:
+        right = good and index % 4 > 0
+        weights[label if right else (label + 1) % _CLASSES] += 40.0
+        if not right:
             weights[label] = 0.1
         rows.append([weight / sum(weights) for weight in weights])
     return rows

@@ -54,6 +54,7 @@ def run_in_process() -> RunInProcess:
         config = validate_config(config).config
         pipeline = create_pipeline(config, local_places(config, workspace))
         run(pipeline, run_id, recorder.apply, run_dir=run_dir)
+        recorder.apply({"event": "finished"})
         recorder.close()
         return record
 

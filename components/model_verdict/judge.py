@@ -1,9 +1,10 @@
 """The model gate's policy, on plain numbers.
 
 Bounds and changes are met inclusively, as TFMA's own validator does
-(evaluators/metrics_validator.py). A slice that is named must exist and be large enough, otherwise its threshold fails: what
-cannot be measured is not promised. Where a threshold is set on every value of a
-feature, values with too few examples are listed as not judged, and pass.
+(evaluators/metrics_validator.py). A slice that is named must exist and be large enough,
+otherwise its threshold fails: what cannot be measured is not promised. Where a
+threshold is set on every value of a feature, values with too few examples are listed as
+not judged, and pass.
 """
 
 from __future__ import annotations

@@ -89,11 +89,11 @@ def _run(
             )
             recorder.close(ending.exit_code, ending.reason)
             view.tick()
-    _report(record, config, command, console)
+    _report(record, config, console)
     return record
 
 
-def _report(record: RunRecord, config: Config, command: str, console: Console) -> None:
+def _report(record: RunRecord, config: Config, console: Console) -> None:
     """Prints the gates, where the model went, and what to do next."""
     for gate in record.gates:
         if gate["gate"] == "model" or not gate["passed"]:
@@ -111,11 +111,14 @@ def _report(record: RunRecord, config: Config, command: str, console: Console) -
     elif push.state == "already_served":
         text = f"already served as version {push.version}: {push.uri}"
         console.print(plain(text, "cyan"), soft_wrap=True)
-    elif record.status == "interrupted":
-        console.print(plain(f"interrupted; finished nodes are kept. Go on: {command}"))
     elif push.state == "blocked" and not record.error:
         text = "not pushed: the model has not passed the gate; see the rows marked FAIL"
         console.print(plain(text, "red"))
+    if record.resume_command:
+        if record.status == "interrupted":
+            console.print(plain("interrupted", "red"))
+        text = f"go on:   {record.resume_command}   (finished nodes are cached)"
+        console.print(plain(text), soft_wrap=True)
     if push.uri:
         console.print(plain(f"ask it:  {predict_command(config)}"), soft_wrap=True)
 

@@ -37,6 +37,7 @@ def main(arguments: list[str]) -> int:
 
     try:
         _run(run_dir, workspace, emit)
+        emit({"event": "finished"})
     except SluiceError as error:
         emit(_stopped(str(error), error.exit_code))
     except ModuleNotFoundError as error:

@@ -21,6 +21,7 @@ class RecordRun:
         self.record = record
         self._run_dir = run_dir
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
+        self._finished = False
         record.pushes = [PushRecord(destination=str(serving_dir))]
         record.save(run_dir)
 
@@ -43,6 +44,8 @@ class RecordRun:
                 node.reason = reason
                 if not exit_code:
                     self._fail(node.id, f"{node.id} {reason}", int(ExitCode.NODE))
+        if not (self._finished or self._failures or exit_code):
+            self._fail(None, f"the run's process {reason}", int(ExitCode.NODE))
         record.ended_at = workspace.utc_now()
         if exit_code:
             record.status, record.exit_code = "interrupted", int(exit_code)
@@ -55,6 +58,9 @@ class RecordRun:
             quiet = all(node.state in ("cached", "skipped") for node in record.nodes)
             record.status = "nothing_to_do" if quiet else "succeeded"
             record.exit_code = int(ExitCode.DONE)
+        if record.status in ("failed", "interrupted"):
+            # The same command goes on: what has finished is taken from the cache.
+            record.resume_command = record.command
         record.save(self._run_dir)
 
     def _on_graph(self, event: dict[str, Any]) -> None:
@@ -89,6 +95,9 @@ class RecordRun:
 
     def _on_stopped(self, event: dict[str, Any]) -> None:
         self._fail(None, event["message"], event["exit_code"])
+
+    def _on_finished(self, event: dict[str, Any]) -> None:
+        self._finished = True
 
     def _on_push(self, node: NodeRecord, properties: dict[str, Any]) -> None:
         push = self.record.pushes[0]

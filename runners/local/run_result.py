@@ -7,6 +7,9 @@ An event is a JSON-able dict, so that it can cross a pipe:
 * ``{"event": "node_finished", "node", "state", "duration_s", "reason", "error",
   "outputs"}``; ``outputs`` maps each output to a list of ``{"type", "uri",
   "properties"}``, and ``error`` is None or ``{"message", "exit_code", "gate"}``.
+
+The child process of the command line adds two of its own: ``stopped`` with ``message``
+and ``exit_code`` if the run could not begin or broke, and ``finished`` at the end.
 """
 
 from __future__ import annotations

@@ -127,6 +127,19 @@ def test_bad_bytes_name_the_file(
     assert not list((artifacts / "ImportExampleGen").rglob("*.gz"))
 
 
+def test_a_type_that_changes_within_the_data_is_bad_data(
+    small_project: Path, run_small
+) -> None:
+    shard = small_project / "data" / "digits" / "eval-0.tfrecord"
+    wrong = encode({"image": [b"an image"], "label": [b"seven"]})
+    tfrecord.write(shard, [*tfrecord.read(shard), wrong])
+    record = run_small()
+    assert (record.status, record.exit_code) == ("failed", 3)
+    assert record.error and record.error.node == "StatisticsGen"
+    assert "values of different types" in record.error.message
+    assert "label" in record.error.message
+
+
 def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) -> None:
     record = run_small("model=my_models:raises")
     assert (record.status, record.exit_code) == ("failed", 7)

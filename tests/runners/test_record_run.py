@@ -75,6 +75,7 @@ def test_a_push(recorder: RecordRun, tmp_path: Path) -> None:
     _end(recorder, "Trainer")
     _end(recorder, "ModelVerdict", outputs=_verdict(tmp_path / "v", True))
     _end(recorder, "Pusher", outputs=_pushed("pushed"))
+    recorder.apply({"event": "finished"})
     recorder.close()
     record = recorder.record
     assert (record.status, record.exit_code) == ("succeeded", 0)
@@ -86,6 +87,7 @@ def test_everything_cached_is_nothing_to_do(recorder: RecordRun) -> None:
     for node in NODES[:-1]:
         _end(recorder, node, "cached")
     _end(recorder, "Pusher", "cached", outputs=_pushed("pushed"))
+    recorder.apply({"event": "finished"})
     recorder.close()
     record = recorder.record
     assert (record.status, record.exit_code) == ("nothing_to_do", 0)
@@ -97,6 +99,7 @@ def test_a_refused_model_is_blocked_with_exit_4(
 ) -> None:
     _end(recorder, "ModelVerdict", outputs=_verdict(tmp_path / "v", False))
     _end(recorder, "Pusher", outputs=_pushed("blocked"))
+    recorder.apply({"event": "finished"})
     recorder.close()
     record = recorder.record
     assert (record.status, record.exit_code) == ("blocked", 4)
@@ -109,6 +112,7 @@ def test_the_data_gate_blocks_with_exit_3(recorder: RecordRun) -> None:
     error = {"message": "the data gate has not passed", "exit_code": 3, "gate": True}
     _end(recorder, "DataGate", "failed", error=error)
     _end(recorder, "Pusher", "blocked", reason="stopped by DataGate")
+    recorder.apply({"event": "finished"})
     recorder.close()
     record = recorder.record
     assert (record.status, record.exit_code) == ("blocked", 3)
@@ -120,6 +124,7 @@ def test_a_failed_node_is_failed_with_its_exit_code(recorder: RecordRun) -> None
     error = {"message": "Trainer failed: boom", "exit_code": 7, "gate": False}
     _end(recorder, "Trainer", "failed", error=error)
     _end(recorder, "Pusher", "not_reached")
+    recorder.apply({"event": "finished"})
     recorder.close()
     record = recorder.record
     assert (record.status, record.exit_code) == ("failed", 7)
@@ -129,6 +134,7 @@ def test_a_failed_node_is_failed_with_its_exit_code(recorder: RecordRun) -> None
 def test_a_failed_push_is_a_failed_push(recorder: RecordRun) -> None:
     error = {"message": "disk full", "exit_code": 5, "gate": False}
     _end(recorder, "Pusher", "failed", error=error)
+    recorder.apply({"event": "finished"})
     recorder.close()
     assert recorder.record.exit_code == 5
     assert recorder.record.pushes[0].state == "failed"
@@ -154,3 +160,17 @@ def test_a_run_that_never_starts_says_why(recorder: RecordRun) -> None:
     recorder.apply({"event": "stopped", "message": "no TFX", "exit_code": 2})
     recorder.close()
     assert (recorder.record.status, recorder.record.exit_code) == ("failed", 2)
+
+
+@pytest.mark.parametrize("started", [[], ["DataGate", "Trainer"]])
+def test_a_process_that_dies_between_nodes_is_a_failure(
+    recorder: RecordRun, started: list[str]
+) -> None:
+    for node in started:
+        _end(recorder, node)
+    recorder.close(reason="was killed by SIGSEGV")
+    record = recorder.record
+    assert (record.status, record.exit_code) == ("failed", 7)
+    assert record.error
+    assert record.error.message == "the run's process was killed by SIGSEGV"
+    assert record.resume_command == "sluice run p"
