@@ -16,7 +16,7 @@ def write_stored_config(config: Config, path: Path) -> None:
         "file": config.origin.file,
         "profile": config.origin.profile,
         "overrides": list(config.origin.overrides),
-        "config": config.model_dump(mode="json", by_alias=True),
+        "config": config.model_dump(by_alias=True),
     }
     atomic.write_json(path, document)
 

@@ -116,12 +116,6 @@ class DataError(SluiceError):
     exit_code = ExitCode.DATA
 
 
-class ModelGateError(SluiceError):
-    """The model has not reached a threshold; nothing was pushed."""
-
-    exit_code = ExitCode.MODEL
-
-
 class ServingError(SluiceError):
     """A push or a served model is at fault."""
 
@@ -138,9 +132,3 @@ class NodeError(SluiceError):
     """A node of the pipeline failed: user code, memory, disk."""
 
     exit_code = ExitCode.NODE
-
-
-class RemoteError(SluiceError):
-    """A remote service refused or did not answer."""
-
-    exit_code = ExitCode.REMOTE

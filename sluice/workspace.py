@@ -28,7 +28,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sluice import atomic
-from sluice.errors import LockedError, UsageError, WorkspaceError
+from sluice.errors import LockedError, WorkspaceError
 
 FORMAT = 1
 _FORMAT_FILE = "workspace.json"
@@ -180,25 +180,3 @@ def installed_version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def find_run(workspace: Workspace, run_id: str | None) -> str:
-    """Returns ``run_id`` if it exists, or the newest run's id.
-
-    Raises:
-      UsageError: there is no such run, or no run at all.
-    """
-    known = workspace.run_ids()
-    if not known:
-        raise UsageError(
-            "this pipeline has not run yet", where=workspace.root, hint="sluice run"
-        )
-    if run_id is None:
-        return known[-1]
-    if run_id not in known:
-        raise UsageError(
-            f"there is no run {run_id!r}",
-            where=workspace.runs,
-            expected="one of the runs that `sluice runs` lists",
-        )
-    return run_id

@@ -10,24 +10,19 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.models.embed_features import embed_features
 from pipeline.models.model_inputs import ModelInputs
+from pipeline.models.tower import tower
 
 
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     """Returns the model.
 
-    Args:
-      inputs: the transformed features; categorical ones feed both sides, numeric ones
-        the deep side.
-      params: ``hidden_units`` (list of layer widths) and ``dropout`` (fraction).
+    Categorical features feed both sides, numeric ones the deep side. ``params`` are
+    those of ``tower``.
     """
     layers = tf.keras.layers
     keras_inputs = inputs.keras_inputs()
-    deep = embed_features(inputs, keras_inputs)
-    for units in params.get("hidden_units", [128, 64]):
-        deep = layers.Dense(units, activation="relu")(deep)
-        deep = layers.Dropout(params.get("dropout", 0.1))(deep)
+    deep = tower(inputs, keras_inputs, params)
     # An embedding of width 1 is a linear weight per category.
     wide = [
         layers.Flatten()(

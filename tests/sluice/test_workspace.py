@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice import workspace
-from sluice.errors import LockedError, UsageError, WorkspaceError
+from sluice.errors import LockedError, WorkspaceError
 from sluice.workspace import Workspace, locate, new_run_id
 
 pytestmark = pytest.mark.unit
@@ -68,16 +67,14 @@ def test_run_ids_have_their_form_and_differ() -> None:
     assert all(re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{4}", item) for item in ids)
 
 
-def test_runs_are_found_by_id_or_newest(tmp_path: Path) -> None:
+def test_runs_with_a_record_are_listed_oldest_first(tmp_path: Path) -> None:
     made = Workspace(tmp_path)
-    with pytest.raises(UsageError, match="has not run yet"):
-        workspace.find_run(made, None)
-    for run_id in ("20260101T000000Z-aaaa", "20260102T000000Z-0000"):
+    assert made.run_ids() == []
+    for run_id in ("20260102T000000Z-0000", "20260101T000000Z-aaaa"):
         made.run_dir(run_id).mkdir(parents=True)
         (made.run_dir(run_id) / "run.json").write_text("{}")
-    assert workspace.find_run(made, None) == "20260102T000000Z-0000"
-    with pytest.raises(UsageError, match="no run 'x'"):
-        workspace.find_run(made, "x")
+    made.run_dir("20260103T000000Z-bbbb").mkdir()
+    assert made.run_ids() == ["20260101T000000Z-aaaa", "20260102T000000Z-0000"]
 
 
 def _hold(root: str, ready: str) -> None:
