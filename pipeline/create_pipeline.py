@@ -75,7 +75,7 @@ def create_pipeline(config: Config, places: Places | None = None) -> Pipeline:
             ),
         ),
         packages=["tfx"],
-        code=["components.example_gen.executor"],
+        code=["components.example_gen.executor", "components.example_gen.driver"],
         roots=roots,
     )
     statistics_gen = stamp(

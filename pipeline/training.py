@@ -7,6 +7,7 @@ way of ``custom_config`` (``feature_set``, ``model``, ``model_params``, ``train`
 from __future__ import annotations
 
 import importlib
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def run_fn(fn_args: Any) -> None:
     """Trains and exports; called by TFX's Trainer.
 
     Writes the SavedModel to ``fn_args.serving_model_dir``, and to
-    ``fn_args.model_run_dir`` the best weights (``model.weights.h5``), ``history.json``
+    ``fn_args.model_run_dir`` the weights (``model.weights.h5``), ``history.json``
     and TensorBoard's logs.
 
     Args:
@@ -70,7 +71,7 @@ def run_fn(fn_args: Any) -> None:
     run_dir.mkdir(parents=True, exist_ok=True)
     model.save_weights(str(run_dir / "model.weights.h5"))
     epochs = {
-        name: [float(value) for value in values]
+        name: [float(value) if math.isfinite(value) else None for value in values]
         for name, values in history.history.items()
     }
     atomic.write_json(run_dir / HISTORY_FILE, epochs)
@@ -122,9 +123,6 @@ def compile_model(
 
 class ReportEpochs(tf.keras.callbacks.Callback):
     """Reports each epoch's metrics and duration to whoever watches the run."""
-
-    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
-        self._epoch_start = time.monotonic()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         self._epoch_start = time.monotonic()

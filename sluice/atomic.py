@@ -43,8 +43,13 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Writes a value as indented JSON atomically; see ``write_bytes``."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Writes a value as indented JSON atomically; see ``write_bytes``.
+
+    Raises:
+      ValueError: a number is not finite, which JSON does not know.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
 
 
 def sync_directory(directory: str | Path) -> None:

@@ -90,9 +90,9 @@ def as_text(rows: Sequence[Check]) -> str:
         (
             row.check,
             row.slice,
-            _cell(row.limit),
-            _cell(row.baseline),
-            _cell(row.actual),
+            cell(row.limit),
+            cell(row.baseline),
+            cell(row.actual),
             "pass" if row.passed else "FAIL",
             row.why,
         )
@@ -107,7 +107,8 @@ def as_text(rows: Sequence[Check]) -> str:
     )
 
 
-def _cell(value: float | str | None) -> str:
+def cell(value: float | str | None) -> str:
+    """Returns a limit or value as a table shows it: four decimals, ``-`` for none."""
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -50,8 +50,9 @@ class Executor(base_executor.BaseExecutor):
 
 
 def _read(path: str, message: Any) -> Any:
-    """Parses a file into ``message``; a split that was never written stays empty."""
-    if fileio.exists(path):
-        with fileio.open(path, "rb") as file:
-            message.ParseFromString(file.read())
+    """Parses a file into ``message``; returns None if it was never written."""
+    if not fileio.exists(path):
+        return None
+    with fileio.open(path, "rb") as file:
+        message.ParseFromString(file.read())
     return message

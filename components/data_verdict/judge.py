@@ -11,8 +11,8 @@ from sluice.verdict import Check, Verdict
 
 def judge(
     splits: Sequence[str],
-    statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList],
-    anomalies: Mapping[str, anomalies_pb2.Anomalies],
+    statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList | None],
+    anomalies: Mapping[str, anomalies_pb2.Anomalies | None],
 ) -> Verdict:
     """Returns the verdict over every split: any anomaly or empty split fails.
 
@@ -35,9 +35,8 @@ def judge(
                 why="" if count else f"the split {split!r} holds no examples",
             )
         )
-        found = anomalies.get(split, anomalies_pb2.Anomalies())
         # An empty split is one failure, not one per feature that is missing from it.
-        rows += _anomaly_rows(split, found) if count else []
+        rows += _anomaly_rows(split, anomalies.get(split)) if count else []
     return Verdict("data", tuple(rows))
 
 
@@ -49,7 +48,11 @@ def number_of_examples(
     return sum(int(dataset.num_examples) for dataset in datasets)
 
 
-def _anomaly_rows(split: str, anomalies: anomalies_pb2.Anomalies) -> list[Check]:
+def _anomaly_rows(split: str, anomalies: anomalies_pb2.Anomalies | None) -> list[Check]:
+    check = "anomalies against the schema"
+    if anomalies is None:
+        why = "ExampleValidator has left no report on this split"
+        return [Check(check, split, "none", None, None, False, why)]
     rows = [
         Check(
             check=f"feature {name!r}",
@@ -79,4 +82,4 @@ def _anomaly_rows(split: str, anomalies: anomalies_pb2.Anomalies) -> list[Check]
         rows.append(
             Check("data", split, "present", None, "missing", False, "no data was read")
         )
-    return rows or [Check("anomalies against the schema", split, "none", None, 0, True)]
+    return rows or [Check(check, split, "none", None, 0, True)]

@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
 from components.model_verdict.judge import judge
-from components.model_verdict.read_evaluation import read_evaluation
+from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Threshold
 from components.publish_verdict import publish_verdict
 
@@ -28,11 +28,16 @@ class Executor(base_executor.BaseExecutor):
     ) -> None:
         uri = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = artifact_utils.get_single_instance(input_dict["model"])
-        baselines = input_dict.get("baseline_model") or []
+        # A model that was blessed before is its own baseline on the next run.
+        baselines = [
+            item
+            for item in input_dict.get("baseline_model") or []
+            if item.id != model.id
+        ]
         classes = json.loads(exec_properties["classes"])
         verdict = judge(
             [Threshold(**item) for item in json.loads(exec_properties["thresholds"])],
-            read_evaluation(uri, "candidate" if baselines else "", classes),
+            read_candidate(uri, classes),
             read_evaluation(uri, "baseline", classes) if baselines else None,
             exec_properties["split"],
         )

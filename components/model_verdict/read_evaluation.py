@@ -1,13 +1,33 @@
-"""Reads what the Evaluator wrote into the plain numbers that the gate judges."""
+"""Reads what the Evaluator wrote into the plain numbers that the gate judges.
+
+Values that are not finite are left out: a metric that cannot be computed has no value.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from components.model_verdict import class_counts
 from components.model_verdict.judge import Evaluation, SliceKey
+
+
+def read_candidate(uri: str, classes: Sequence[str]) -> Evaluation:
+    """Returns the candidate's metrics per slice; see ``read_evaluation``.
+
+    TFMA names the candidate only if it was evaluated beside a baseline, and a cached
+    evaluation may be of either form.
+
+    Raises:
+      ValueError: the evaluation holds no metrics of a candidate.
+    """
+    for name in ("", "candidate"):
+        evaluation = read_evaluation(uri, name, classes)
+        if evaluation.metrics:
+            return evaluation
+    raise ValueError(f"the evaluation holds no metrics of a candidate: {uri}")
 
 
 def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
@@ -31,8 +51,9 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
             for sub_key, values in by_sub_key.items():
                 class_id = _class_id(sub_key)
                 for name, value in values.items():
-                    if "doubleValue" in value:
-                        by_class_id[class_id][name] = float(value["doubleValue"])
+                    number = float(value.get("doubleValue", math.nan))
+                    if math.isfinite(number):
+                        by_class_id[class_id][name] = number
         examples[key] = class_counts.counts(by_class_id, classes)
         metrics[key] = {
             name: value

@@ -84,9 +84,18 @@ def _run(
                 recorder.apply(event)
                 view.on_event(event)
 
-            ending = supervise(
-                run_dir, workspace, on_event, view.on_progress, view.tick
-            )
+            try:
+                ending = supervise(
+                    config.root,
+                    run_dir,
+                    workspace,
+                    on_event,
+                    view.on_progress,
+                    view.tick,
+                )
+            except BaseException:
+                recorder.close(reason="was ended because its supervisor failed")
+                raise
             recorder.close(ending.exit_code, ending.reason)
             view.tick()
     _report(record, config, console)
@@ -96,9 +105,8 @@ def _run(
 def _report(record: RunRecord, config: Config, console: Console) -> None:
     """Prints the gates, where the model went, and what to do next."""
     for gate in record.gates:
-        if gate["gate"] == "model" or not gate["passed"]:
-            console.print()
-            console.print(verdict_table(gate))
+        console.print()
+        console.print(verdict_table(gate))
     console.print()
     if record.error:
         console.print(plain(record.error.message, "red"), soft_wrap=True)

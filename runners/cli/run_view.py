@@ -120,5 +120,7 @@ def describe_progress(facts: dict[str, Any]) -> str | None:
 def _seconds(value: float | None) -> str:
     if value is None:
         return ""
-    minutes, seconds = divmod(value, 60)
-    return f"{minutes:.0f}m{seconds:02.0f}s" if minutes else f"{value:.1f}s"
+    if value < 60:
+        return f"{value:.1f}s"
+    minutes, seconds = divmod(round(value), 60)
+    return f"{minutes}m{seconds:02d}s"

@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from runners.cli.console import plain
+from sluice.verdict import cell
 
 
 def verdict_table(gate: dict[str, Any]) -> Table:
@@ -24,16 +25,10 @@ def verdict_table(gate: dict[str, Any]) -> Table:
         table.add_row(
             plain(row["check"]),
             plain(row["slice"]),
-            plain(_cell(row["limit"])),
-            plain(_cell(row["baseline"])),
-            plain(_cell(row["actual"])),
+            plain(cell(row["limit"])),
+            plain(cell(row["baseline"])),
+            plain(cell(row["actual"])),
             plain("pass", "green") if row["passed"] else plain("FAIL", "bold red"),
             plain(row["why"]),
         )
     return table
-
-
-def _cell(value: float | str | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)

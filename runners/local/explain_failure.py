@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import traceback
 from pathlib import Path
 
@@ -10,8 +11,21 @@ from runners.local.run_result import NodeFailure
 from sluice.errors import DataError, ExitCode, NodeError, SluiceError
 
 _INSTALLED = ("site-packages", "dist-packages")
-# What tfx_bsl's decoder of tf.Examples says in StatisticsGen and Transform.
-_MIXED_TYPES = "had wrong type"
+_GENERATED = "__autograph_generated_file"
+_MESSAGE_LINES = 4
+# What TFX's readers and decoders say about bad records: pattern, meaning, way out.
+_BAD_DATA = (
+    (
+        "had wrong type",
+        "records of one feature have values of different types",
+        "write the feature with the type that the schema has in all records",
+    ),
+    (
+        "Unknown image file format",
+        "a record's image is neither PNG, JPEG, GIF nor BMP",
+        "correct the record, or leave it out",
+    ),
+)
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
 
 
@@ -19,37 +33,34 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
     """Returns what to tell the user about a node that raised.
 
     Errors of ours, also those wrapped by Beam, speak for themselves. Anything else is
-    reported as what it is, with the last line of the user's or our own code in the
-    traceback.
+    reported as what it is, with the last line of the user's or our own code.
     """
     for cause in _causes(error):
         if isinstance(cause, SluiceError):
             gate = kind.endswith("DataGate")
             return NodeFailure(str(cause), int(cause.exit_code), gate)
-    root = _causes(error)[-1]
-    if _MIXED_TYPES in str(root):
-        mixed = DataError(
-            f"{node} failed: records of one feature have values of different types",
-            actual=_first_line(root),
-            hint="write the feature with the type that the schema has in all records",
-        )
-        return NodeFailure(str(mixed), int(mixed.exit_code))
+    text = "\n".join(str(cause) for cause in _causes(error))
+    for pattern, what, hint in _BAD_DATA:
+        if pattern in text:
+            actual = next(line for line in text.splitlines() if pattern in line)
+            bad = DataError(f"{node} failed: {what}", actual=actual.strip(), hint=hint)
+            return NodeFailure(str(bad), int(bad.exit_code))
     hint = "the whole traceback is in the log"
-    if isinstance(root, MemoryError):
+    if isinstance(error, MemoryError):
         hint = "lower train.batch_size or free memory; the traceback is in the log"
-    elif isinstance(root, OSError) and root.errno == errno.ENOSPC:
+    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
         hint = "free some disk space, then run again: finished nodes are cached"
     explained = NodeError(
-        f"{node} failed: {type(root).__name__}: {_first_line(root)}",
-        where=_last_own_line(root) or _last_own_line(error),
+        f"{node} failed: {type(error).__name__}: {_first_lines(error)}",
+        where=_own_line(error),
         hint=hint,
     )
     return NodeFailure(str(explained), int(ExitCode.NODE))
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else "no message"
+def _first_lines(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return "\n    ".join(lines[:_MESSAGE_LINES]) or "no message"
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -64,11 +75,21 @@ def _causes(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _last_own_line(error: BaseException) -> str | None:
-    frames = traceback.extract_tb(error.__traceback__)
-    for frame in reversed(frames):
-        path = Path(frame.filename)
+def _own_line(error: BaseException) -> str | None:
+    """Returns the innermost line of code that is neither installed nor generated.
+
+    Keras hides the frames of a layer's ``call`` in the message of what it raises.
+    """
+    places = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', str(error))
+    for cause in _causes(error)[::-1]:
+        frames = traceback.extract_tb(cause.__traceback__)
+        places = [(f.filename, str(f.lineno), f.name) for f in frames] + places
+    for name, line, function in reversed(places):
+        path = Path(name)
         installed = any(part in _INSTALLED for part in path.parts)
-        if not installed and path.is_file() and _STANDARD_LIBRARY not in path.parents:
-            return f"{path}:{frame.lineno} in {frame.name}"
+        generated = path.name.startswith(_GENERATED)
+        if installed or generated or not path.is_file():
+            continue
+        if _STANDARD_LIBRARY not in path.parents:
+            return f"{name}:{line} in {function}"
     return None

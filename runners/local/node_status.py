@@ -12,10 +12,6 @@ from sluice.run_record import NodeState
 _STATES: dict[int, NodeState] = {
     metadata_store_pb2.Execution.COMPLETE: "ran",
     metadata_store_pb2.Execution.CACHED: "cached",
-    metadata_store_pb2.Execution.FAILED: "failed",
-    metadata_store_pb2.Execution.RUNNING: "interrupted",
-    metadata_store_pb2.Execution.NEW: "interrupted",
-    metadata_store_pb2.Execution.CANCELED: "interrupted",
 }
 _OUTPUTS = (
     metadata_store_pb2.Event.OUTPUT,
@@ -56,7 +52,10 @@ def executions_of(store: Any, node: Any, run_id: str | None) -> list[Any]:
 
 
 def state_of(execution: Any | None) -> NodeState:
-    """Returns the state of an execution; none at all means skipped by a condition."""
+    """Returns the state of an execution that has ended, failed if it has not.
+
+    No execution at all means that the node was skipped by its condition.
+    """
     if execution is None:
         return "skipped"
     return _STATES.get(execution.last_known_state, "failed")

@@ -34,10 +34,13 @@ class RecordRun:
         """Decides the run's status and exit code.
 
         Args:
-          exit_code: INTERRUPTED or TERMINATED if a signal ended the run.
+          exit_code: INTERRUPTED or TERMINATED if a signal ended the run; it does not
+            count if the run had finished before.
           reason: why nodes that were running have no end, such as a signal.
         """
         record = self.record
+        if self._finished:
+            exit_code = None
         for node in record.nodes:
             if node.state == "running":
                 node.state = "interrupted" if exit_code else "failed"

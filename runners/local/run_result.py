@@ -56,10 +56,6 @@ class RunResult:
     nodes: tuple[NodeResult, ...]
 
     @property
-    def failures(self) -> list[NodeResult]:
-        return [node for node in self.nodes if node.error is not None]
-
-    @property
     def succeeded(self) -> bool:
         """Whether every node ran, was cached, or was skipped by its condition."""
         return all(node.state in ("ran", "cached", "skipped") for node in self.nodes)

@@ -24,6 +24,7 @@ GRACE_S = 10.0
 _SIGNALS = {
     signal.SIGINT: ExitCode.INTERRUPTED,
     signal.SIGTERM: ExitCode.TERMINATED,
+    signal.SIGHUP: ExitCode.TERMINATED,
 }
 
 
@@ -53,6 +54,7 @@ class Ending:
 
 
 def supervise(
+    project_root: Path,
     run_dir: Path,
     workspace: Workspace,
     on_event: Callable[[dict[str, Any]], None],
@@ -62,6 +64,8 @@ def supervise(
     """Runs the pipeline in a child process to its end.
 
     Args:
+      project_root: the child's working directory, wherever the command was given:
+        Python looks there for modules first.
       run_dir: holds ``config.json``; logs and progress go there.
       workspace: of the pipeline.
       on_event: called with each event of the runner.
@@ -88,6 +92,7 @@ def supervise(
             stdin=subprocess.DEVNULL,
             stdout=log_file,
             stderr=log_file,
+            cwd=project_root,
             pass_fds=[write_fd],
             start_new_session=True,
         )
@@ -95,11 +100,14 @@ def supervise(
     followed = _Followed(run_dir, on_progress)
     try:
         with _signals_end(child, ending), open(read_fd, "rb", buffering=0) as events:
-            for line in _lines(events, on_tick, followed):
+            for line in _lines(child, events, on_tick, followed):
                 event = json.loads(line)
                 followed.note(event)
                 on_event(event)
-        ending.returncode = child.wait(timeout=GRACE_S)
+                if event["event"] == "finished":
+                    break
+            with suppress(subprocess.TimeoutExpired):
+                ending.returncode = child.wait(timeout=GRACE_S)
     finally:
         _end(child)
     return ending
@@ -132,18 +140,29 @@ class _Followed:
             self._on_progress(self._node, line)
 
 
-def _lines(events: Any, on_tick: Callable[[], None], followed: _Followed) -> Iterator:
-    """Yields whole lines until the pipe closes; ticks while it waits."""
+def _lines(
+    child: subprocess.Popen,
+    events: Any,
+    on_tick: Callable[[], None],
+    followed: _Followed,
+) -> Iterator[bytes]:
+    """Yields whole lines until the pipe closes or the child is gone.
+
+    Processes that user code has forked may hold the pipe open after the child's end.
+    """
     pending = b""
     with selectors.DefaultSelector() as selector:
         selector.register(events, selectors.EVENT_READ)
         while True:
-            if selector.select(POLL_S):
+            gone = child.poll() is not None
+            if selector.select(0 if gone else POLL_S):
                 data = os.read(events.fileno(), 1 << 16)
                 if not data:
                     return
                 *whole, pending = (pending + data).split(b"\n")
                 yield from whole
+            elif gone:
+                return
             followed.poll()
             on_tick()
 

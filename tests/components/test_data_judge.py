@@ -26,10 +26,11 @@ def _anomalies(**features: str) -> anomalies_pb2.Anomalies:
 
 
 GOOD = {"train": _statistics(10), "eval": _statistics(5)}
+NO_ANOMALIES = {"train": _anomalies(), "eval": _anomalies()}
 
 
 def test_clean_data_passes_with_a_row_per_check() -> None:
-    verdict = judge(["train", "eval"], GOOD, {})
+    verdict = judge(["train", "eval"], GOOD, NO_ANOMALIES)
     assert verdict.passed
     assert [(row.check, row.slice) for row in verdict.rows] == [
         ("number of examples", "train"),
@@ -40,7 +41,7 @@ def test_clean_data_passes_with_a_row_per_check() -> None:
 
 
 def test_an_anomaly_in_any_split_fails_and_names_the_feature() -> None:
-    anomalies = {"eval": _anomalies(fare="values below 0")}
+    anomalies = {**NO_ANOMALIES, "eval": _anomalies(fare="values below 0")}
     (row,) = judge(["train", "eval"], GOOD, anomalies).failures
     assert (row.check, row.slice, row.why) == (
         "feature 'fare'",
@@ -62,3 +63,12 @@ def test_an_anomaly_of_the_whole_data_set_fails() -> None:
     anomalies.dataset_anomaly_info.description = "too few examples"
     verdict = judge(["train"], GOOD, {"train": anomalies})
     assert [row.why for row in verdict.failures] == ["too few examples"]
+
+
+def test_a_missing_report_is_not_taken_for_clean_data() -> None:
+    verdict = judge(["train", "eval"], GOOD, {"train": _anomalies(), "eval": None})
+    (row,) = verdict.failures
+    assert (row.slice, row.why) == (
+        "eval",
+        "ExampleValidator has left no report on this split",
+    )
