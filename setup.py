@@ -25,7 +25,7 @@ PACKAGES = (
 
 setup(
     name="sluice",
-    version=runpy.run_path(str(ROOT / "sluice" / "__init__.py"))["__version__"],
+    version=runpy.run_path(str(ROOT / "sluice" / "version.py"))["__version__"],
     description="From TFRecords to a served model, with gates that hold and explain",
     license="Apache-2.0",
     license_files=["LICENSE"],

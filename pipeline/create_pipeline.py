@@ -250,6 +250,7 @@ def _trainer(
         eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
         custom_config={
             "feature_set": feature_set.to_dict(),
+            "own_preprocessing": config.preprocessing is not None,
             "model": import_path(config.model),
             "model_params": json.loads(json.dumps(config.model_params)),
             "train": config.train.model_dump(),

@@ -3,7 +3,8 @@
 Signatures:
   serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
   predict_values: one ``[N]`` tensor per raw feature, for clients without protos. An
-    image is its encoded bytes. A missing value is NaN, the smallest int64, or "".
+    image is its encoded bytes. A missing value is NaN, the smallest int64, or "". In
+    names, what is neither letter, digit nor underscore is an underscore.
   transform_features: ``examples`` string ``[N]``; the transformed features and the
     label's class id, -1 where a record has none. For TFMA.
 
@@ -24,7 +25,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.feature_set import FeatureSet
+from pipeline.feature_set import FeatureSet, identifier
 from pipeline.input_pipeline import decode_images
 from sluice import atomic
 
@@ -36,7 +37,11 @@ class ServableModel(tf.Module):
     """A trained model together with its preprocessing."""
 
     def __init__(
-        self, model: tf.keras.Model, tf_transform_output: Any, feature_set: FeatureSet
+        self,
+        model: tf.keras.Model,
+        tf_transform_output: Any,
+        feature_set: FeatureSet,
+        all_raw_features: bool,
     ) -> None:
         super().__init__()
         self._get_model = lambda: model
@@ -49,11 +54,12 @@ class ServableModel(tf.Module):
         ]
         self.transform = tf_transform_output.transform_features_layer()
         self._feature_set = feature_set
-        label = feature_set.label
         spec = tf_transform_output.raw_feature_spec()
-        label_spec = spec.pop(label.name)
+        label_spec = spec.pop(feature_set.label.name)
         used = {feature.name for feature in feature_set.features}
-        self.raw_spec = {name: spec[name] for name in spec if name in used}
+        self.raw_spec = {
+            name: spec[name] for name in spec if name in used or all_raw_features
+        }
         # A default makes the label optional; as a value it belongs to no class.
         missing: Any = "" if label_spec.dtype == tf.string else MISSING_INT
         self._label_spec = tf.io.FixedLenFeature([1], label_spec.dtype, missing)
@@ -65,7 +71,7 @@ class ServableModel(tf.Module):
             "serving_default": self._predict_examples.get_concrete_function(examples),
             "predict_values": self._predict_values.get_concrete_function(
                 **{
-                    name: tf.TensorSpec(_value_shape(item), item.dtype, name)
+                    identifier(name): tf.TensorSpec([None], item.dtype)
                     for name, item in self.raw_spec.items()
                 }
             ),
@@ -82,7 +88,7 @@ class ServableModel(tf.Module):
     def _predict_values(self, **values: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(
             {
-                name: _as_parsed(values[name], item)
+                name: _as_parsed(values[identifier(name)], item)
                 for name, item in self.raw_spec.items()
             }
         )
@@ -109,19 +115,24 @@ def export_model(
     tf_transform_output: Any,
     feature_set: FeatureSet,
     directory: str,
+    *,
+    all_raw_features: bool = False,
 ) -> None:
-    """Writes the SavedModel to ``directory``."""
-    servable = ServableModel(model, tf_transform_output, feature_set)
+    """Writes the SavedModel to ``directory``.
+
+    Args:
+      model: the trained model.
+      tf_transform_output: of Transform.
+      feature_set: the features and the label.
+      directory: must not exist.
+      all_raw_features: ask for every feature of the schema but the label, for a user's
+        preprocessing that may read any of them; else for the declared ones.
+    """
+    servable = ServableModel(model, tf_transform_output, feature_set, all_raw_features)
     tf.saved_model.save(servable, directory, signatures=servable.signatures())
     classes = Path(directory, CLASSES_FILE)
     classes.parent.mkdir(exist_ok=True)
     atomic.write_json(classes, {"classes": feature_set.label.class_names})
-
-
-def _value_shape(spec: Any) -> list[int | None]:
-    """One value per record is ``[N]``; a feature of more values is ``[N, values]``."""
-    shape = [] if isinstance(spec, tf.io.VarLenFeature) else list(spec.shape)
-    return [None] if shape in ([], [1]) else [None, *shape]
 
 
 def _as_parsed(value: tf.Tensor, spec: Any) -> Any:

@@ -7,6 +7,7 @@ TFX's examples, because TFMA sees raw and transformed features side by side.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -33,6 +34,11 @@ class Feature:
     def key(self) -> str:
         """The name after preprocessing."""
         return transformed_name(self.name)
+
+    @property
+    def vocabulary_name(self) -> str:
+        """The file name of its vocabulary."""
+        return identifier(self.key)
 
 
 @dataclass(frozen=True)
@@ -81,3 +87,13 @@ class FeatureSet:
 def transformed_name(name: str) -> str:
     """Returns the name that a raw feature has after preprocessing."""
     return f"{name}_xf"
+
+
+def identifier(name: str) -> str:
+    """Returns a name as signatures, layers and files can bear it.
+
+    TensorFlow turns ``image/encoded`` into ``image_encoded`` in some places and refuses
+    it in others.
+    """
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"_{plain}" if plain[:1].isdigit() or plain == "self" else plain

@@ -48,7 +48,8 @@ def number_of_ids(feature: Feature, tf_transform_output: Any) -> int:
     """Returns how many ids a categorical feature takes, the missing one included."""
     options = feature.options
     if feature.kind == "vocabulary":
-        known = tf_transform_output.vocabulary_size_by_name(feature.key)
+        name = feature.vocabulary_name
+        known = tf_transform_output.vocabulary_size_by_name(name)
         return known + options["oov_buckets"] + 1
     return options["buckets"] + 1
 
@@ -81,7 +82,7 @@ def _vocabulary(value: Any, feature: Feature) -> tf.Tensor:
             value,
             top_k=options["top_k"],
             num_oov_buckets=options["oov_buckets"],
-            vocab_filename=feature.key,
+            vocab_filename=feature.vocabulary_name,
         )
     )
 

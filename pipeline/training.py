@@ -1,7 +1,8 @@
 """What the Trainer runs: data in, a trained and exported model out.
 
 Sets no policy of its own: epochs, batch size and the model come from the config, by
-way of ``custom_config`` (``feature_set``, ``model``, ``model_params``, ``train``).
+way of ``custom_config`` (``feature_set``, ``own_preprocessing``, ``model``,
+``model_params``, ``train``).
 """
 
 from __future__ import annotations
@@ -75,7 +76,13 @@ def run_fn(fn_args: Any) -> None:
         for name, values in history.history.items()
     }
     atomic.write_json(run_dir / HISTORY_FILE, epochs)
-    export_model(model, tf_transform_output, feature_set, fn_args.serving_model_dir)
+    export_model(
+        model,
+        tf_transform_output,
+        feature_set,
+        fn_args.serving_model_dir,
+        all_raw_features=config["own_preprocessing"],
+    )
 
 
 def load_function(import_path: str) -> Any:
@@ -88,6 +95,13 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
     """Describes the transformed features for ``build_model``; see ``ModelInputs``."""
     spec = tf_transform_output.transformed_feature_spec()
     spec.pop(feature_set.label.key)
+    sparse = [
+        name for name, item in spec.items() if isinstance(item, tf.io.VarLenFeature)
+    ]
+    if sparse:
+        raise ValueError(
+            f"preprocessing must return dense tensors; these are sparse: {sparse}"
+        )
     shapes = {name: tuple(item.shape) for name, item in spec.items()}
     dtypes = {name: item.dtype for name, item in spec.items()}
     for name, feature in feature_set.images.items():

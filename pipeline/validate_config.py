@@ -29,6 +29,11 @@ from schemas import loader
 from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
 
+_ONE_VALUE = {
+    "expected": "shape { dim { size: 1 } } with presence { min_fraction: 1 }, or for a "
+    "feature that may be missing value_count { min: 1 max: 1 } and no shape",
+    "hint": "correct the schema, or leave the feature out of 'features'",
+}
 _KINDS_OF_TYPE = {
     schema_pb2.FLOAT: ("numeric", "bucketized"),
     schema_pb2.INT: ("numeric", "bucketized", "vocabulary", "hashed"),
@@ -119,6 +124,8 @@ def _check_label(
             actual=f"{schema_pb2.FeatureType.Name(kind)} in the schema",
         )
         return ()
+    if problem := _value_problem(features[label.feature], optional=False):
+        problems.add(path, f"The label {label.feature!r} {problem}.", **_ONE_VALUE)
     values = loader.class_values(schema, label.feature)
     classes = resolve_classes(label, schema) or ()
     path = ("label", "classes")
@@ -139,7 +146,15 @@ def _check_label(
             expected="whole numbers" if wanted is int else "strings",
             actual=describe(classes[0]),
         )
-    elif values is not None and set(values) != set(classes):
+    elif values is None:
+        problems.add(
+            path,
+            f"The schema does not say which values {label.feature!r} may have, so a "
+            "label outside its classes would not be noticed.",
+            expected="a categorical int_domain or a string_domain in the schema",
+            hint="add one with these classes: " + _listed(classes),
+        )
+    elif set(values) != set(classes):
         problems.add(
             path,
             "The classes are not those of the schema's domain.",
@@ -168,15 +183,9 @@ def _check_features(
         if name not in features:
             problems.unknown_feature(path, name, features)
             continue
-        if _has_many_values(features[name]):
-            problems.add(
-                path,
-                f"The feature {name!r} may have more than one value in a record.",
-                expected="one value at most (a shape of size 1, or value_count "
-                "with max: 1)",
-                hint="leave it out of 'features', or split it when the records are "
-                "made",
-            )
+        image = config.features is not None and config.features[name].kind == "image"
+        if problem := _value_problem(features[name], optional=not image):
+            problems.add(path, f"The feature {name!r} {problem}.", **_ONE_VALUE)
         kinds = _KINDS_OF_TYPE.get(features[name].type, ())
         if config.features is not None and config.features[name].kind not in kinds:
             problems.add(
@@ -188,11 +197,18 @@ def _check_features(
             )
 
 
-def _has_many_values(feature: schema_pb2.Feature) -> bool:
-    size = 1
-    for dimension in feature.shape.dim:
-        size *= dimension.size
-    return size > 1 or feature.value_count.max > 1
+def _value_problem(feature: schema_pb2.Feature, *, optional: bool) -> str | None:
+    """Returns why a feature's shape or presence cannot be handled, None if it can."""
+    if not feature.HasField("shape"):
+        if not optional:
+            return "may be missing from a record"
+        if feature.value_count.max != 1:
+            return "may have more than one value in a record"
+    elif [dimension.size for dimension in feature.shape.dim] != [1]:
+        return "has another shape than one value"
+    elif feature.presence.min_fraction < 1:
+        return "has a shape and may be missing, which TFX cannot read"
+    return None
 
 
 def _check_code(config: Config, problems: Problems) -> None:
@@ -237,13 +253,13 @@ def _check_model_inputs(config: Config, problems: Problems) -> None:
             hint="describe the image alone in 'features', or use wide_deep or dense "
             "for a table",
         )
-    if config.model in ("dense", "wide_deep") and images:
+    if config.model == "wide_deep" and images:
         problems.add(
             ("model",),
             f"The model {config.model!r} takes no images.",
             expected="numeric, bucketized, vocabulary and hashed features",
             actual=f"the image {images[0]!r}",
-            hint="use cnn, or your own package.module:build_model",
+            hint="use cnn or dense, or your own package.module:build_model",
         )
 
 

@@ -3,5 +3,3 @@
 This package holds the words that every other package shares. It imports nothing
 of ours, and neither TensorFlow nor TFX.
 """
-
-__version__ = "0.1.0"

@@ -1,9 +1,9 @@
 """The digest of the code that a function really runs, found without importing it.
 
 Starting from a module, its imports are followed through the source, as far as they
-lead to files below the given roots (this project and the user's). Everything else
-is an installed package and is covered by its version. So touching a test, a report
-or another model leaves the digest as it is.
+lead to files below the given roots (this project and the user's). So touching a test,
+a report or another model leaves the digest as it is. An entry that is installed
+elsewhere counts with its whole package; other installed packages are not followed.
 
 Dynamic imports (``importlib.import_module(name)``) cannot be seen: name such modules
 as further entries.
@@ -12,6 +12,7 @@ as further entries.
 from __future__ import annotations
 
 import ast
+import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -50,12 +51,25 @@ def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]
 
 
 def of(entries: Iterable[str], roots: Sequence[Path]) -> str:
-    """Returns the digest over the names and contents of ``modules_of``."""
-    lines = [
-        f"{name} {digest.of_file(path)}"
-        for name, path in modules_of(entries, roots).items()
-    ]
+    """Returns the digest over the names and contents of what ``entries`` run."""
+    entries = list(entries)
+    files = modules_of(entries, roots)
+    for name in entries:
+        if name not in files:
+            files.update(_installed(name.partition(".")[0]))
+    lines = [f"{name} {digest.of_file(path)}" for name, path in files.items()]
     return digest.of_bytes("\n".join(lines).encode())
+
+
+def _installed(package: str) -> dict[str, Path]:
+    """Returns every source file of a top-level package or module that is installed."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ConfigError(f"there is no module {package!r}", hint="install it")
+    paths = [Path(spec.origin)]
+    for folder in spec.submodule_search_locations or ():
+        paths = sorted(Path(folder).rglob("*.py"))
+    return {f"{package}:{path}": path for path in paths}
 
 
 def _source_file(module: str, roots: Sequence[Path]) -> Path | None:

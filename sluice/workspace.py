@@ -93,6 +93,20 @@ class Workspace:
         """Returns the ids of the runs that have a record, oldest first."""
         return sorted(path.parent.name for path in self.runs.glob("*/run.json"))
 
+    def is_running(self) -> bool:
+        """Whether a live process holds the run lock."""
+        try:
+            with atomic.lock(self._lock_file, wait=False):
+                return False
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.root / "state" / "run.lock"
+
     @contextmanager
     def exclusive(self, command: str) -> Iterator[None]:
         """Holds the pipeline's run lock, so that two runs never write at once.
@@ -100,7 +114,7 @@ class Workspace:
         Raises:
           LockedError: another live process holds it; its facts are in the message.
         """
-        path = self.root / "state" / "run.lock"
+        path = self._lock_file
         try:
             with atomic.lock(path, wait=False) as handle:
                 owner = {

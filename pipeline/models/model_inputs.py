@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.feature_set import FeatureSet
+from pipeline.feature_set import FeatureSet, identifier
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ModelInputs:
     def keras_inputs(self) -> dict[str, Any]:
         """Returns one new ``tf.keras.Input`` per transformed feature, by name."""
         return {
-            name: tf.keras.Input(shape=shape, dtype=self.dtypes[name], name=name)
+            name: tf.keras.Input(shape, dtype=self.dtypes[name], name=identifier(name))
             for name, shape in self.shapes.items()
         }
 

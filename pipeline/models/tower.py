@@ -30,8 +30,8 @@ def tower(
         ids = inputs.number_of_ids.get(name)
         if ids is not None:
             width = min(MAX_EMBEDDING, round(ids**0.5) + 1)
-            tensor = layers.Embedding(ids, width, name=f"{name}_embedding")(tensor)
-        columns.append(layers.Flatten(name=f"{name}_flat")(tensor))
+            tensor = layers.Embedding(ids, width)(tensor)
+        columns.append(layers.Flatten()(tensor))
     x = columns[0] if len(columns) == 1 else layers.Concatenate()(columns)
     for units in params.get("hidden_units", [128, 64]):
         x = layers.Dense(units, activation="relu")(x)

@@ -25,9 +25,7 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     deep = tower(inputs, keras_inputs, params)
     # An embedding of width 1 is a linear weight per category.
     wide = [
-        layers.Flatten()(
-            layers.Embedding(ids, 1, name=f"{name}_wide")(keras_inputs[name])
-        )
+        layers.Flatten()(layers.Embedding(ids, 1)(keras_inputs[name]))
         for name, ids in inputs.number_of_ids.items()
     ]
     joined = layers.Concatenate()([deep, *wide]) if wide else deep

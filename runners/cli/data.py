@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from pipeline.load_config import load_config
 from sample_data import catalog
-from sluice.errors import UsageError
-from sluice.project import find_root, own_root
 
 
 @click.group()
@@ -26,19 +23,15 @@ def list_data() -> None:
 @data.command("make")
 @click.argument("name")
 def make_data(name: str) -> None:
-    """Write the data set NAME; does nothing where it is there and intact."""
-    directory = _root() / "data" / name
+    """Write the data set NAME into data/NAME of the project whose config NAME names.
+
+    Does nothing where it is there and intact.
+    """
+    catalog.get(name)
+    directory = load_config(name).root / "data" / name
     manifest = catalog.make(name, directory)
     counts: dict[str, int] = {}
     for shard in manifest.shards:
         counts[shard.split] = counts.get(shard.split, 0) + shard.records
     splits = ", ".join(f"{split} {count:,}" for split, count in counts.items())
     click.echo(f"{name}: {sum(counts.values()):,} records in {directory} ({splits})")
-
-
-def _root() -> Path:
-    """Returns the project that the user is in, else the one that Sluice came with."""
-    try:
-        return find_root(Path.cwd())
-    except UsageError:
-        return own_root()

@@ -18,8 +18,8 @@ except ModuleNotFoundError:  # A Python without the packages, such as the system
     )
     sys.exit(2)
 
-from sluice import __version__
 from sluice.errors import ExitCode, SluiceError
+from sluice.version import __version__
 
 # Verb -> (module:command, what --help says), so that help imports none of them.
 _VERBS = {

@@ -9,7 +9,12 @@ from rich.table import Table
 
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
-from runners.cli.options import json_option, workspace_of, workspace_option
+from runners.cli.options import (
+    config_options,
+    json_option,
+    serving_dir_of,
+    workspace_option,
+)
 from serving.model_store import ModelStore
 
 
@@ -19,14 +24,19 @@ def models() -> None:
 
 
 @models.command("list")
-@click.argument("name")
+@config_options
 @workspace_option
 @json_option
-def list_models(name: str, workspace_dir: str | None, as_json: bool) -> None:
+def list_models(
+    name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    workspace_dir: str | None,
+    as_json: bool,
+) -> None:
     """List the pushed versions of the pipeline NAME, newest first."""
-    config = load_config(name)
-    root = config.serving_dir or workspace_of(config, workspace_dir).serving
-    versions = ModelStore(root).versions()[::-1]
+    config = load_config(name, profile=profile, overrides=overrides)
+    versions = ModelStore(serving_dir_of(config, workspace_dir)).versions()[::-1]
     if as_json:
         rows = [
             {

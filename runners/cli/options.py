@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.config import Config
-from pipeline.load_config import load_config
 from sluice.workspace import Workspace, locate
 
 _CONFIG_OPTIONS = (
@@ -39,7 +39,7 @@ workspace_option = click.option(
 )
 
 json_option = click.option(
-    "as_json", "--json", is_flag=True, help="One JSON object on stdout."
+    "as_json", "--json", is_flag=True, help="JSON on stdout, text on stderr."
 )
 
 
@@ -48,6 +48,6 @@ def workspace_of(config: Config, workspace_dir: str | None) -> Workspace:
     return locate(config.root, config.name, workspace_dir)
 
 
-def workspace_by_name(name: str, workspace_dir: str | None) -> Workspace:
-    """Returns the workspace of the pipeline whose config NAME names."""
-    return workspace_of(load_config(name), workspace_dir)
+def serving_dir_of(config: Config, workspace_dir: str | None) -> Path:
+    """Returns where the versions of a config's model are pushed to."""
+    return config.serving_dir or workspace_of(config, workspace_dir).serving

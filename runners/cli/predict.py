@@ -9,13 +9,13 @@ from dataclasses import asdict
 import click
 
 from pipeline.load_config import load_config
-from runners.cli.options import workspace_of, workspace_option
+from runners.cli.options import config_options, serving_dir_of, workspace_option
 from serving.model_store import ModelStore
 from sluice.errors import UsageError
 
 
 @click.command()
-@click.argument("name")
+@config_options
 @click.argument("files", nargs=-1, required=True)
 @click.option(
     "--limit", type=click.IntRange(1), help="Stop after this many predictions."
@@ -24,6 +24,8 @@ from sluice.errors import UsageError
 @workspace_option
 def predict(
     name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
     files: tuple[str, ...],
     limit: int | None,
     version: int | None,
@@ -34,10 +36,8 @@ def predict(
     Each file is TFRecords of tf.Example, an image, or JSON lines of raw features; "-"
     reads JSON lines from standard input.
     """
-    config = load_config(name)
-    store = ModelStore(
-        config.serving_dir or workspace_of(config, workspace_dir).serving
-    )
+    config = load_config(name, profile=profile, overrides=overrides)
+    store = ModelStore(serving_dir_of(config, workspace_dir))
     versions = {item.version: item for item in store.versions()}
     if not versions:
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from runners.cli.console import make_console, plain
 from runners.cli.options import (
     config_options,
     json_option,
+    serving_dir_of,
     workspace_of,
     workspace_option,
 )
@@ -27,10 +29,21 @@ from runners.cli.verdict_table import verdict_table
 from runners.local.record_run import RecordRun
 from runners.local.supervise import supervise
 from sample_data import catalog
-from sluice.errors import SluiceError
+from sluice.errors import ExitCode, SluiceError
 from sluice.project import activate
 from sluice.run_record import ErrorRecord, RunRecord
-from sluice.workspace import Workspace, new_run_id, utc_now
+from sluice.workspace import new_run_id, utc_now
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, as it was given."""
+
+    name: str
+    profile: str | None
+    overrides: tuple[str, ...]
+    workspace_dir: str | None
+    command: str
 
 
 @click.command()
@@ -45,39 +58,41 @@ def run(
     as_json: bool,
 ) -> int:
     """Run the pipeline NAME (configs/NAME.yaml, or a path to a config)."""
-    console = make_console(to_stderr=as_json)
     command = shlex.join(["sluice", *sys.argv[1:]])
+    request = Request(name, profile, overrides, workspace_dir, command)
     try:
-        config = load_config(name, profile=profile, overrides=overrides)
-        record = _run(config, workspace_of(config, workspace_dir), command, console)
-    except SluiceError as error:
+        record = _run(request, make_console(to_stderr=as_json))
+    except (Exception, KeyboardInterrupt) as error:
         if as_json:
-            click.echo(json.dumps(_not_started(name, command, error).to_dict()))
+            click.echo(json.dumps(_not_run(request, error).to_dict()))
         raise
     if as_json:
         click.echo(json.dumps(record.to_dict()))
     return record.exit_code or 0
 
 
-def _run(
-    config: Config, workspace: Workspace, command: str, console: Console
-) -> RunRecord:
+def _run(request: Request, console: Console) -> RunRecord:
     """Checks what can be checked without TensorFlow, then runs and reports."""
+    config = load_config(
+        request.name, profile=request.profile, overrides=request.overrides
+    )
     activate(config.root)
     valid = validate_config(config)
     config = valid.config
     for warning in valid.warnings:
         console.print(plain(f"warning: {warning}", "yellow"))
     check_inputs(config, hint=_data_hint(config))
+    workspace = workspace_of(config, request.workspace_dir)
     workspace.prepare()
-    with workspace.exclusive(command):
+    with workspace.exclusive(request.command):
         run_id = new_run_id()
         run_dir = workspace.run_dir(run_id)
         run_dir.mkdir(parents=True)
         write_stored_config(config, run_dir / "config.json")
-        record = RunRecord(run_id, config.name, utc_now(), command)
+        record = RunRecord(run_id, config.name, utc_now(), request.command)
         console.print(plain(f"{config.name}  run {run_id}", "bold"))
-        recorder = RecordRun(record, run_dir, config.serving_dir or workspace.serving)
+        serving_dir = serving_dir_of(config, request.workspace_dir)
+        recorder = RecordRun(record, run_dir, serving_dir)
         with RunView(console, record) as view:
 
             def on_event(event: dict) -> None:
@@ -98,11 +113,11 @@ def _run(
                 raise
             recorder.close(ending.exit_code, ending.reason)
             view.tick()
-    _report(record, config, console)
+    _report(record, predict_command(config, request), console)
     return record
 
 
-def _report(record: RunRecord, config: Config, console: Console) -> None:
+def _report(record: RunRecord, predict: str, console: Console) -> None:
     """Prints the gates, where the model went, and what to do next."""
     for gate in record.gates:
         console.print()
@@ -128,23 +143,25 @@ def _report(record: RunRecord, config: Config, console: Console) -> None:
         text = f"go on:   {record.resume_command}   (finished nodes are cached)"
         console.print(plain(text), soft_wrap=True)
     if push.uri:
-        console.print(plain(f"ask it:  {predict_command(config)}"), soft_wrap=True)
+        console.print(plain(f"ask it:  {predict}"), soft_wrap=True)
 
 
-def predict_command(config: Config) -> str:
+def predict_command(config: Config, request: Request) -> str:
     """Returns a command that asks the pushed model about files that exist."""
     split = "test" if config.data.splits.test else "eval"
-    files = check_inputs(config)[split]
-    try:
-        example = files[0].relative_to(Path.cwd())
-    except ValueError:
-        example = files[0]
+    example = check_inputs(config)[split][0]
+    if Path.cwd() in example.parents:
+        example = example.relative_to(Path.cwd())
     program = Path(sys.argv[0])
-    called = "sluice"
-    if program.name == "sluice" and program.parent != Path():
-        called = str(program)
-    name = config.name if config.origin.root == Path.cwd() else config.origin.file
-    return shlex.join([called, "predict", name, str(example), "--limit", "5"])
+    installed = program.name == "sluice" and program.parent != Path()
+    words = [str(program) if installed else "sluice", "predict", request.name]
+    words += [str(example), "--limit", "5"]
+    if request.workspace_dir:
+        words += ["--workspace", request.workspace_dir]
+    for override in request.overrides:
+        if override.startswith("push."):
+            words += ["--set", override]
+    return shlex.join(words)
 
 
 def _data_hint(config: Config) -> str | None:
@@ -155,15 +172,20 @@ def _data_hint(config: Config) -> str | None:
     return None
 
 
-def _not_started(name: str, command: str, error: SluiceError) -> RunRecord:
-    """Returns the record of a run that was refused before it began."""
+def _not_run(request: Request, error: BaseException) -> RunRecord:
+    """Returns the record of a run that was refused before it began, or broke."""
+    code = ExitCode.BUG
+    if isinstance(error, SluiceError):
+        code = error.exit_code
+    elif isinstance(error, KeyboardInterrupt):
+        code = ExitCode.INTERRUPTED
     return RunRecord(
         run_id="",
-        pipeline=Path(name).stem,
+        pipeline=Path(request.name).stem,
         started_at=utc_now(),
-        command=command,
-        status="failed",
-        exit_code=int(error.exit_code),
+        command=request.command,
+        status="interrupted" if code == ExitCode.INTERRUPTED else "failed",
+        exit_code=int(code),
         ended_at=utc_now(),
-        error=ErrorRecord(None, str(error), None),
+        error=ErrorRecord(None, str(error) or type(error).__name__, None),
     )

@@ -7,8 +7,9 @@ import json
 import click
 from rich.table import Table
 
+from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
-from runners.cli.options import json_option, workspace_by_name, workspace_option
+from runners.cli.options import json_option, workspace_of, workspace_option
 from sluice.run_record import RunRecord
 
 _STYLES = {"succeeded": "green", "nothing_to_do": "cyan", "running": "yellow"}
@@ -20,11 +21,15 @@ _STYLES = {"succeeded": "green", "nothing_to_do": "cyan", "running": "yellow"}
 @json_option
 def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
     """List the runs of the pipeline NAME, newest first."""
-    workspace = workspace_by_name(name, workspace_dir)
+    workspace = workspace_of(load_config(name), workspace_dir)
     records = []
     for run_id in reversed(workspace.run_ids()):
         try:
-            records.append(RunRecord.load(workspace.run_dir(run_id)))
+            record = RunRecord.load(workspace.run_dir(run_id))
+            if record.status == "running" and not workspace.is_running():
+                # Its process was killed before it could write the end.
+                record.status = "interrupted"
+            records.append(record)
         except (ValueError, KeyError, TypeError) as error:
             # One damaged record must not hide the others.
             click.secho(f"warning: run {run_id} is unreadable: {error}", err=True)

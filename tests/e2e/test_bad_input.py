@@ -34,6 +34,22 @@ class Capped(tf.keras.layers.Layer):
         return tf.zeros_like(x)
 
 
+def preprocess(inputs, custom_config):
+    from pipeline.preprocessing import preprocessing_fn
+
+    outputs = preprocessing_fn(inputs, custom_config)
+    outputs["bytes_in_image"] = tf.strings.length(inputs["image"])
+    return outputs
+
+
+def uses_both(inputs, params):
+    layers = inputs.keras_inputs()
+    size = tf.cast(layers["bytes_in_image"], tf.float32)
+    x = tf.keras.layers.Flatten()(layers["image_xf"])
+    x = tf.keras.layers.Concatenate()([x, size / 1000.0])
+    return tf.keras.Model(layers, inputs.output_layer()(x))
+
+
 def small(inputs, params):
     layers = inputs.keras_inputs()
     x = Capped()(layers["image_xf"])
@@ -140,6 +156,17 @@ def test_a_type_that_changes_within_the_data_is_bad_data(
     assert "label" in record.error.message
 
 
+def test_a_record_that_is_no_image_is_bad_data(small_project: Path, run_small) -> None:
+    shard = small_project / "data" / "digits" / "train-0.tfrecord"
+    wrong = encode({"image": [b"an image"], "label": [3]})
+    tfrecord.write(shard, [*tfrecord.read(shard), wrong])
+    record = run_small()
+    assert (record.status, record.exit_code) == ("failed", 3)
+    assert record.error and record.error.node == "Trainer"
+    assert "neither PNG, JPEG, GIF nor BMP" in record.error.message
+    assert _nothing_visible(small_project)
+
+
 def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) -> None:
     record = run_small("model=my_models:raises")
     assert (record.status, record.exit_code) == ("failed", 7)
@@ -162,11 +189,15 @@ def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) 
     assert _nothing_visible(small_project)
 
 
-def test_without_a_test_split_the_verdict_says_so(run_small) -> None:
+def test_own_preprocessing_without_a_test_split(run_small) -> None:
     record = run_small(
-        "model=my_models:small", "data.splits.test=null", "evaluate.thresholds=[]"
+        "preprocessing=my_models:preprocess",
+        "model=my_models:uses_both",
+        "data.splits.test=null",
+        "evaluate.thresholds=[]",
     )
-    assert record.status == "succeeded"
+    assert record.status == "succeeded", record.error
+    assert record.pushes[0].state == "pushed"
     rows = record.gates[-1]["rows"]
     assert rows[0]["actual"] == "eval"
     assert "no test split" in rows[0]["why"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.load_config import load_config
+from sluice.project import own_root
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.e2e
@@ -21,7 +22,7 @@ MAY_RUN_AGAIN = {"LatestBlessedModel", "Evaluator"}
 
 def _sluice(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "runners.cli.main", *arguments],
+        [sys.executable, str(own_root() / "runners/cli/main.py"), *arguments],
         cwd=cwd,
         env={**os.environ, "SLUICE_WORKSPACE": "", "COLUMNS": "80"},
         capture_output=True,
@@ -103,6 +104,59 @@ def test_a_push_is_not_cached_once_it_is_gone(project: Path, run_in_process) -> 
     assert "Pusher" in ran and ran <= MAY_RUN_AGAIN | {"Pusher"}
     assert record.pushes[0].state == "pushed"
     assert (workspace.serving / "1" / "saved_model.pb").is_file()
+
+
+@pytest.mark.usefixtures("second")
+def test_another_threshold_only_judges_again(project: Path, run_in_process) -> None:
+    """The evaluation is cached, and the served model is no baseline of itself."""
+    workspace = locate(project, "digits")
+
+    def judged(*thresholds: str):
+        override = f"evaluate.thresholds=[{', '.join(thresholds)}]"
+        config = load_config("digits", cwd=project, overrides=[override])
+        return run_in_process(config, workspace)
+
+    better = "change: {direction: higher_is_better, absolute: 0.001}"
+    record = judged(
+        "{metric: accuracy, lower_bound: 0.9, min_examples_per_class: 10}",
+        f"{{metric: accuracy, {better}}}",
+    )
+    ran = {node.id for node in record.nodes if node.state == "ran"}
+    assert ran <= {"ModelVerdict", "Pusher"}
+    assert record.pushes[0].state == "already_served"
+    rows = record.gates[-1]["rows"]
+    assert [row["passed"] for row in rows] == [True, True]
+    assert "no baseline yet" in rows[1]["why"]
+
+    # About 30 of each class are in the test split.
+    record = judged("{metric: accuracy, lower_bound: 0.9, min_examples_per_class: 200}")
+    assert record.exit_code == 4
+    (row,) = record.gates[-1]["rows"]
+    assert row["why"].startswith("only ") and "of class 9; 200 of each" in row["why"]
+
+
+@pytest.mark.usefixtures("second")
+def test_the_command_from_elsewhere_exits_with_4_for_a_refused_model(
+    project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "pipeline" / "__init__.py").write_text("raise SystemExit('not ours')")
+    done = _sluice(
+        "run",
+        str(project / "configs" / "digits.yaml"),
+        "--set",
+        "evaluate.thresholds=[{metric: accuracy, lower_bound: 0.9999}]",
+        "--json",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 4, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["status"], document["pushes"][0]["state"]) == (
+        "blocked",
+        "blocked",
+    )
+    assert "FAIL" in done.stderr
+    assert (project / "workspace/digits/runs" / document["run_id"]).is_dir()
 
 
 @pytest.mark.usefixtures("second")

@@ -12,15 +12,22 @@ pytestmark = pytest.mark.unit
 
 SCHEMA = """
 feature { name: "big_tip" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
   int_domain { min: 0 max: 1 is_categorical: true } }
 feature { name: "digit" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
   int_domain { min: 0 max: 9 is_categorical: true } }
-feature { name: "fare" type: FLOAT }
+feature { name: "fare" type: FLOAT
+  presence { min_fraction: 1 } shape { dim { size: 1 } } }
 feature { name: "hour" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
   int_domain { min: 0 max: 23 is_categorical: true } }
-feature { name: "seconds" type: INT }
-feature { name: "company" type: BYTES }
-feature { name: "payment_type" type: BYTES domain: "payment_type" }
+feature { name: "seconds" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "company" type: BYTES
+  presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "payment_type" type: BYTES
+  presence { min_fraction: 1 } shape { dim { size: 1 } } domain: "payment_type" }
 string_domain { name: "payment_type" value: "Cash" value: "Credit Card" }
 """
 

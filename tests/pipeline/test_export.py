@@ -11,7 +11,10 @@ from pipeline.feature_set import Feature, FeatureSet, Label
 
 pytestmark = pytest.mark.tf
 
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", ("low", "high")))
+FEATURES = FeatureSet(
+    (Feature("a", "numeric"), Feature("self", "numeric"), Feature("b/1 c", "numeric")),
+    Label("y", ("low", "high")),
+)
 
 
 class Output:
@@ -22,6 +25,8 @@ class Output:
 
         return {
             "a": tf.io.VarLenFeature(tf.float32),
+            "self": tf.io.FixedLenFeature([1], tf.float32),
+            "b/1 c": tf.io.VarLenFeature(tf.int64),
             "unused": tf.io.FixedLenFeature([1], tf.string),
             "y": tf.io.FixedLenFeature([1], tf.string),
         }
@@ -43,6 +48,12 @@ def _export(build, directory: Path):
     return tf.saved_model.load(str(directory))
 
 
+def _others(count: int) -> dict[str, Any]:
+    import tensorflow as tf
+
+    return {"_self": tf.zeros([count]), "b_1_c": tf.zeros([count], tf.int64)}
+
+
 def test_a_call_with_python_control_flow_is_exported(tmp_path: Path) -> None:
     import tensorflow as tf
 
@@ -54,7 +65,7 @@ def test_a_call_with_python_control_flow_is_exported(tmp_path: Path) -> None:
 
     predict = _export(lambda x: Sign()(x), tmp_path).signatures["predict_values"]
     for value, label in [(3.0, b"high"), (-3.0, b"low")]:
-        answer = predict(a=tf.constant([value]))
+        answer = predict(a=tf.constant([value]), **_others(1))
         assert answer["label"].numpy().tolist() == [label]
         assert answer["probabilities"].shape == (1, 1)
 
@@ -67,12 +78,12 @@ def test_a_lookup_table_inside_the_model_is_exported(tmp_path: Path) -> None:
         return tf.cast(ids, tf.float32) / 2.0
 
     predict = _export(build, tmp_path).signatures["predict_values"]
-    answer = predict(a=tf.constant([7.0, 8.0, 9.0]))
+    answer = predict(a=tf.constant([7.0, 8.0, 9.0]), **_others(3))
     assert answer["probabilities"].numpy().tolist() == [[0.5], [1.0], [0.0]]
 
 
 def test_signatures_name_only_what_the_model_uses(tmp_path: Path) -> None:
     loaded = _export(lambda x: x, tmp_path)
     _, values = loaded.signatures["predict_values"].structured_input_signature
-    assert list(values) == ["a"]
+    assert sorted(values) == ["_self", "a", "b_1_c"]
     assert (tmp_path / "assets.extra" / "classes.json").is_file()

@@ -15,7 +15,7 @@ FEATURES = FeatureSet(
         Feature("miles", "numeric"),
         Feature("hour", "numeric"),
         Feature("place", "bucketized", {"buckets": 3}),
-        Feature("pay", "vocabulary", {"top_k": None, "oov_buckets": 2}),
+        Feature("pay/kind", "vocabulary", {"top_k": None, "oov_buckets": 2}),
         Feature("tract", "hashed", {"buckets": 16}),
         Feature("picture", "image", {"height": 1, "width": 1, "channels": 1}),
     ),
@@ -23,9 +23,9 @@ FEATURES = FeatureSet(
 )
 KNOWN = {"picture": [b"pixels"], "tip": [b"no"]}
 TRAINING: list[dict[str, Any]] = [
-    {"miles": [1.0], "hour": [3], "place": [10.0], "pay": [b"Cash"], "tract": [7]},
-    {"miles": [2.0], "hour": [5], "place": [20.0], "pay": [b"Card"], "tract": [8]},
-    {"miles": [3.0], "hour": [4], "place": [30.0], "pay": [b"Cash"], "tract": [7]},
+    {"miles": [1.0], "hour": [3], "place": [10.0], "pay/kind": [b"Cash"], "tract": [7]},
+    {"miles": [2.0], "hour": [5], "place": [20.0], "pay/kind": [b"Card"], "tract": [8]},
+    {"miles": [3.0], "hour": [4], "place": [30.0], "pay/kind": [b"Cash"], "tract": [7]},
 ]
 MISSING: dict[str, Any] = {name: [] for name in TRAINING[0]}
 
@@ -48,7 +48,7 @@ def output(tmp_path_factory: pytest.TempPathFactory):
         "miles": tf.io.VarLenFeature(tf.float32),
         "hour": tf.io.VarLenFeature(tf.int64),
         "place": tf.io.VarLenFeature(tf.float32),
-        "pay": tf.io.VarLenFeature(tf.string),
+        "pay/kind": tf.io.VarLenFeature(tf.string),
         "tract": tf.io.VarLenFeature(tf.int64),
         "picture": tf.io.FixedLenFeature([1], tf.string),
         "tip": tf.io.FixedLenFeature([1], tf.string),
@@ -98,7 +98,7 @@ def test_numbers_are_z_scores_and_a_missing_one_is_the_mean(output) -> None:
 def test_categories_start_at_1_and_missing_is_0(output) -> None:
     values = _apply(output, [*TRAINING, MISSING])
     assert values["place_xf"] == [1, 2, 3, 0]
-    assert values["pay_xf"] == [1, 2, 1, 0]
+    assert values["pay/kind_xf"] == [1, 2, 1, 0]
     first, second, third, missing = values["tract_xf"]
     assert first == third != second
     assert (missing, min(first, second) >= 1) == (0, True)
@@ -107,7 +107,7 @@ def test_categories_start_at_1_and_missing_is_0(output) -> None:
 def test_every_id_is_below_the_number_of_ids(output) -> None:
     from pipeline.preprocessing import number_of_ids
 
-    rows = [{**MISSING, "pay": [b"p%d" % i], "tract": [i]} for i in range(200)]
+    rows = [{**MISSING, "pay/kind": [b"p%d" % i], "tract": [i]} for i in range(200)]
     rows += [{**MISSING, "place": [value]} for value in (-1e9, 1e9)]
     values = _apply(output, [*TRAINING, *rows])
     for feature in FEATURES.features[2:5]:
@@ -115,7 +115,7 @@ def test_every_id_is_below_the_number_of_ids(output) -> None:
         assert max(values[feature.key]) < ids
         assert min(values[feature.key]) == 0
     # Two known, two buckets for the unknown ones, one for missing.
-    assert set(values["pay_xf"]) == {0, 1, 2, 3, 4}
+    assert set(values["pay/kind_xf"]) == {0, 1, 2, 3, 4}
     assert number_of_ids(FEATURES.features[3], output) == 5
 
 

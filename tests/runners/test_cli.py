@@ -233,6 +233,49 @@ def test_runs_lists_the_newest_first_and_survives_a_damaged_one(
     assert [row["status"] for row in rows] == ["blocked", "succeeded"]
 
 
+def test_a_run_that_was_killed_is_not_shown_as_running(
+    root: Path, sluice: Sluice
+) -> None:
+    from sluice.workspace import Workspace
+
+    _write_run(root, "20260101T000000Z-aaaa", "running", PushRecord("s"))
+    workspace = Workspace(root / "workspace" / "digits")
+    workspace.prepare()
+    with workspace.exclusive("sluice run digits"):
+        assert "running" in sluice("runs", "digits")[1]
+    assert "interrupted" in sluice("runs", "digits")[1]
+
+
+def test_the_command_to_ask_repeats_what_was_given(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.load_config import load_config
+    from runners.cli.run import Request, predict_command
+
+    monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
+    overrides = ("push.serving_dir=s", "train.epochs=3")
+    request = Request("digits", None, overrides, "/w", "sluice run digits")
+    assert predict_command(load_config("digits"), request) == (
+        "/bin/sluice predict digits data/digits/test-0.tfrecord --limit 5 "
+        "--workspace /w --set push.serving_dir=s"
+    )
+
+
+def test_a_bug_is_one_json_object_too(
+    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import runners.cli.run as module
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("we are wrong")
+
+    monkeypatch.setattr(module, "validate_config", broken)
+    code, out, err = sluice("run", "digits", "--json")
+    assert (code, json.loads(out)["exit_code"]) == (1, 1)
+    assert "Sluice itself failed: RuntimeError: we are wrong" in err
+    assert _one_screen(err)
+
+
 def test_predict_and_models_without_a_push(root: Path, sluice: Sluice) -> None:
     code, _, err = sluice("predict", "digits", "x.png")
     assert code == 2

@@ -38,6 +38,14 @@ def test_an_epoch_has_its_metrics_and_an_eta() -> None:
     assert describe_progress(last) == "epoch 5/5  val_loss 0.2500"
 
 
+@pytest.mark.parametrize(
+    ("duration_s", "left"), [(19.9, "59.7s"), (20.0, "1m00s"), (39.9, "2m00s")]
+)
+def test_times_roll_over_into_minutes(duration_s: float, left: str) -> None:
+    line = describe_progress({**EPOCH, "duration_s": duration_s})
+    assert line and line.endswith(f"at most {left} left")
+
+
 def test_unknown_progress_is_not_shown() -> None:
     assert describe_progress({"event": "something new"}) is None
 

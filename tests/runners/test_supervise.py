@@ -128,3 +128,20 @@ def test_a_second_run_is_refused_with_6(
     assert second.returncode == 6
     assert f'"pid": {running.pid}' in second.stderr
     assert json.loads(second.stdout)["exit_code"] == 6
+
+
+def test_a_fork_of_user_code_does_not_keep_the_run_waiting(tmp_path: Path) -> None:
+    """A process that outlives the child holds the pipe open."""
+    from runners.local.supervise import _Followed, _lines
+
+    read_fd, write_fd = os.pipe()
+    script = f"echo one >&{write_fd}; sleep 30 & exit 3"
+    child = subprocess.Popen(["bash", "-c", script], pass_fds=[write_fd])
+    os.close(write_fd)
+    start = time.monotonic()
+    with open(read_fd, "rb", buffering=0) as events:
+        followed = _Followed(tmp_path, lambda node, facts: None)
+        lines = list(_lines(child, events, lambda: None, followed))
+    assert lines == [b"one"]
+    assert time.monotonic() - start < 20
+    assert child.wait() == 3

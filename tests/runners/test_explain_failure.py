@@ -1,0 +1,104 @@
+"""What the user reads when a node raises."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from runners.local.explain_failure import explain_failure
+from sluice.errors import DataError
+
+pytestmark = pytest.mark.unit
+
+
+def _raised(function) -> BaseException:
+    try:
+        function()
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def _explain(function) -> tuple[str, int]:
+    failure = explain_failure("Trainer", "tfx.Trainer", _raised(function))
+    return failure.message, failure.exit_code
+
+
+def test_what_the_user_raised_is_shown_not_its_cause() -> None:
+    def build() -> None:
+        try:
+            int("units")
+        except ValueError as error:
+            raise TypeError("model_params.units is no number") from error
+
+    message, code = _explain(build)
+    assert "Trainer failed: TypeError: model_params.units is no number" in message
+    assert f"{Path(__file__).name}:" in message and "in build" in message
+    assert code == 7
+
+
+def test_an_error_of_ours_speaks_through_its_wrappers() -> None:
+    def read() -> None:
+        try:
+            raise DataError("shard 3 is truncated", where="f")
+        except DataError as error:
+            raise RuntimeError("while running [Read]") from error
+
+    message, code = _explain(read)
+    assert message.startswith("shard 3 is truncated")
+    assert code == 3
+
+
+def test_keras_hides_the_users_line_in_its_message(tmp_path: Path) -> None:
+    code = tmp_path / "my_models.py"
+    code.write_text("\n")
+    text = (
+        'Exception encountered when calling layer "l" (type L).\n\n'
+        "in user code:\n\n"
+        f'    File "{code}", line 14, in call  *\n'
+        "        raise ValueError('user says no')\n\n"
+        "    ValueError: user says no\n"
+    )
+
+    def fit() -> None:
+        raise ValueError(text)
+
+    error = _raised(fit).with_traceback(None)
+    message = explain_failure("Trainer", "tfx.Trainer", error).message
+    assert f"{code}:14 in call" in message
+    assert "in user code:" in message
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "lower train.batch_size"),
+        (OSError(errno.ENOSPC, "No space left"), "free some disk space"),
+        (ValueError(), "no message"),
+    ],
+)
+def test_some_failures_have_a_way_out(error: Exception, words: str) -> None:
+    def fail() -> None:
+        raise error
+
+    message, code = _explain(fail)
+    assert words in message
+    assert code == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('Feature "label" had wrong type, expected int64', "different types"),
+        ("2 root error(s) found.\nUnknown image file format. One of", "neither PNG"),
+    ],
+)
+def test_bad_records_are_bad_data(text: str, words: str) -> None:
+    def decode() -> None:
+        raise RuntimeError(text)
+
+    message, code = _explain(decode)
+    assert words in message
+    assert code == 3
