@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tfx.components import (
@@ -59,126 +59,17 @@ def create_pipeline(config: Config, places: Places | None = None) -> Pipeline:
     """
     places = places or local_places(config, locate(config.root, config.name))
     feature_set = feature_set_of(config, load(config.schema_path))
-    roots = list(dict.fromkeys([own_root(), config.root]))
-    splits = [name for name, pattern in config.data.splits if pattern]
-    judged_split = "test" if "test" in splits else "eval"
-
-    example_gen = stamp(
-        ImportExampleGen(
-            input_base=str(config.data_dir),
-            input_config=example_gen_pb2.Input(
-                splits=[
-                    example_gen_pb2.Input.Split(name=name, pattern=pattern)
-                    for name, pattern in config.data.splits
-                    if pattern
-                ]
-            ),
-        ),
-        packages=["tfx"],
-        code=["components.example_gen.executor", "components.example_gen.driver"],
-        roots=roots,
-    )
-    statistics_gen = stamp(
-        StatisticsGen(examples=example_gen.outputs["examples"]),
-        packages=["tfx", "tensorflow-data-validation"],
-    )
-    schema_gen = stamp(
-        ImportSchemaGen(
-            schema_file=str(
-                store_input(config.schema_path, places.inputs_dir, "schema")
-            )
-        ),
-        packages=["tfx"],
-    )
-    example_validator = stamp(
-        ExampleValidator(
-            statistics=statistics_gen.outputs["statistics"],
-            schema=schema_gen.outputs["schema"],
-        ),
-        packages=["tfx", "tensorflow-data-validation"],
-    )
-    data_verdict = stamp(
-        DataVerdict(
-            statistics=statistics_gen.outputs["statistics"],
-            anomalies=example_validator.outputs["anomalies"],
-            splits=splits,
-        ),
-        packages=["tfx"],
-        code=["components.data_verdict.executor"],
-        roots=roots,
-    )
-    data_gate = stamp(
-        DataGate(verdict=data_verdict.outputs["verdict"]),
-        packages=["tfx"],
-        code=["components.data_gate.executor"],
-        roots=roots,
-    )
-    transform = _transform(config, feature_set, example_gen, schema_gen, roots)
-    transform.add_upstream_node(data_gate)
-    trainer = _trainer(config, feature_set, transform, schema_gen, roots)
-    trainer.add_upstream_node(data_gate)
-    baseline = Resolver(
-        strategy_class=LatestBlessedModelStrategy,
-        model=Channel(type=standard_artifacts.Model),
-        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-    ).with_id(BASELINE_RESOLVER)
-    evaluator = stamp(
-        Evaluator(
-            examples=example_gen.outputs["examples"],
-            example_splits=[judged_split],
-            model=trainer.outputs["model"],
-            baseline_model=baseline.outputs["model"],
-            schema=schema_gen.outputs["schema"],
-            eval_config=eval_config(
-                [
-                    (metric.class_name, metric.name, metric.params)
-                    for metric in config.evaluate.metrics
-                ],
-                config.evaluate.slices,
-                feature_set.label,
-            ),
-        ),
-        packages=["tfx", "tensorflow", "tensorflow-model-analysis"],
-    )
-    model_verdict = stamp(
-        ModelVerdict(
-            evaluation=evaluator.outputs["evaluation"],
-            model=trainer.outputs["model"],
-            baseline_model=baseline.outputs["model"],
-            thresholds=thresholds_of(config),
-            classes=feature_set.label.class_names,
-            split=judged_split,
-        ),
-        packages=["tfx", "tensorflow-model-analysis"],
-        code=["components.model_verdict.executor"],
-        roots=roots,
-    )
-    pusher = stamp(
-        Pusher(
-            model=trainer.outputs["model"],
-            blessing=model_verdict.outputs["blessing"],
-            serving_dir=places.serving_dir,
-        ),
-        packages=["tfx"],
-        code=["components.pusher.executor"],
-        roots=roots,
-    )
+    draft = _Draft(config, places, feature_set)
+    data = _check_data(draft)
+    transform, trainer = _train(draft, data)
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=places.pipeline_root,
         components=[
-            example_gen,
-            statistics_gen,
-            schema_gen,
-            example_validator,
-            data_verdict,
-            data_gate,
+            *vars(data).values(),
             transform,
             trainer,
-            baseline,
-            evaluator,
-            model_verdict,
-            pusher,
+            *_judge_and_push(draft, data, trainer),
         ],
         enable_cache=True,
         beam_pipeline_args=list(places.beam_args),
@@ -188,6 +79,168 @@ def create_pipeline(config: Config, places: Places | None = None) -> Pipeline:
             else None
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """What the parts of the graph are drawn from."""
+
+    config: Config
+    places: Places
+    feature_set: FeatureSet
+
+    @property
+    def splits(self) -> list[str]:
+        return [name for name, pattern in self.config.data.splits if pattern]
+
+    @property
+    def judged_split(self) -> str:
+        return "test" if "test" in self.splits else "eval"
+
+    def stamp(
+        self, component: Any, packages: Sequence[str], code: Sequence[str] = ()
+    ) -> Any:
+        """Adds the fingerprint; code is looked up here first, then at the user's."""
+        roots = list(dict.fromkeys([own_root(), self.config.root]))
+        return stamp(component, packages=packages, code=code, roots=roots)
+
+
+@dataclass(frozen=True)
+class _DataNodes:
+    """The nodes from the records to the data gate."""
+
+    example_gen: Any
+    statistics_gen: Any
+    schema_gen: Any
+    example_validator: Any
+    data_verdict: Any
+    data_gate: Any
+
+
+def _check_data(draft: _Draft) -> _DataNodes:
+    config, inputs_dir = draft.config, draft.places.inputs_dir
+    example_gen = ImportExampleGen(
+        input_base=str(config.data_dir),
+        input_config=example_gen_pb2.Input(
+            splits=[
+                example_gen_pb2.Input.Split(name=name, pattern=pattern)
+                for name, pattern in config.data.splits
+                if pattern
+            ]
+        ),
+    )
+    statistics_gen = StatisticsGen(examples=example_gen.outputs["examples"])
+    schema_gen = ImportSchemaGen(
+        schema_file=str(store_input(config.schema_path, inputs_dir, "schema"))
+    )
+    example_validator = ExampleValidator(
+        statistics=statistics_gen.outputs["statistics"],
+        schema=schema_gen.outputs["schema"],
+    )
+    data_verdict = DataVerdict(
+        statistics=statistics_gen.outputs["statistics"],
+        anomalies=example_validator.outputs["anomalies"],
+        splits=draft.splits,
+    )
+    data_gate = DataGate(verdict=data_verdict.outputs["verdict"])
+    validation = ["tfx", "tensorflow-data-validation"]
+    reading = ["components.example_gen.executor", "components.example_gen.driver"]
+    return _DataNodes(
+        draft.stamp(example_gen, ["tfx"], reading),
+        draft.stamp(statistics_gen, validation),
+        draft.stamp(schema_gen, ["tfx"]),
+        draft.stamp(example_validator, validation),
+        draft.stamp(data_verdict, ["tfx"], ["components.data_verdict.executor"]),
+        draft.stamp(data_gate, ["tfx"], ["components.data_gate.executor"]),
+    )
+
+
+def _train(draft: _Draft, data: _DataNodes) -> tuple[Any, Any]:
+    """Returns Transform and Trainer, which wait for the data gate."""
+    config = draft.config
+    preprocessing = config.preprocessing or PREPROCESSING
+    transform = Transform(
+        examples=data.example_gen.outputs["examples"],
+        schema=data.schema_gen.outputs["schema"],
+        preprocessing_fn=preprocessing.replace(":", "."),
+        # The test split is evaluated from raw examples, as a client sends them.
+        splits_config=transform_pb2.SplitsConfig(
+            analyze=["train"], transform=["train", "eval"]
+        ),
+        disable_statistics=True,
+        custom_config={"feature_set": draft.feature_set.to_dict()},
+    )
+    trainer = Trainer(
+        examples=transform.outputs["transformed_examples"],
+        transform_graph=transform.outputs["transform_graph"],
+        schema=data.schema_gen.outputs["schema"],
+        run_fn="pipeline.training.run_fn",
+        train_args=trainer_pb2.TrainArgs(splits=["train"]),
+        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
+        custom_config={
+            "feature_set": draft.feature_set.to_dict(),
+            "own_preprocessing": config.preprocessing is not None,
+            "model": import_path(config.model),
+            "model_params": config.model_params,
+            "train": config.train.model_dump(),
+        },
+    )
+    for node in (transform, trainer):
+        node.add_upstream_node(data.data_gate)
+    return (
+        draft.stamp(
+            transform,
+            ["tfx", "tensorflow", "tensorflow-transform"],
+            [preprocessing.partition(":")[0]],
+        ),
+        draft.stamp(
+            trainer,
+            ["tfx", "tensorflow", "tf-keras"],
+            ["pipeline.training", module_name(config.model)],
+        ),
+    )
+
+
+def _judge_and_push(draft: _Draft, data: _DataNodes, trainer: Any) -> list[Any]:
+    """Returns the baseline's resolver, Evaluator, ModelVerdict and Pusher."""
+    config, label = draft.config, draft.feature_set.label
+    baseline = Resolver(
+        strategy_class=LatestBlessedModelStrategy,
+        model=Channel(type=standard_artifacts.Model),
+        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+    ).with_id(BASELINE_RESOLVER)
+    metrics = [
+        (metric.class_name, metric.name, metric.params)
+        for metric in config.evaluate.metrics
+    ]
+    evaluator = Evaluator(
+        examples=data.example_gen.outputs["examples"],
+        example_splits=[draft.judged_split],
+        model=trainer.outputs["model"],
+        baseline_model=baseline.outputs["model"],
+        schema=data.schema_gen.outputs["schema"],
+        eval_config=eval_config(metrics, config.evaluate.slices, label),
+    )
+    model_verdict = ModelVerdict(
+        evaluation=evaluator.outputs["evaluation"],
+        model=trainer.outputs["model"],
+        baseline_model=baseline.outputs["model"],
+        thresholds=thresholds_of(config),
+        classes=label.class_names,
+        split=draft.judged_split,
+    )
+    pusher = Pusher(
+        model=trainer.outputs["model"],
+        blessing=model_verdict.outputs["blessing"],
+        serving_dir=draft.places.serving_dir,
+    )
+    analysis = ["tfx", "tensorflow", "tensorflow-model-analysis"]
+    return [
+        baseline,
+        draft.stamp(evaluator, analysis),
+        draft.stamp(model_verdict, analysis, ["components.model_verdict.executor"]),
+        draft.stamp(pusher, ["tfx"], ["components.pusher.executor"]),
+    ]
 
 
 def thresholds_of(config: Config) -> list[Threshold]:
@@ -205,60 +258,3 @@ def thresholds_of(config: Config) -> list[Threshold]:
         )
         for item in config.evaluate.thresholds
     ]
-
-
-def _transform(
-    config: Config,
-    feature_set: FeatureSet,
-    example_gen: Any,
-    schema_gen: Any,
-    roots: list[Path],
-) -> Any:
-    function = config.preprocessing or PREPROCESSING
-    transform = Transform(
-        examples=example_gen.outputs["examples"],
-        schema=schema_gen.outputs["schema"],
-        preprocessing_fn=function.replace(":", "."),
-        # The test split is evaluated from raw examples, as a client sends them.
-        splits_config=transform_pb2.SplitsConfig(
-            analyze=["train"], transform=["train", "eval"]
-        ),
-        disable_statistics=True,
-        custom_config={"feature_set": feature_set.to_dict()},
-    )
-    return stamp(
-        transform,
-        packages=["tfx", "tensorflow", "tensorflow-transform"],
-        code=[function.partition(":")[0]],
-        roots=roots,
-    )
-
-
-def _trainer(
-    config: Config,
-    feature_set: FeatureSet,
-    transform: Any,
-    schema_gen: Any,
-    roots: list[Path],
-) -> Any:
-    trainer = Trainer(
-        examples=transform.outputs["transformed_examples"],
-        transform_graph=transform.outputs["transform_graph"],
-        schema=schema_gen.outputs["schema"],
-        run_fn="pipeline.training.run_fn",
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
-        custom_config={
-            "feature_set": feature_set.to_dict(),
-            "own_preprocessing": config.preprocessing is not None,
-            "model": import_path(config.model),
-            "model_params": json.loads(json.dumps(config.model_params)),
-            "train": config.train.model_dump(),
-        },
-    )
-    return stamp(
-        trainer,
-        packages=["tfx", "tensorflow", "tf-keras"],
-        code=["pipeline.training", module_name(config.model)],
-        roots=roots,
-    )

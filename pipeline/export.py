@@ -4,7 +4,8 @@ Signatures:
   serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
   predict_values: one ``[N]`` tensor per raw feature, for clients without protos. An
     image is its encoded bytes. A missing value is NaN, the smallest int64, or "". In
-    names, what is neither letter, digit nor underscore is an underscore.
+    names, what is neither letter, digit nor underscore is an underscore, and what
+    does not begin with a letter begins with ``feature_``.
   transform_features: ``examples`` string ``[N]``; the transformed features and the
     label's class id, -1 where a record has none. For TFMA.
 

@@ -96,4 +96,4 @@ def identifier(name: str) -> str:
     it in others.
     """
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"_{plain}" if plain[:1].isdigit() or plain == "self" else plain
+    return plain if plain[:1].isalpha() and plain != "self" else f"feature_{plain}"

@@ -38,7 +38,8 @@ def preprocess(inputs, custom_config):
     from pipeline.preprocessing import preprocessing_fn
 
     outputs = preprocessing_fn(inputs, custom_config)
-    outputs["bytes_in_image"] = tf.strings.length(inputs["image"])
+    size = tf.strings.length(inputs["image"])
+    outputs["bytes_in_image"] = tf.cast(size, tf.int64)
     return outputs
 
 

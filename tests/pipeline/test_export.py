@@ -51,7 +51,7 @@ def _export(build, directory: Path):
 def _others(count: int) -> dict[str, Any]:
     import tensorflow as tf
 
-    return {"_self": tf.zeros([count]), "b_1_c": tf.zeros([count], tf.int64)}
+    return {"feature_self": tf.zeros([count]), "b_1_c": tf.zeros([count], tf.int64)}
 
 
 def test_a_call_with_python_control_flow_is_exported(tmp_path: Path) -> None:
@@ -85,5 +85,5 @@ def test_a_lookup_table_inside_the_model_is_exported(tmp_path: Path) -> None:
 def test_signatures_name_only_what_the_model_uses(tmp_path: Path) -> None:
     loaded = _export(lambda x: x, tmp_path)
     _, values = loaded.signatures["predict_values"].structured_input_signature
-    assert sorted(values) == ["_self", "a", "b_1_c"]
+    assert sorted(values) == ["a", "b_1_c", "feature_self"]
     assert (tmp_path / "assets.extra" / "classes.json").is_file()
