@@ -4,12 +4,13 @@
 # Three places are searched: PATH, pyenv's versions (also those that are not activated,
 # whose shims on PATH exist and fail), and uv's own. A candidate counts only if it runs.
 
-# Prints version, base interpreter (not the virtual environment it may stand in) and
+# Prints version, base interpreter (not the virtual environment it may stand in, nor a
+# link to it: an environment made through one takes another prefix, from 3.11 on) and
 # the path where its C headers belong.
 INTERPRETER_FACTS='
 import os, platform, sys, sysconfig
 print(platform.python_version())
-print(getattr(sys, "_base_executable", sys.executable))
+print(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
 print(os.path.join(sysconfig.get_path("include"), "Python.h"))
 '
 

@@ -34,7 +34,7 @@ with strategy.scope():
 data = tf.data.Dataset.from_tensor_slices(([[1.0], [3.0]], [[0.0], [0.0]])).batch(2)
 model.fit(data, verbose=0)
 import json
-weight = float(model.get_weights()[0])
+weight = model.get_weights()[0].item()
 print(json.dumps([strategy.num_replicas_in_sync, line, weight]))
 """
 
