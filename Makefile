@@ -1,5 +1,6 @@
 # Every target but help, lock and clean makes the environment first, or finds it made.
 # TFX=1.21 takes the second lock; see setup/environment.sh.
+# Two test processes: each imports TFX once and runs whole test modules.
 TFX ?=
 
 environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&
@@ -25,7 +26,7 @@ setup:
 	@setup/environment.sh $(TFX)
 
 test:
-	@$(environment) $$venv/bin/python -m pytest
+	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadscope
 
 test-unit:
 	@$(environment) $$venv/bin/python -m pytest -m unit
