@@ -9,17 +9,24 @@ import importlib
 import sys
 from typing import Any
 
-try:
-    import click
-except ModuleNotFoundError:  # A Python without the packages, such as the system's.
+
+def _packages_missing(name: str | None) -> None:
+    """Says that this is a Python without the packages, such as the system's."""
     sys.stderr.write(
         f"Sluice's packages are not installed in this Python: {sys.executable}\n"
+        f"  missing:  {name}\n"
         "  try:      make setup, then .venv/bin/sluice --help\n"
     )
-    sys.exit(2)
 
-from sluice.errors import ExitCode, SluiceError
-from sluice.version import __version__
+
+try:
+    import click
+
+    from sluice.errors import ExitCode, SluiceError
+    from sluice.version import __version__
+except ModuleNotFoundError as missing:
+    _packages_missing(missing.name)
+    sys.exit(2)
 
 # Verb -> (module:command, what --help says), so that help imports none of them.
 _VERBS = {
@@ -85,6 +92,9 @@ def main(arguments: list[str] | None = None) -> None:
         # The reader, such as `head`, has enough.
         sys.stderr.close()
         code = ExitCode.DONE
+    except ModuleNotFoundError as error:
+        _packages_missing(error.name)
+        code = ExitCode.USAGE
     except Exception as error:
         text = f"Sluice itself failed: {type(error).__name__}: {error}"
         code = _report(f"{text}\n  try:      sluice -v ...", ExitCode.BUG, verbose)

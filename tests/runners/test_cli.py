@@ -111,6 +111,23 @@ def test_a_python_without_the_packages_is_told_so() -> None:
     assert _one_screen(done.stderr)
 
 
+def test_a_python_with_some_of_the_packages_is_told_what_is_missing(
+    root: Path, tmp_path: Path
+) -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['pydantic'] = None\n"
+        "from runners.cli.main import main\n"
+        "main(['run', 'digits'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "missing:  pydantic" in done.stderr
+    assert _one_screen(done.stderr)
+
+
 def test_config_prints_what_validate_accepts(root: Path, sluice: Sluice) -> None:
     code, out, _ = sluice("config", "digits", "--set", "train.epochs=3")
     assert code == 0
