@@ -66,10 +66,14 @@ def _installed(package: str) -> dict[str, Path]:
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise ConfigError(f"there is no module {package!r}", hint="install it")
-    paths = [Path(spec.origin)]
-    for folder in spec.submodule_search_locations or ():
-        paths = sorted(Path(folder).rglob("*.py"))
-    return {f"{package}:{path}": path for path in paths}
+    origin = Path(spec.origin)
+    if not spec.submodule_search_locations:
+        return {package: origin}
+    # Named from the package's folder, so that it may be installed anywhere.
+    return {
+        f"{package}:{path.relative_to(origin.parent)}": path
+        for path in sorted(origin.parent.rglob("*.py"))
+    }
 
 
 def _source_file(module: str, roots: Sequence[Path]) -> Path | None:

@@ -17,7 +17,6 @@ from components.model_verdict.threshold import Threshold
 from sluice.verdict import Check, Verdict
 
 SliceKey = tuple[tuple[str, str], ...]
-OVERALL: SliceKey = ()
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,12 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
     Errors of ours, also those wrapped by Beam, speak for themselves. Anything else is
     reported as what it is, with the last line of the user's or our own code.
     """
-    for cause in _causes(error):
+    causes = _causes(error)
+    for cause in causes:
         if isinstance(cause, SluiceError):
             gate = kind.endswith("DataGate")
             return NodeFailure(str(cause), int(cause.exit_code), gate)
-    text = "\n".join(str(cause) for cause in _causes(error))
+    text = "\n".join(str(cause) for cause in causes)
     for pattern, what, hint in _BAD_DATA:
         if pattern in text:
             actual = next(line for line in text.splitlines() if pattern in line)

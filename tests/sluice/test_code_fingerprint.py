@@ -74,3 +74,21 @@ def test_code_that_is_no_python_is_named(root: Path) -> None:
     (root / "app/data.py").write_text("def f(:\n")
     with pytest.raises(ConfigError, match=r"data.py is not valid Python[\s\S]*py:1"):
         code_fingerprint.of(["app.train"], [root])
+
+
+def test_an_installed_entry_counts_with_its_whole_package(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site" / "installed_models"
+    package.mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(package.parent))
+    for name in ("__init__", "build", "layers"):
+        (package / f"{name}.py").write_text("")
+    before = code_fingerprint.of(["installed_models.build"], [root])
+    (package / "layers.py").write_text("a = 1\n")
+    assert code_fingerprint.of(["installed_models.build"], [root]) != before
+
+
+def test_an_entry_that_is_nowhere_is_named(root: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no module 'no_such_package'"):
+        code_fingerprint.of(["no_such_package.models"], [root])
