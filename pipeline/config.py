@@ -288,6 +288,23 @@ class Push(Section):
     serving_dir: Text | None = None
 
 
+class Retry(Section):
+    """Further attempts after failures that may pass by themselves, on local runs.
+
+    Such as a service that does not answer or a connection that broke; never a gate,
+    bad data or a bug.
+
+    Attributes:
+      default: further attempts of every node that is not named.
+      nodes: further attempts by node, such as ``{Trainer: 2}``.
+      backoff_s: seconds before the second attempt; doubled with each further one.
+    """
+
+    default: Annotated[int, Field(strict=True, ge=0, le=20)] = 0
+    nodes: dict[Text, Annotated[int, Field(strict=True, ge=0, le=20)]] = {}
+    backoff_s: Annotated[Number, Field(ge=0)] = 5.0
+
+
 class Config(Section):
     """One pipeline.
 
@@ -306,6 +323,7 @@ class Config(Section):
       train: how the model is trained.
       evaluate: what is measured, and what gates the push.
       push: where the model goes.
+      retries: how often a node is tried again.
     """
 
     version: Literal[1]
@@ -321,6 +339,7 @@ class Config(Section):
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()
+    retries: Retry = Retry()
 
     _origin: Origin = PrivateAttr(default=Origin(root=Path("/"), file="<config>"))
 

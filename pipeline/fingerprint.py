@@ -36,7 +36,7 @@ def stamp(
       roots: the directories of this project and of the user's.
     """
     parts = {
-        "code": code_fingerprint.of(code, roots) if code else None,
+        "code": code_fingerprint.digests_of(code, roots),
         "packages": {name: installed_version(name) for name in packages},
     }
     component.exec_properties[PROPERTY] = json.dumps(parts, sort_keys=True)

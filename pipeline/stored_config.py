@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pipeline.config import Config, Origin
 from sluice import atomic
@@ -16,9 +17,14 @@ def write_stored_config(config: Config, path: Path) -> None:
         "file": config.origin.file,
         "profile": config.origin.profile,
         "overrides": list(config.origin.overrides),
-        "config": config.model_dump(by_alias=True),
+        "config": plain_config(config),
     }
     atomic.write_json(path, document)
+
+
+def plain_config(config: Config) -> dict[str, Any]:
+    """Returns every key of a config as JSON has it."""
+    return json.loads(json.dumps(config.model_dump(by_alias=True)))
 
 
 def read_stored_config(path: Path) -> Config:

@@ -7,22 +7,26 @@ way of ``custom_config`` (``feature_set``, ``own_preprocessing``, ``model``,
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from pipeline.checkpoint import Checkpoint
 from pipeline.export import export_model
 from pipeline.feature_set import FeatureSet
 from pipeline.input_pipeline import make_dataset
 from pipeline.models.model_inputs import ModelInputs
 from pipeline.preprocessing import number_of_ids
 from pipeline.strategy import choose_strategy
-from sluice import atomic, progress
+from sluice import atomic, interrupt, progress
 from sluice.compat import teach_autograph
 
 CATEGORICAL = ("bucketized", "vocabulary", "hashed")
@@ -34,10 +38,14 @@ def run_fn(fn_args: Any) -> None:
 
     Writes the SavedModel to ``fn_args.serving_model_dir``, and to
     ``fn_args.model_run_dir`` the weights (``model.weights.h5``), ``history.json``
-    and TensorBoard's logs.
+    and TensorBoard's logs. Where the runner gives a directory for it, training keeps
+    checkpoints there and goes on from them; see ``pipeline.checkpoint``.
 
     Args:
       fn_args: tfx.components.FnArgs.
+
+    Raises:
+      Interrupted: the node was asked to stop.
     """
     teach_autograph()
     config = fn_args.custom_config
@@ -53,27 +61,26 @@ def run_fn(fn_args: Any) -> None:
         model = build_model(inputs, dict(config["model_params"]))
         compile_model(model, feature_set, train["learning_rate"])
     common = {"batch_size": train["batch_size"]}
-    history = model.fit(
-        make_dataset(
+    run_dir = Path(fn_args.model_run_dir)
+    history = _fit(
+        model,
+        functools.partial(
+            make_dataset,
             fn_args.train_files,
             tf_transform_output,
             feature_set,
             shuffle_seed=train["seed"],
             **common,
         ),
-        validation_data=make_dataset(
-            fn_args.eval_files, tf_transform_output, feature_set, **common
-        ),
-        epochs=train["epochs"],
-        callbacks=_callbacks(train, Path(fn_args.model_run_dir)),
-        verbose=0,
+        make_dataset(fn_args.eval_files, tf_transform_output, feature_set, **common),
+        train,
+        run_dir,
     )
-    run_dir = Path(fn_args.model_run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
     model.save_weights(str(run_dir / "model.weights.h5"))
     epochs = {
         name: [float(value) if math.isfinite(value) else None for value in values]
-        for name, values in history.history.items()
+        for name, values in history.items()
     }
     atomic.write_json(run_dir / HISTORY_FILE, epochs)
     export_model(
@@ -136,7 +143,15 @@ def compile_model(
 
 
 class ReportEpochs(tf.keras.callbacks.Callback):
-    """Reports each epoch's metrics and duration to whoever watches the run."""
+    """Reports each epoch's metrics and duration to whoever watches the run.
+
+    Args:
+      epochs: how many there are at most in the whole training.
+    """
+
+    def __init__(self, epochs: int) -> None:
+        super().__init__()
+        self._epochs = epochs
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         self._epoch_start = time.monotonic()
@@ -145,23 +160,57 @@ class ReportEpochs(tf.keras.callbacks.Callback):
         progress.report(
             event="epoch",
             epoch=epoch + 1,
-            epochs=self.params["epochs"],
+            epochs=self._epochs,
             duration_s=time.monotonic() - self._epoch_start,
             metrics={name: float(value) for name, value in (logs or {}).items()},
         )
 
 
-def _callbacks(train: dict[str, Any], run_dir: Path) -> list[Any]:
+def _fit(
+    model: tf.keras.Model,
+    make_train_data: Callable[[], tf.data.Dataset],
+    eval_data: tf.data.Dataset,
+    train: dict[str, Any],
+    run_dir: Path,
+) -> dict[str, list[float]]:
+    """Trains, or goes on with it, and returns each metric's value by epoch."""
+    epochs = train["epochs"]
+    history = tf.keras.callbacks.History()
+    early_stopping = _early_stopping(train)
     callbacks: list[Any] = [
-        ReportEpochs(),
+        ReportEpochs(epochs),
         tf.keras.callbacks.TensorBoard(str(run_dir / "tensorboard"), write_graph=False),
+        *([early_stopping] if early_stopping else []),
+        history,
     ]
-    if train["early_stopping"]:
-        callbacks.append(
-            tf.keras.callbacks.EarlyStopping(
-                monitor="val_loss",
-                patience=train["early_stopping"]["patience"],
-                restore_best_weights=True,
-            )
-        )
-    return callbacks
+    fit = functools.partial(model.fit, validation_data=eval_data, verbose=0)
+    directory = os.environ.get(interrupt.CHECKPOINT_DIR)
+    if not directory:
+        fit(make_train_data(), epochs=epochs, callbacks=callbacks)
+        return history.history
+    checkpoint = Checkpoint(Path(directory), model, epochs, history, early_stopping)
+    callbacks.append(checkpoint)
+
+    def fit_rest(until: int) -> None:
+        data, epoch = checkpoint.rest_of(make_train_data), checkpoint.epoch
+        fit(data, initial_epoch=epoch, epochs=until, callbacks=callbacks)
+
+    with interrupt.cooperative():
+        if checkpoint.restore():
+            checkpoint.report_restored()
+        if checkpoint.batch:
+            fit_rest(until=checkpoint.epoch + 1)
+            # At the end of a fit early stopping has set the best weights.
+            checkpoint.restore()
+        fit_rest(until=epochs)
+    return history.history
+
+
+def _early_stopping(train: dict[str, Any]) -> tf.keras.callbacks.EarlyStopping | None:
+    if not train["early_stopping"]:
+        return None
+    return tf.keras.callbacks.EarlyStopping(
+        monitor="val_loss",
+        patience=train["early_stopping"]["patience"],
+        restore_best_weights=True,
+    )

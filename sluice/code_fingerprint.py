@@ -1,4 +1,4 @@
-"""The digest of the code that a function really runs, found without importing it.
+"""The digests of the code that a function really runs, found without importing it.
 
 Starting from a module, its imports are followed through the source, as far as they
 lead to files below the given roots (this project and the user's). So touching a test,
@@ -12,6 +12,7 @@ as further entries.
 from __future__ import annotations
 
 import ast
+import importlib.machinery
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]
     waiting = list(entries)
     while waiting:
         name = waiting.pop()
-        path = _source_file(name, roots)
+        path = source_file(name, roots)
         if name in found or path is None:
             continue
         found[name] = path
@@ -50,39 +51,68 @@ def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]
     return dict(sorted(found.items()))
 
 
-def of(entries: Iterable[str], roots: Sequence[Path]) -> str:
-    """Returns the digest over the names and contents of what ``entries`` run."""
+def digests_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
+    """Returns the digest of each module that ``entries`` run, by the module's name.
+
+    An entry that is installed elsewhere counts with one digest of its whole package,
+    named ``<package> (installed)``.
+
+    Raises:
+      ConfigError: there is no such module, or its source is not valid Python.
+    """
     entries = list(entries)
     files = modules_of(entries, roots)
+    digests = {name: digest.of_file(path) for name, path in files.items()}
     for name in entries:
         if name not in files:
-            files.update(_installed(name.partition(".")[0]))
-    lines = [f"{name} {digest.of_file(path)}" for name, path in files.items()]
+            package, content = _installed(name)
+            digests[f"{package} (installed)"] = content
+    return dict(sorted(digests.items()))
+
+
+def of(entries: Iterable[str], roots: Sequence[Path]) -> str:
+    """Returns one digest over what ``entries`` run; see ``digests_of``."""
+    lines = [f"{name} {found}" for name, found in digests_of(entries, roots).items()]
     return digest.of_bytes("\n".join(lines).encode())
 
 
-def _installed(package: str) -> dict[str, Path]:
-    """Returns every source file of a top-level package or module that is installed."""
-    spec = importlib.util.find_spec(package)
+def source_file(module: str, roots: Sequence[Path]) -> Path | None:
+    """Returns the source of a module below the first root that has it."""
+    *parents, last = module.split(".")
+    for root in roots if last else ():
+        folder = root.joinpath(*parents)
+        for path in (folder / last / "__init__.py", folder / f"{last}.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+def _installed(module: str) -> tuple[str, str]:
+    """Returns the installed package that holds a module, and its digest.
+
+    A namespace package, such as ``google``, is many distributions: of these only the
+    part that the module's name leads to counts.
+    """
+    package, *inner = module.split(".")
+    try:
+        spec = importlib.util.find_spec(package)
+    except ValueError:  # A module that was made at run time, such as a notebook's.
+        spec = None
+    while spec is not None and spec.origin is None and inner:
+        locations = list(spec.submodule_search_locations or ())
+        package = f"{package}.{inner.pop(0)}"
+        spec = importlib.machinery.PathFinder.find_spec(package, locations)
     if spec is None or spec.origin is None:
         raise ConfigError(f"there is no module {package!r}", hint="install it")
     origin = Path(spec.origin)
     if not spec.submodule_search_locations:
-        return {package: origin}
+        return package, digest.of_file(origin)
     # Named from the package's folder, so that it may be installed anywhere.
-    return {
-        f"{package}:{path.relative_to(origin.parent)}": path
+    lines = [
+        f"{path.relative_to(origin.parent).as_posix()} {digest.of_file(path)}"
         for path in sorted(origin.parent.rglob("*.py"))
-    }
-
-
-def _source_file(module: str, roots: Sequence[Path]) -> Path | None:
-    for root in roots:
-        base = root.joinpath(*module.split("."))
-        for path in (base / "__init__.py", base.with_suffix(".py")):
-            if path.is_file():
-                return path
-    return None
+    ]
+    return package, digest.of_bytes("\n".join(lines).encode())
 
 
 def _imports(module: str, path: Path) -> Iterator[str]:

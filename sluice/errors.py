@@ -132,3 +132,10 @@ class NodeError(SluiceError):
     """A node of the pipeline failed: user code, memory, disk."""
 
     exit_code = ExitCode.NODE
+
+
+class TransientError(NodeError):
+    """A failure that may pass by itself, such as a service that does not answer.
+
+    A node that raises it is tried again where the config says so (``retries``).
+    """

@@ -35,7 +35,23 @@ PushState = Literal["pushed", "already_served", "blocked", "failed", "not_reache
 
 @dataclass
 class NodeRecord:
-    """One node of the graph. ``duration_s`` is wall time; None before it ended."""
+    """One node of the graph.
+
+    Attributes:
+      id: of the node.
+      kind: the component's class.
+      state: how it ended, or that it is running.
+      duration_s: wall time of the last attempt; None before it ended.
+      reason: why it is in this state, where that needs saying.
+      outputs: the URIs of each output's artifacts.
+      inputs: likewise of each input's.
+      upstream: the ids of the nodes that it waits for.
+      started_at: UTC, ISO 8601; None if it has not started.
+      attempts: how often it was started in this run.
+      peak_memory_bytes: the largest resident size of its process, TFX included; None
+        where it had no process of its own.
+      cache: ``key`` and ``parts`` of its cache key; None where it has none.
+    """
 
     id: str
     kind: str
@@ -43,6 +59,12 @@ class NodeRecord:
     duration_s: float | None = None
     reason: str | None = None
     outputs: dict[str, list[str]] = field(default_factory=dict)
+    inputs: dict[str, list[str]] = field(default_factory=dict)
+    upstream: list[str] = field(default_factory=list)
+    started_at: str | None = None
+    attempts: int = 0
+    peak_memory_bytes: int | None = None
+    cache: dict[str, Any] | None = None
 
 
 @dataclass
@@ -57,16 +79,79 @@ class PushRecord:
 
 @dataclass
 class ErrorRecord:
-    """What stopped the run: the node (None before the first), why, and its log."""
+    """What stopped the run.
+
+    Attributes:
+      node: which one; None where it was none of them.
+      message: why, and the way out.
+      log: the file that says more; None if there is none.
+      log_tail: its last lines, where the message cannot say more.
+    """
 
     node: str | None
     message: str
     log: str | None
+    log_tail: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ArtifactRecord:
+    """An artifact that a node of the run read or made.
+
+    Attributes:
+      id: in ML Metadata.
+      type: its type's name.
+      producer: the node that made it, be it in an earlier run; None if unknown.
+    """
+
+    id: int
+    type: str
+    producer: str | None = None
+
+
+@dataclass
+class DocumentRecord:
+    """A file of the record that is too large for ``run.json``.
+
+    Attributes:
+      kind: ``statistics``, ``metrics`` or ``epochs``.
+      node: whose outputs it describes.
+      path: relative to the run's folder, such as ``record/Trainer.epochs.json``.
+      digest: SHA-256 of its content.
+    """
+
+    kind: str
+    node: str
+    path: str
+    digest: str
 
 
 @dataclass
 class RunRecord:
-    """Everything that is known about a run; rewritten after every node event."""
+    """Everything that is known about a run; rewritten after every node event.
+
+    Attributes:
+      run_id: ``YYYYMMDDTHHMMSSZ-xxxx``.
+      pipeline: its name.
+      started_at: UTC, ISO 8601, as all times here.
+      command: what was typed.
+      status: see ``RunStatus``.
+      exit_code: None while it is running.
+      ended_at: None while it is running.
+      error: what stopped it first.
+      nodes: in the order of the graph.
+      gates: verdicts, see ``sluice.verdict``.
+      pushes: where the model went.
+      report_uri: None until reports exist.
+      resume_command: what to type to go on; None where there is nothing to go on with.
+      artifacts: by URI.
+      documents: larger content beside the record.
+      config: the resolved config.
+      digests: of what the run was made of: ``config``, ``schema``, ``code``, ``data``.
+      packages: versions of the packages that decide results.
+      resumed_at: when the run was continued.
+      notes: what happened beside the nodes, such as a lock taken over.
+    """
 
     run_id: str
     pipeline: str
@@ -81,6 +166,13 @@ class RunRecord:
     pushes: list[PushRecord] = field(default_factory=list)
     report_uri: str | None = None
     resume_command: str | None = None
+    artifacts: dict[str, ArtifactRecord] = field(default_factory=dict)
+    documents: list[DocumentRecord] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    digests: dict[str, Any] = field(default_factory=dict)
+    packages: dict[str, str | None] = field(default_factory=dict)
+    resumed_at: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def node(self, node_id: str) -> NodeRecord:
         """Returns the record of a node; KeyError if the graph has none."""
@@ -115,5 +207,12 @@ class RunRecord:
                 "error": ErrorRecord(**error) if error else None,
                 "nodes": [NodeRecord(**node) for node in data["nodes"]],
                 "pushes": [PushRecord(**push) for push in data["pushes"]],
+                "artifacts": {
+                    uri: ArtifactRecord(**artifact)
+                    for uri, artifact in data.get("artifacts", {}).items()
+                },
+                "documents": [
+                    DocumentRecord(**document) for document in data.get("documents", [])
+                ],
             }
         )

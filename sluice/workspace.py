@@ -20,12 +20,14 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from sluice import atomic
 from sluice.errors import LockedError, WorkspaceError
@@ -33,6 +35,10 @@ from sluice.errors import LockedError, WorkspaceError
 FORMAT = 1
 _FORMAT_FILE = "workspace.json"
 _DIRECTORIES = ("artifacts", "inputs", "state", "runs")
+_ID_TIME = "%Y%m%dT%H%M%SZ"
+_POLL_S = 0.1
+# How long the processes of a killed owner may take to end.
+_ORPHANS_END_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,11 @@ class Workspace:
         """Returns the ids of the runs that have a record, oldest first."""
         return sorted(path.parent.name for path in self.runs.glob("*/run.json"))
 
+    def new_run_id(self) -> str:
+        """Returns an id that sorts after those of all runs so far."""
+        names = [path.name for path in self.runs.iterdir()]
+        return new_run_id(after=max(names, default=None))
+
     def is_running(self) -> bool:
         """Whether a live process holds the run lock."""
         try:
@@ -108,31 +119,71 @@ class Workspace:
         return self.root / "state" / "run.lock"
 
     @contextmanager
-    def exclusive(self, command: str) -> Iterator[None]:
+    def exclusive(
+        self,
+        command: str,
+        *,
+        wait: bool = False,
+        on_wait: Callable[[str], None] = lambda owner: None,
+    ) -> Iterator[RunLock]:
         """Holds the pipeline's run lock, so that two runs never write at once.
+
+        The lock is the kernel's and dies with its owner, but not before the last of
+        the owner's own processes has ended.
+
+        Args:
+          command: what this process was called with, for others to read.
+          wait: whether to wait for another run to end.
+          on_wait: called once with the other's facts when waiting begins.
 
         Raises:
           LockedError: another live process holds it; its facts are in the message.
         """
-        path = self._lock_file
-        try:
-            with atomic.lock(path, wait=False) as handle:
-                owner = {
-                    "pid": os.getpid(),
-                    "host": socket.gethostname(),
-                    "command": command,
-                    "started_at": utc_now(),
-                }
+        with ExitStack() as stack:
+            handle = self._acquire(stack, wait, on_wait)
+            before = os.pread(handle, 1 << 16, 0).decode(errors="replace")
+            _write_owner(handle, command)
+            try:
+                yield RunLock(handle, _taken_over(before))
+            finally:
                 os.truncate(handle, 0)
-                os.pwrite(handle, json.dumps(owner).encode(), 0)
-                yield
-        except BlockingIOError as error:
-            raise LockedError(
-                "another run of this pipeline is in progress",
-                where=path,
-                actual=path.read_text(errors="replace") or "unknown owner",
-                hint="wait for it to end, then run again",
-            ) from error
+
+    def _acquire(
+        self, stack: ExitStack, wait: bool, on_wait: Callable[[str], None]
+    ) -> int:
+        path = self._lock_file
+        patience_ends = time.monotonic() + _ORPHANS_END_S
+        told = False
+        while True:
+            try:
+                return stack.enter_context(atomic.lock(path, wait=False))
+            except BlockingIOError as error:
+                owner = _read_owner(path)
+                ending = not _is_alive(owner) and time.monotonic() < patience_ends
+                if not (wait or ending):
+                    raise LockedError(
+                        "another run of this pipeline is in progress",
+                        where=path,
+                        actual=_describe(owner),
+                        hint="wait for it to end (run and resume take --wait), or stop it",
+                    ) from error
+            if wait and not told:
+                told = True
+                on_wait(_describe(owner))
+            time.sleep(_POLL_S)
+
+
+@dataclass(frozen=True)
+class RunLock:
+    """The run lock while it is held.
+
+    Attributes:
+      descriptor: whoever holds it open holds the lock.
+      note: that a dead owner's lock was taken over; None if it was free.
+    """
+
+    descriptor: int
+    note: str | None
 
 
 def locate(root: Path, pipeline: str, override: str | None = None) -> Workspace:
@@ -149,15 +200,75 @@ def locate(root: Path, pipeline: str, override: str | None = None) -> Workspace:
     return Workspace(parent / pipeline)
 
 
-def new_run_id() -> str:
-    """Returns a fresh id ``YYYYMMDDTHHMMSSZ-xxxx`` (UTC; four random hex digits)."""
-    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    return f"{now}-{secrets.token_hex(2)}"
+def new_run_id(after: str | None = None) -> str:
+    """Returns a fresh id ``YYYYMMDDTHHMMSSZ-xxxx`` (UTC; four random hex digits).
+
+    Args:
+      after: the latest id so far. Ids sort by age even where the clock was set back:
+        the new one is at least a second later.
+    """
+    now = datetime.now(timezone.utc)
+    if after is not None:
+        with suppress(ValueError):
+            latest = datetime.strptime(after.partition("-")[0], _ID_TIME)
+            latest = latest.replace(tzinfo=timezone.utc)
+            now = max(now, latest + timedelta(seconds=1))
+    return f"{now.strftime(_ID_TIME)}-{secrets.token_hex(2)}"
 
 
 def utc_now() -> str:
     """Returns the time as ISO 8601 in UTC, to the second."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _write_owner(handle: int, command: str) -> None:
+    owner = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "command": command,
+        "started_at": utc_now(),
+    }
+    os.truncate(handle, 0)
+    os.pwrite(handle, json.dumps(owner).encode(), 0)
+
+
+def _read_owner(path: Path) -> dict[str, Any]:
+    try:
+        owner = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _describe(owner: dict[str, Any]) -> str:
+    if not owner:
+        return "an owner that has not said who it is"
+    return (
+        f"process {owner.get('pid')} on {owner.get('host')}, since "
+        f"{owner.get('started_at')}: {owner.get('command')}"
+    )
+
+
+def _is_alive(owner: dict[str, Any]) -> bool:
+    """Whether the owner runs; true where that cannot be known."""
+    if owner.get("host") != socket.gethostname() or "pid" not in owner:
+        return True
+    try:
+        os.kill(int(owner["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, ValueError):
+        return True
+    return True
+
+
+def _taken_over(text: str) -> str | None:
+    """Returns a note on an owner that ended without releasing the lock."""
+    try:
+        owner = json.loads(text)
+    except ValueError:
+        return None
+    return f"took over the lock of a dead owner: {_describe(owner)}"
 
 
 def _check_format(path: Path) -> None:

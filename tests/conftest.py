@@ -1,10 +1,11 @@
-"""Fixtures of all tests: the environment, a project with data, runs in this process."""
+"""Fixtures of all tests: the environment, a project with data, and what runs it."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,10 +13,15 @@ from sluice.compat import prepare_environment
 from sluice.project import own_root
 from sluice.run_record import RunRecord
 
+if TYPE_CHECKING:
+    from pipeline.config import Config
+    from runners.local.nursery import Nursery
+    from sluice.workspace import Workspace
+
 # Before any test can import TensorFlow.
 prepare_environment()
 
-RunInProcess = Callable[..., RunRecord]
+RunConfig = Callable[..., RunRecord]
 
 
 @pytest.fixture(scope="session")
@@ -34,27 +40,46 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def run_in_process() -> RunInProcess:
-    """Runs a config as the child process does, but in this one, and records it."""
+def nursery(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Nursery]:
+    """A zygote that has imported TFX, for all tests that run nodes."""
+    from runners.local.nursery import Nursery
 
-    def run_config(config, workspace):
-        from pipeline.create_pipeline import create_pipeline
-        from pipeline.places import local_places
+    log = tmp_path_factory.mktemp("nursery") / "start.log"
+    with Nursery(log, cwd=project) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def run_config(nursery: Nursery) -> RunConfig:
+    """Runs a config as the command line does, but without its text, and records it."""
+
+    def run_config(config: Config, workspace: Workspace, **options: Any) -> RunRecord:
+        from pipeline.stored_config import write_stored_config
         from pipeline.validate_config import validate_config
+        from runners.local.execute import Plan, execute
         from runners.local.record_run import RecordRun
-        from runners.local.run import run
-        from sluice.workspace import new_run_id, utc_now
+        from runners.local.scheduler import Watch
+        from runners.local.surroundings import Surroundings
+        from sluice.workspace import utc_now
 
         workspace.prepare()
-        run_id = new_run_id()
+        run_id = workspace.new_run_id()
         run_dir = workspace.run_dir(run_id)
         run_dir.mkdir()
+        config = validate_config(config).config
+        write_stored_config(config, run_dir / "config.json")
         record = RunRecord(run_id, config.name, utc_now(), "test")
         recorder = RecordRun(record, run_dir, config.serving_dir or workspace.serving)
-        config = validate_config(config).config
-        pipeline = create_pipeline(config, local_places(config, workspace))
-        run(pipeline, run_id, recorder.apply, run_dir=run_dir)
-        recorder.apply({"event": "finished"})
+        plan = Plan(
+            run_dir=run_dir,
+            surroundings=Surroundings(project_root=str(config.root)),
+            workers=2,
+            workspace=workspace.root,
+            **options,
+        )
+        execute(plan, nursery, Watch(recorder.apply))
         recorder.close()
         return record
 

@@ -31,12 +31,20 @@ except ModuleNotFoundError as missing:
 # Verb -> (module:command, what --help says), so that help imports none of them.
 _VERBS = {
     "run": ("runners.cli.run:run", "Run a pipeline on this machine."),
+    "resume": ("runners.cli.resume:resume", "Go on with a run that has not finished."),
+    "status": ("runners.cli.status:status", "Show a run, or all pipelines."),
+    "logs": ("runners.cli.logs:logs", "Print what a node has printed."),
+    "runs": ("runners.cli.runs:runs", "List the runs of a pipeline."),
+    "explain": ("runners.cli.explain:explain", "Say why a node would run again."),
+    "graph": ("runners.cli.graph:graph", "Draw a pipeline's graph."),
+    "lineage": ("runners.cli.lineage:lineage", "Say what an artifact is made of."),
+    "gc": ("runners.cli.gc:gc", "Delete what no kept run and no served model needs."),
     "validate": ("runners.cli.validate:validate", "Check a config; run nothing."),
     "config": ("runners.cli.config:config", "Print the resolved config."),
-    "runs": ("runners.cli.runs:runs", "List the runs of a pipeline."),
     "predict": ("runners.cli.predict:predict", "Ask the pushed model."),
-    "data": ("runners.cli.data:data", "List or make the sample data sets."),
     "models": ("runners.cli.models:models", "List the pushed versions."),
+    "data": ("runners.cli.data:data", "List or make the sample data sets."),
+    "doctor": ("runners.cli.doctor:doctor", "Look at this machine and its packages."),
 }
 
 

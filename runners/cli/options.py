@@ -9,6 +9,9 @@ from typing import Any
 import click
 
 from pipeline.config import Config
+from pipeline.load_config import load_config
+from pipeline.validate_config import validate_config
+from sluice.project import activate
 from sluice.workspace import Workspace, locate
 
 _CONFIG_OPTIONS = (
@@ -41,6 +44,19 @@ workspace_option = click.option(
 json_option = click.option(
     "as_json", "--json", is_flag=True, help="JSON on stdout, text on stderr."
 )
+
+
+def validated_config(
+    name: str, profile: str | None, overrides: tuple[str, ...]
+) -> Config:
+    """Returns the config that the options name, checked and completed.
+
+    Raises:
+      UsageError: it is not to be found or is wrong.
+    """
+    config = load_config(name, profile=profile, overrides=overrides)
+    activate(config.root)
+    return validate_config(config).config
 
 
 def workspace_of(config: Config, workspace_dir: str | None) -> Workspace:

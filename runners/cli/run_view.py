@@ -12,7 +12,8 @@ from rich.table import Table
 from runners.cli.console import plain
 from sluice.run_record import NodeRecord, RunRecord
 
-_STYLES = {
+# What a state is called on the screen, and how it looks.
+LABELS = {
     "ran": ("done", "green"),
     "cached": ("cached", "cyan"),
     "running": ("running", "yellow"),
@@ -56,8 +57,8 @@ class RunView:
         elif event["event"] == "node_finished" and self._live is None:
             node = self._record.node(event["node"])
             note = node.reason or ""
-            took = _seconds(node.duration_s)
-            self._line(f"{node.id:<20} {_STYLES[node.state][0]:<12} {took:>7}  {note}")
+            took = seconds(node.duration_s)
+            self._line(f"{node.id:<20} {LABELS[node.state][0]:<12} {took:>7}  {note}")
         self.tick()
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
@@ -84,7 +85,7 @@ class RunView:
     def _table(self) -> Table:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for node in self._record.nodes:
-            label, style = _STYLES[node.state]
+            label, style = LABELS[node.state]
             table.add_row(
                 plain(node.id),
                 plain(label, style),
@@ -97,8 +98,8 @@ class RunView:
 
     def _time_of(self, node: NodeRecord) -> str:
         if node.state == "running" and node.id in self._started:
-            return _seconds(time.monotonic() - self._started[node.id])
-        return _seconds(node.duration_s)
+            return seconds(time.monotonic() - self._started[node.id])
+        return seconds(node.duration_s)
 
 
 def describe_progress(facts: dict[str, Any]) -> str | None:
@@ -113,11 +114,12 @@ def describe_progress(facts: dict[str, Any]) -> str | None:
         for name, value in facts["metrics"].items()
         if name.startswith("val_")
     )
-    eta = f"  at most {_seconds(left * facts['duration_s'])} left" if left else ""
+    eta = f"  at most {seconds(left * facts['duration_s'])} left" if left else ""
     return f"epoch {facts['epoch']}/{facts['epochs']}  {metrics}{eta}"
 
 
-def _seconds(value: float | None) -> str:
+def seconds(value: float | None) -> str:
+    """Returns a duration as people read it, nothing for None."""
     if value is None:
         return ""
     if value < 60:

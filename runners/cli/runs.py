@@ -7,12 +7,13 @@ import json
 import click
 from rich.table import Table
 
-from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
-from runners.cli.options import json_option, workspace_of, workspace_option
+from runners.cli.find_run import find_workspace
+from runners.cli.options import json_option, workspace_option
+from runners.local.complete_runs import complete_killed_runs
 from sluice.run_record import RunRecord
 
-_STYLES = {"succeeded": "green", "nothing_to_do": "cyan", "running": "yellow"}
+STYLES = {"succeeded": "green", "nothing_to_do": "cyan", "running": "yellow"}
 
 
 @click.command()
@@ -21,15 +22,12 @@ _STYLES = {"succeeded": "green", "nothing_to_do": "cyan", "running": "yellow"}
 @json_option
 def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
     """List the runs of the pipeline NAME, newest first."""
-    workspace = workspace_of(load_config(name), workspace_dir)
+    workspace = find_workspace(name, workspace_dir)
+    complete_killed_runs(workspace)
     records = []
     for run_id in reversed(workspace.run_ids()):
         try:
-            record = RunRecord.load(workspace.run_dir(run_id))
-            if record.status == "running" and not workspace.is_running():
-                # Its process was killed before it could write the end.
-                record.status = "interrupted"
-            records.append(record)
+            records.append(RunRecord.load(workspace.run_dir(run_id)))
         except (ValueError, KeyError, TypeError) as error:
             # One damaged record must not hide the others.
             click.secho(f"warning: run {run_id} is unreadable: {error}", err=True)
@@ -49,7 +47,7 @@ def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
         why = record.error.message.splitlines()[0] if record.error else ""
         table.add_row(
             plain(record.run_id),
-            plain(record.status, _STYLES.get(record.status, "red")),
+            plain(record.status, STYLES.get(record.status, "red")),
             plain("" if record.exit_code is None else str(record.exit_code)),
             plain(f"{len(ran)} of {len(record.nodes)}"),
             plain(f"{push.state}{version}" if push else ""),

@@ -1,6 +1,7 @@
-"""Runs a pipeline on this machine, over TFX's portable launcher.
+"""Runs a pipeline on this machine, each node in a process of its own.
 
-``run`` executes in this process. The command line calls it in a child process
-(``child_process``), so that TensorFlow's output stays out of the terminal and a crash
-of a node is an event, not the end of the program.
+``scheduler`` decides which node runs when, and never imports TFX. ``nursery`` starts
+processes by way of ``zygote``, which has imported TFX once. ``prepare_job`` draws the
+graph and ``node_job`` runs one node, each in such a process. ``record_run`` writes what
+happened, and ``local_runner`` is all of it for a pipeline of somebody else.
 """

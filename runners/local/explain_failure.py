@@ -8,7 +8,13 @@ import traceback
 from pathlib import Path
 
 from runners.local.run_result import NodeFailure
-from sluice.errors import DataError, ExitCode, NodeError, SluiceError
+from sluice.errors import (
+    DataError,
+    ExitCode,
+    NodeError,
+    SluiceError,
+    TransientError,
+)
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
@@ -26,6 +32,17 @@ _BAD_DATA = (
         "correct the record, or leave it out",
     ),
 )
+# Of gRPC, TensorFlow, ML Metadata and Google's clients, by their names: importing them
+# to name them would cost seconds.
+_TRANSIENT_NAMES = (
+    "AbortedError",
+    "DeadlineExceeded",
+    "DeadlineExceededError",
+    "ServiceUnavailable",
+    "TooManyRequests",
+    "UnavailableError",
+)
+_TRANSIENT = (TransientError, ConnectionError, TimeoutError)
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
 
 
@@ -39,7 +56,8 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
     for cause in causes:
         if isinstance(cause, SluiceError):
             gate = kind.endswith("DataGate")
-            return NodeFailure(str(cause), int(cause.exit_code), gate)
+            transient = isinstance(cause, TransientError)
+            return NodeFailure(str(cause), int(cause.exit_code), gate, transient)
     text = "\n".join(str(cause) for cause in causes)
     for pattern, what, hint in _BAD_DATA:
         if pattern in text:
@@ -56,7 +74,13 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
         where=_own_line(error),
         hint=hint,
     )
-    return NodeFailure(str(explained), int(ExitCode.NODE))
+    transient = any(map(_is_transient, causes))
+    return NodeFailure(str(explained), int(ExitCode.NODE), transient=transient)
+
+
+def _is_transient(error: BaseException) -> bool:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, _TRANSIENT) or not names.isdisjoint(_TRANSIENT_NAMES)
 
 
 def _first_lines(error: BaseException) -> str:

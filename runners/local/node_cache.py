@@ -1,65 +1,346 @@
 """When a node's earlier outputs may stand for a new execution.
 
-TFX's own rule, with two corrections:
+Stands in for ``tfx.orchestration.portable.cache_utils`` in TFX's launcher. The key is
+our own, see ``runners.local.cache_key``. Beyond it:
 
-* A baseline that is the candidate itself counts as no baseline. Otherwise the first
-  unchanged run after a push evaluates the model against itself.
+* A baseline that is the candidate itself is no change. Otherwise the first unchanged
+  run after a push evaluates the model against itself.
 * A push counts only while what it pushed is still the newest version, undamaged.
   TFX looks at the artifact and never at the serving directory.
+* Outputs count only while they hold the files that they held when they were made.
+  TFX looks whether the directory exists. Which files those were is written down after
+  each execution (``record_outputs``), since some artifacts are empty by nature: a
+  PushedModel, a blessing without thresholds, an analyzer cache with nothing in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from serving.model_store import ModelStore
+from google.protobuf import json_format, message
+from ml_metadata.proto import metadata_store_pb2
 
-CANDIDATE = "model"
-BASELINE = "baseline_model"
+from runners.local.cache_history import (
+    CACHE_CONTEXT,
+    PARTS_PROPERTY,
+    keyed_executions,
+    successful_executions,
+)
+from runners.local.cache_key import (
+    InputArtifact,
+    NodeFacts,
+    is_own_baseline,
+    key_of,
+    key_parts,
+    without_baseline,
+)
+from serving.model_store import ModelStore
+from sluice import digest
+from sluice.errors import ServingError
+
+LISTING_PROPERTY = "sluice_files"
+
+
+class WouldRun(Exception):
+    """A planned node is not in the cache; raised before anything is executed.
+
+    Attributes:
+      reason: why no earlier outputs may be used.
+      parts: the parts of the node's key.
+      key: their digest.
+    """
+
+    def __init__(self, reason: str, parts: dict[str, Any], key: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.parts = parts
+        self.key = key
 
 
 class NodeCache:
-    """Stands in for ``tfx.orchestration.portable.cache_utils`` in the launcher."""
+    """Stands in for TFX's ``cache_utils``, for one node.
 
-    def __init__(self, stock: Any) -> None:
+    Attributes:
+      parts: the parts of the node's key; None before the launcher has asked for it.
+      key: their digest.
+      reason: why no earlier outputs were used; None if they were, or before that.
+    """
+
+    def __init__(
+        self,
+        stock: Any,
+        *,
+        roots: Sequence[Path],
+        driver: str | None = None,
+        use_cache: bool = True,
+        plan: bool = False,
+    ) -> None:
+        """Makes the cache of one node.
+
+        Args:
+          stock: ``tfx.orchestration.portable.cache_utils``.
+          roots: where the code to follow lies; see ``cache_key.code_roots``.
+          driver: class path of the node's custom driver; the launcher does not say it.
+          use_cache: false to execute in any case.
+          plan: whether a node that is not in the cache raises ``WouldRun``.
+        """
         self._stock = stock
+        self._roots = roots
+        self._driver = driver
+        self._use_cache = use_cache
+        self._plan = plan
+        self._facts: NodeFacts | None = None
+        self.parts: dict[str, Any] | None = None
+        self.key: str | None = None
+        self.reason: str | None = None
 
     def get_cache_context(
-        self, *, input_artifacts: Mapping[str, Sequence[Any]], **arguments: Any
+        self,
+        *,
+        metadata_handle: Any,
+        pipeline_node: Any,
+        pipeline_info: Any,
+        executor_spec: Any = None,
+        input_artifacts: Mapping[str, Sequence[Any]] | None = None,
+        output_artifacts: Mapping[str, Sequence[Any]] | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Returns the ML Metadata context that stands for the cache key."""
-        return self._stock.get_cache_context(
-            input_artifacts=inputs_of_key(input_artifacts), **arguments
+        """Returns the ML Metadata context that stands for the cache key.
+
+        Raises:
+          WouldRun: only planned, and the node does not use the cache.
+          ConfigError: code that the node runs is not valid Python.
+        """
+        self._facts = NodeFacts(
+            pipeline=pipeline_info.id,
+            id=pipeline_node.node_info.id,
+            kind=pipeline_node.node_info.type.name,
+            executor=_executor_of(executor_spec),
+            driver=self._driver,
+            properties={k: _plain(v) for k, v in (parameters or {}).items()},
+            inputs=_inputs_of(input_artifacts or {}),
+            outputs=_outputs_of(output_artifacts or {}),
+        )
+        self.parts = key_parts(self._facts, self._roots)
+        self.key = key_of(self.parts)
+        if not pipeline_node.execution_options.caching_options.enable_cache:
+            # The launcher does not ask for outputs then.
+            self._miss("its cache is turned off")
+        return _register(metadata_handle, self.key, self.parts)
+
+    def get_cached_outputs(
+        self, *, metadata_handle: Any, cache_context: Any
+    ) -> dict[str, list[Any]] | None:
+        """Returns the outputs of an earlier execution, None if none may be used.
+
+        Raises:
+          WouldRun: only planned, and there are none.
+        """
+        if not self._use_cache:
+            self._miss("told not to use the cache")
+            return None
+        newest_problem = None
+        for execution in self._candidates(metadata_handle.store, cache_context):
+            # The same in TFX 1.16 and 1.21; it returns None unless all are live.
+            outputs = self._stock._get_outputs_of_execution(
+                metadata_handle, execution.id
+            )
+            problem = _problem_with(outputs)
+            if problem is None:
+                self.reason = None
+                return outputs
+            newest_problem = newest_problem or problem
+        self._miss(
+            f"its outputs cannot be used again: {newest_problem}"
+            if newest_problem
+            else "no earlier execution has the same key"
+        )
+        return None
+
+    def record_outputs(self, metadata_handle: Any, execution_id: int) -> None:
+        """Writes down which files the outputs of an execution hold.
+
+        To be called when the launcher has published them. Outputs that are listed
+        already, such as those of a cached execution, stay as they are.
+        """
+        store = metadata_handle.store
+        events = store.get_events_by_execution_ids([execution_id])
+        output = metadata_store_pb2.Event.OUTPUT
+        ids = [event.artifact_id for event in events if event.type == output]
+        listed = []
+        for artifact in store.get_artifacts_by_id(ids):
+            if LISTING_PROPERTY in artifact.custom_properties:
+                continue
+            if (listing := listing_of(artifact.uri)) is not None:
+                text = json.dumps(listing)
+                artifact.custom_properties[LISTING_PROPERTY].string_value = text
+                listed.append(artifact)
+        if listed:
+            store.put_artifacts(listed)
+
+    def _candidates(self, store: Any, cache_context: Any) -> Iterable[Any]:
+        """Returns the executions whose outputs may be used, newest first."""
+        if self._facts is None or not is_own_baseline(self._facts.inputs):
+            return successful_executions(store, cache_context)
+        return (
+            execution
+            for execution, parts in keyed_executions(
+                store, self._facts.pipeline, self._facts.id
+            )
+            if key_of(without_baseline(parts)) == self.key
         )
 
-    def get_cached_outputs(self, **arguments: Any) -> Any:
-        """Returns the outputs of an earlier execution, None if none may be used."""
-        outputs = self._stock.get_cached_outputs(**arguments)
-        for artifact in (outputs or {}).get("pushed_model", []):
-            if not still_served(artifact):
-                return None
-        return outputs
-
-
-def inputs_of_key(
-    input_artifacts: Mapping[str, Sequence[Any]],
-) -> dict[str, Sequence[Any]]:
-    """Returns the inputs that the cache key is made of."""
-    inputs = dict(input_artifacts)
-    baseline = [artifact.id for artifact in inputs.get(BASELINE, [])]
-    if baseline in ([], [artifact.id for artifact in inputs.get(CANDIDATE, [])]):
-        inputs.pop(BASELINE, None)
-    return inputs
+    def _miss(self, reason: str) -> None:
+        self.reason = reason
+        if self._plan:
+            raise WouldRun(reason, self.parts or {}, self.key or "")
 
 
 def still_served(pushed_model: Any) -> bool:
-    """Whether a PushedModel's version is still the newest one, or was never pushed."""
+    """Whether a PushedModel's version is still the newest one, or was never pushed.
+
+    A push to somewhere else than a directory cannot be looked at and counts.
+    """
     if pushed_model.get_int_custom_property("pushed") != 1:
         return True
-    destination = Path(pushed_model.get_string_custom_property("pushed_destination"))
-    newest = ModelStore(destination.parent).newest()
-    if newest is None or newest.path != destination:
-        return False
-    return newest.digest is None or newest.is_intact()
+    destination = pushed_model.get_string_custom_property("pushed_destination")
+    if "://" in destination or destination.startswith("projects/"):
+        return True
+    path = Path(destination)
+    try:
+        newest = ModelStore(path.parent).newest()
+        if newest is None or newest.path != path:
+            return False
+        pushed = pushed_model.get_string_custom_property("digest") or newest.digest
+        return not pushed or digest.of_tree(path) == pushed
+    except (ServingError, OSError):
+        return False  # Pusher says it better.
+
+
+def listing_of(uri: str) -> dict[str, Any] | None:
+    """Returns how many files an artifact holds, their bytes, and a digest of the list.
+
+    The digest is over relative names and sizes; no content is read. Names that begin
+    with a dot do not count. None for what is not a local file or directory.
+    """
+    root = Path(uri)
+    if not root.exists():
+        return None
+    paths = [root] if root.is_file() else sorted(root.rglob("*"))
+    entries = [
+        (relative.as_posix(), path.stat().st_size)
+        for path in paths
+        if path.is_file() and not _is_hidden(relative := path.relative_to(root))
+    ]
+    return {
+        "files": len(entries),
+        "bytes": sum(size for _, size in entries),
+        "digest": digest.of_bytes(json.dumps(entries).encode()),
+    }
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _problem_with(outputs: Mapping[str, Sequence[Any]] | None) -> str | None:
+    """Returns why outputs cannot be used again, None if they can."""
+    from tfx.types import artifact_utils
+
+    if outputs is None:
+        return "they were not published whole"
+    try:
+        artifact_utils.verify_artifacts(dict(outputs))
+    except RuntimeError as error:
+        return str(error)
+    for artifact in (item for items in outputs.values() for item in items):
+        if artifact.type_name == "PushedModel" and not still_served(artifact):
+            return "what it pushed is no longer the newest version, or is damaged"
+        text = artifact.get_string_custom_property(LISTING_PROPERTY)
+        before, now = json.loads(text or "null"), listing_of(artifact.uri)
+        if before and now and before != now:
+            return (
+                f"{artifact.uri} held {before['files']} files "
+                f"({before['bytes']} bytes), now {now['files']} ({now['bytes']} bytes)"
+            )
+    return None
+
+
+def _register(metadata_handle: Any, key: str, parts: Mapping[str, Any]) -> Any:
+    """Returns the context of a key; another process may write the same one."""
+    from tfx.orchestration.portable.mlmd import context_lib
+
+    context = context_lib.register_context_if_not_exists(
+        metadata_handle=metadata_handle,
+        context_type_name=CACHE_CONTEXT,
+        context_name=key,
+    )
+    if PARTS_PROPERTY in context.custom_properties:
+        return context
+    text = json.dumps(parts, sort_keys=True)
+    context.custom_properties[PARTS_PROPERTY].string_value = text
+    metadata_handle.store.put_contexts([context])
+    return context
+
+
+def _executor_of(spec: Any) -> dict[str, Any]:
+    """Returns what of an executor's specification changes its result."""
+    if hasattr(spec, "image"):
+        return {
+            "image": spec.image,
+            "commands": [_plain(item) for item in spec.commands],
+            "args": [_plain(item) for item in spec.args],
+        }
+    # Beam's specification wraps Python's and adds arguments, which change no result.
+    spec = getattr(spec, "python_executor_spec", spec)
+    if not hasattr(spec, "class_path"):
+        return {}
+    return {"class": spec.class_path, "flags": list(spec.extra_flags)}
+
+
+def _inputs_of(
+    artifacts: Mapping[str, Sequence[Any]],
+) -> dict[str, list[InputArtifact]]:
+    return {
+        key: [
+            InputArtifact(item.id, item.uri, bool(item.is_external)) for item in items
+        ]
+        for key, items in artifacts.items()
+    }
+
+
+def _outputs_of(artifacts: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    return {
+        key: [_output_of(item) for item in items] for key, items in artifacts.items()
+    }
+
+
+def _output_of(artifact: Any) -> dict[str, Any]:
+    """Returns what is asked of an artifact: not where it goes, unless the user said."""
+    proto = artifact.mlmd_artifact
+    values = {**proto.properties, **proto.custom_properties}
+    values.pop("name", None)
+    properties = {key: _value(value) for key, value in values.items()}
+    found = {"type": artifact.type_name, "properties": properties}
+    return {**found, "uri": artifact.uri} if artifact.is_external else found
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    return None if kind is None else _plain(getattr(value, kind))
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON has it."""
+    if isinstance(value, message.Message):
+        return json_format.MessageToDict(value, preserving_proto_field_name=True)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)

@@ -13,29 +13,28 @@ _STATES: dict[int, NodeState] = {
     metadata_store_pb2.Execution.COMPLETE: "ran",
     metadata_store_pb2.Execution.CACHED: "cached",
 }
+_OPEN = (metadata_store_pb2.Execution.NEW, metadata_store_pb2.Execution.RUNNING)
+_INPUTS = (metadata_store_pb2.Event.INPUT, metadata_store_pb2.Event.INTERNAL_INPUT)
 _OUTPUTS = (
     metadata_store_pb2.Event.OUTPUT,
     metadata_store_pb2.Event.INTERNAL_OUTPUT,
 )
 _RESULT = "__execution_result__"
 
+Contexts = Sequence[tuple[str, str]]
+Artifacts = dict[str, list[dict[str, Any]]]
 
-def executions_of(store: Any, node: Any, run_id: str | None) -> list[Any]:
-    """Returns a node's executions, oldest first.
+
+def executions_of(store: Any, contexts: Contexts) -> list[Any]:
+    """Returns the executions that are in all of some contexts, oldest first.
 
     Args:
       store: an ML Metadata store.
-      node: the node's ``PipelineNode`` of the IR.
-      run_id: only those of this run; None for all runs.
+      contexts: type and name of each.
     """
     found: dict[int, Any] = {}
     narrowed = False
-    for spec in node.contexts.contexts:
-        kind, name = spec.type.name, spec.name.field_value.string_value
-        if kind == "pipeline_run":
-            if run_id is None:
-                continue
-            name = run_id
+    for kind, name in contexts:
         context = store.get_context_by_type_and_name(kind, name)
         if context is None:
             return []
@@ -67,22 +66,38 @@ def failure_text(execution: Any) -> str | None:
     return value.string_value if value is not None else None
 
 
-def outputs_of(store: Any, execution: Any) -> dict[str, list[dict[str, Any]]]:
+def close(store: Any, execution: Any) -> None:
+    """Marks an execution whose process has ended without saying so as failed."""
+    if execution.last_known_state in _OPEN:
+        execution.last_known_state = metadata_store_pb2.Execution.FAILED
+        store.put_executions([execution])
+
+
+def outputs_of(store: Any, execution: Any) -> Artifacts:
     """Returns the artifacts that an execution put out, by output key."""
+    return _artifacts_of(store, execution, _OUTPUTS)
+
+
+def inputs_of(store: Any, execution: Any) -> Artifacts:
+    """Returns the artifacts that an execution read, by input key."""
+    return _artifacts_of(store, execution, _INPUTS)
+
+
+def _artifacts_of(store: Any, execution: Any, types_of_event: Any) -> Artifacts:
     events = [
         event
         for event in store.get_events_by_execution_ids([execution.id])
-        if event.type in _OUTPUTS
+        if event.type in types_of_event
     ]
     artifacts = {
         item.id: item
         for item in store.get_artifacts_by_id([event.artifact_id for event in events])
     }
     types = _type_names(store, list(artifacts.values()))
-    outputs: dict[str, list[dict[str, Any]]] = {}
+    found: Artifacts = {}
     for event in events:
         artifact = artifacts[event.artifact_id]
-        outputs.setdefault(event.path.steps[0].key, []).append(
+        found.setdefault(event.path.steps[0].key, []).append(
             {
                 "id": artifact.id,
                 "type": types[artifact.type_id],
@@ -93,7 +108,7 @@ def outputs_of(store: Any, execution: Any) -> dict[str, list[dict[str, Any]]]:
                 },
             }
         )
-    return outputs
+    return found
 
 
 def _type_names(store: Any, artifacts: Sequence[Any]) -> dict[int, str]:

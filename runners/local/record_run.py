@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from runners.local.journal import Journal
 from sluice import workspace
-from sluice.errors import ExitCode
-from sluice.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
+from sluice.errors import ExitCode, SluiceError
+from sluice.run_record import (
+    ArtifactRecord,
+    DocumentRecord,
+    ErrorRecord,
+    NodeRecord,
+    PushRecord,
+    RunRecord,
+)
 from sluice.verdict import Verdict
 
 _VERDICTS = ("components.DataVerdict", "components.ModelVerdict")
@@ -15,20 +24,29 @@ _SERVED = ("pushed", "already_served")
 
 
 class RecordRun:
-    """Applies events to a record and saves it after each."""
+    """Writes each event into the journal and what follows from it into the record."""
 
     def __init__(self, record: RunRecord, run_dir: Path, serving_dir: Path) -> None:
         self.record = record
         self._run_dir = run_dir
+        self._journal = Journal(run_dir)
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
-        record.pushes = [PushRecord(destination=str(serving_dir))]
+        self._resume_command: str | None = None
+        record.status, record.exit_code, record.ended_at = "running", None, None
+        record.error = record.resume_command = None
+        if not record.pushes:
+            record.pushes = [PushRecord(destination=str(serving_dir))]
         record.save(run_dir)
 
     def apply(self, event: dict[str, Any]) -> None:
         """Takes in one event; see ``runners.local.run_result``."""
-        getattr(self, f"_on_{event['event']}")(event)
+        self.replay(self._journal.append(event))
         self.record.save(self._run_dir)
+
+    def replay(self, event: dict[str, Any]) -> None:
+        """Takes in an event of the journal, and writes nothing."""
+        getattr(self, f"_on_{event['event']}")(event)
 
     def close(self, exit_code: ExitCode | None = None, reason: str = "") -> None:
         """Decides the run's status and exit code.
@@ -48,7 +66,7 @@ class RecordRun:
                 if not exit_code:
                     self._fail(node.id, f"{node.id} {reason}", int(ExitCode.NODE))
         if not (self._finished or self._failures or exit_code):
-            self._fail(None, f"the run's process {reason}", int(ExitCode.NODE))
+            self._fail(None, f"the run {reason}", int(ExitCode.NODE))
         record.ended_at = workspace.utc_now()
         if exit_code:
             record.status, record.exit_code = "interrupted", int(exit_code)
@@ -62,42 +80,124 @@ class RecordRun:
             record.status = "nothing_to_do" if quiet else "succeeded"
             record.exit_code = int(ExitCode.DONE)
         if record.status in ("failed", "interrupted"):
-            # The same command goes on: what has finished is taken from the cache.
-            record.resume_command = record.command
+            record.resume_command = self._resume_command
         record.save(self._run_dir)
 
+    def stop(self, error: SluiceError) -> None:
+        """Ends the record of a run that an error of ours has stopped."""
+        code = int(error.exit_code)
+        self.apply({"event": "stopped", "message": str(error), "exit_code": code})
+        self.close()
+
+    def close_unchanged(self, last: RunRecord) -> None:
+        """Ends the record of a run that had nothing to do since ``last``."""
+        record = self.record
+        why = f"nothing has changed since run {last.run_id}"
+        nodes = deepcopy(last.nodes)
+        for node in nodes:
+            if node.state != "skipped":
+                node.state, node.reason = "cached", why
+            node.duration_s, node.attempts = 0.0, 0
+            node.started_at = node.peak_memory_bytes = None
+        pushes = deepcopy(last.pushes)
+        for push in pushes:
+            push.state = "already_served"
+        record.nodes, record.pushes = nodes, pushes
+        record.gates, record.artifacts = deepcopy(last.gates), dict(last.artifacts)
+        record.status, record.exit_code = "nothing_to_do", int(ExitCode.DONE)
+        record.ended_at = workspace.utc_now()
+        self._journal.append({"event": "finished"})
+        record.save(self._run_dir)
+
+    def close_killed(self, reason: str) -> None:
+        """Ends the record of a run that was killed before it could do so itself."""
+        record = self.record
+        for node in record.nodes:
+            if node.state == "running":
+                node.state, node.reason = "interrupted", reason
+        record.status, record.exit_code = "interrupted", None
+        record.error = ErrorRecord(None, f"the run {reason}", None)
+        record.resume_command = self._resume_command
+        record.save(self._run_dir)
+
+    def _on_run_started(self, event: dict[str, Any]) -> None:
+        self._resume_command = event["resume_command"]
+
+    def _on_run_resumed(self, event: dict[str, Any]) -> None:
+        if event["at"] not in self.record.resumed_at:
+            self.record.resumed_at.append(event["at"])
+        self._resume_command = event["resume_command"]
+        self._failures, self._finished = [], False
+
     def _on_graph(self, event: dict[str, Any]) -> None:
-        self.record.nodes = [
-            NodeRecord(node["id"], node["kind"]) for node in event["nodes"]
-        ]
+        """Sets up the nodes; after a resume they keep their times and attempts."""
+        before = {node.id: node for node in self.record.nodes}
+        self.record.nodes = []
+        for node in event["nodes"]:
+            fresh = NodeRecord(node["id"], node["kind"], upstream=node["upstream"])
+            if node["id"] in before:
+                fresh.attempts = before[node["id"]].attempts
+                fresh.started_at = before[node["id"]].started_at
+                fresh.duration_s = before[node["id"]].duration_s
+                fresh.peak_memory_bytes = before[node["id"]].peak_memory_bytes
+            self.record.nodes.append(fresh)
 
     def _on_node_started(self, event: dict[str, Any]) -> None:
-        self.record.node(event["node"]).state = "running"
+        node = self.record.node(event["node"])
+        node.state, node.reason = "running", None
+        node.started_at = event["at"]
+        node.attempts += 1
+
+    def _on_node_retried(self, event: dict[str, Any]) -> None:
+        node = self.record.node(event["node"])
+        node.state, node.reason = "running", f"tried again after: {event['reason']}"
+        self._note(
+            f"{node.id}: attempt {event['attempt']} failed, tried again after "
+            f"{event['wait_s']:g} s: {event['reason']}"
+        )
 
     def _on_node_finished(self, event: dict[str, Any]) -> None:
         node = self.record.node(event["node"])
         node.state = event["state"]
-        node.duration_s = round(event["duration_s"], 3)
+        if event["duration_s"] or node.duration_s is None:
+            node.duration_s = round(event["duration_s"], 3)
         node.reason = event["reason"]
-        node.outputs = {
-            key: [artifact["uri"] for artifact in artifacts]
-            for key, artifacts in event["outputs"].items()
-        }
+        node.peak_memory_bytes = event["peak_memory_bytes"] or node.peak_memory_bytes
+        node.cache = event.get("cache")
+        node.inputs = _uris(event["inputs"])
+        node.outputs = _uris(event["outputs"])
+        self._add_artifacts(node, event)
+        for document in event.get("documents") or []:
+            self._add_document(DocumentRecord(**document))
+        for text in event.get("notes") or []:
+            self._note(text)
         for artifacts in event["outputs"].values():
             for artifact in artifacts:
                 if artifact["type"] in _VERDICTS:
-                    self.record.gates.append(Verdict.load(artifact["uri"]).to_dict())
+                    self._add_gate(Verdict.load(artifact["uri"]).to_dict())
                 elif artifact["type"] == "PushedModel":
                     self._on_push(node, artifact["properties"])
         if error := event["error"]:
-            self._fail(node.id, error["message"], error["exit_code"], error["gate"])
+            self._fail(
+                node.id,
+                error["message"],
+                error["exit_code"],
+                error["gate"],
+                error["log_tail"],
+            )
             if node.kind == "Pusher":
                 self.record.pushes[0].state = "failed"
         elif node.kind == "Pusher" and node.state == "blocked":
             self.record.pushes[0].state = "blocked"
 
+    def _on_stopping(self, event: dict[str, Any]) -> None:
+        pass
+
     def _on_stopped(self, event: dict[str, Any]) -> None:
         self._fail(None, event["message"], event["exit_code"])
+
+    def _on_note(self, event: dict[str, Any]) -> None:
+        self._note(event["text"])
 
     def _on_finished(self, event: dict[str, Any]) -> None:
         self._finished = True
@@ -113,9 +213,48 @@ class RecordRun:
             if node.state == "cached":
                 push.state = "already_served"
 
+    def _add_artifacts(self, node: NodeRecord, event: dict[str, Any]) -> None:
+        known = self.record.artifacts
+        for artifacts in event["inputs"].values():
+            for artifact in artifacts:
+                found = ArtifactRecord(artifact["id"], artifact["type"])
+                known.setdefault(artifact["uri"], found)
+        for artifacts in event["outputs"].values():
+            for artifact in artifacts:
+                found = ArtifactRecord(artifact["id"], artifact["type"], node.id)
+                before = known.get(artifact["uri"])
+                # A resolver puts out what another node has made.
+                if before is None or before.producer is None:
+                    known[artifact["uri"]] = found
+
+    def _add_document(self, document: DocumentRecord) -> None:
+        documents = self.record.documents
+        documents[:] = [item for item in documents if item.path != document.path]
+        documents.append(document)
+
+    def _add_gate(self, verdict: dict[str, Any]) -> None:
+        gates = self.record.gates
+        gates[:] = [gate for gate in gates if gate["gate"] != verdict["gate"]]
+        gates.append(verdict)
+
+    def _note(self, text: str) -> None:
+        if text not in self.record.notes:
+            self.record.notes.append(text)
+
     def _fail(
-        self, node: str | None, message: str, exit_code: int, gate: bool = False
+        self,
+        node: str | None,
+        message: str,
+        exit_code: int,
+        gate: bool = False,
+        log_tail: tuple[str, ...] | list[str] = (),
     ) -> None:
         log = self._run_dir / "logs" / f"{node or 'start'}.log"
-        record = ErrorRecord(node, message, str(log) if log.exists() else None)
+        record = ErrorRecord(
+            node, message, str(log) if log.exists() else None, list(log_tail)
+        )
         self._failures.append((record, exit_code, gate))
+
+
+def _uris(artifacts: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
+    return {key: [item["uri"] for item in items] for key, items in artifacts.items()}

@@ -1,15 +1,25 @@
 """What the local runner reports: events while it runs, a result at the end.
 
-An event is a JSON-able dict, so that it can cross a pipe:
+An event is a JSON-able dict; the journal of a run (``runs/<run id>/journal.jsonl``)
+holds them in their order, each with ``at``, the time in UTC:
 
-* ``{"event": "graph", "nodes": [{"id", "kind", "upstream"}]}``
-* ``{"event": "node_started", "node"}``
+* ``{"event": "run_started", "command", "workers", "use_cache", "forced",
+  "from_nodes", "to_nodes", "resume_command"}``
+* ``{"event": "run_resumed", "command", "workers", "resume_command"}``
+* ``{"event": "graph", "nodes": [{"id", "kind", "upstream", "gate"}]}``
+* ``{"event": "node_started", "node", "attempt"}``
 * ``{"event": "node_finished", "node", "state", "duration_s", "reason", "error",
-  "outputs"}``; ``outputs`` maps each output to a list of ``{"type", "uri",
-  "properties"}``, and ``error`` is None or ``{"message", "exit_code", "gate"}``.
-
-The child process of the command line adds two of its own: ``stopped`` with ``message``
-and ``exit_code`` if the run could not begin or broke, and ``finished`` at the end.
+  "outputs", "inputs", "peak_memory_bytes", "execution_id", "cache", "documents",
+  "notes"}``;
+  ``outputs`` and ``inputs`` map each key to a list of ``{"id", "type", "uri",
+  "properties"}``, and ``error`` is None or ``{"message", "exit_code", "gate",
+  "transient", "log_tail"}``
+* ``{"event": "node_retried", "node", "attempt", "wait_s", "reason"}``: a transient
+  failure that is tried again
+* ``{"event": "stopping", "signal", "nodes"}``: asked to end; the nodes still run
+* ``{"event": "stopped", "message", "exit_code"}``: the run could not begin or broke
+* ``{"event": "note", "text"}``
+* ``{"event": "finished"}``: every node has ended or cannot be reached
 """
 
 from __future__ import annotations
@@ -25,11 +35,21 @@ OnEvent = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class NodeFailure:
-    """Why a node failed: the text for the user, the exit code, and if it is a gate."""
+    """Why a node failed.
+
+    Attributes:
+      message: for the user.
+      exit_code: of the run.
+      gate: whether the node is a gate that has not passed.
+      transient: whether the same node may well succeed if it is tried again.
+      log_tail: the last lines of its log, where the message cannot say more.
+    """
 
     message: str
     exit_code: int
     gate: bool = False
+    transient: bool = False
+    log_tail: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +62,9 @@ class NodeResult:
     reason: str | None = None
     error: NodeFailure | None = None
     outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    peak_memory_bytes: int | None = None
+    execution_id: int | None = None
 
     def to_event(self) -> dict[str, Any]:
         """Returns the ``node_finished`` event."""

@@ -75,7 +75,7 @@ def small_project(project: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run_small(small_project: Path, run_in_process) -> Callable[..., RunRecord]:
+def run_small(small_project: Path, run_config) -> Callable[..., RunRecord]:
     from sluice.project import activate
 
     def run(*overrides: str) -> RunRecord:
@@ -83,7 +83,7 @@ def run_small(small_project: Path, run_in_process) -> Callable[..., RunRecord]:
         config = load_config(
             "digits", cwd=small_project, overrides=["train.epochs=1", *overrides]
         )
-        return run_in_process(config, locate(small_project, "digits"))
+        return run_config(config, locate(small_project, "digits"))
 
     return run
 

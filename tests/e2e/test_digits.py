@@ -96,10 +96,10 @@ def test_a_second_run_says_what_is_served(
 
 
 @pytest.mark.usefixtures("second")
-def test_a_push_is_not_cached_once_it_is_gone(project: Path, run_in_process) -> None:
+def test_a_push_is_not_cached_once_it_is_gone(project: Path, run_config) -> None:
     workspace = locate(project, "digits")
     shutil.rmtree(workspace.serving)
-    record = run_in_process(load_config("digits", cwd=project), workspace)
+    record = run_config(load_config("digits", cwd=project), workspace)
     ran = {node.id for node in record.nodes if node.state == "ran"}
     assert "Pusher" in ran and ran <= MAY_RUN_AGAIN | {"Pusher"}
     assert record.pushes[0].state == "pushed"
@@ -107,14 +107,14 @@ def test_a_push_is_not_cached_once_it_is_gone(project: Path, run_in_process) -> 
 
 
 @pytest.mark.usefixtures("second")
-def test_another_threshold_only_judges_again(project: Path, run_in_process) -> None:
+def test_another_threshold_only_judges_again(project: Path, run_config) -> None:
     """The evaluation is cached, and the served model is no baseline of itself."""
     workspace = locate(project, "digits")
 
     def judged(*thresholds: str):
         override = f"evaluate.thresholds=[{', '.join(thresholds)}]"
         config = load_config("digits", cwd=project, overrides=[override])
-        return run_in_process(config, workspace)
+        return run_config(config, workspace)
 
     better = "change: {direction: higher_is_better, absolute: 0.001}"
     record = judged(
@@ -160,17 +160,17 @@ def test_the_command_from_elsewhere_exits_with_4_for_a_refused_model(
 
 
 @pytest.mark.usefixtures("second")
-def test_later_runs(project: Path, run_in_process) -> None:
+def test_later_runs(project: Path, run_config) -> None:
     """The third run has nothing to do; more epochs train again and no more."""
     config = load_config("digits", cwd=project)
     workspace = locate(project, "digits")
-    third = run_in_process(config, workspace)
+    third = run_config(config, workspace)
     assert third.status == "nothing_to_do"
     assert {node.state for node in third.nodes} == {"cached"}
     assert third.pushes[0].state == "already_served"
 
     shorter = load_config("digits", cwd=project, overrides=["train.epochs=6"])
-    record = run_in_process(shorter, workspace)
+    record = run_config(shorter, workspace)
     ran = {node.id for node in record.nodes if node.state in ("ran", "blocked")}
     assert ran == {"Trainer", "Evaluator", "ModelVerdict", "Pusher"}
     row = record.gates[-1]["rows"][0]

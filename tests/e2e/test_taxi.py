@@ -14,8 +14,8 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def record(project: Path, run_in_process):
-    return run_in_process(load_config("taxi", cwd=project), locate(project, "taxi"))
+def record(project: Path, run_config):
+    return run_config(load_config("taxi", cwd=project), locate(project, "taxi"))
 
 
 def test_it_reaches_its_targets(record) -> None:

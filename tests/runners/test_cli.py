@@ -267,12 +267,12 @@ def test_the_command_to_ask_repeats_what_was_given(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipeline.load_config import load_config
-    from runners.cli.run import Request, predict_command
+    from runners.cli.carry_out import predict_command
 
     monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
     overrides = ("push.serving_dir=s", "train.epochs=3")
-    request = Request("digits", None, overrides, "/w", "sluice run digits")
-    assert predict_command(load_config("digits"), request) == (
+    config = load_config("digits", overrides=overrides)
+    assert predict_command(config, "digits", "/w") == (
         "/bin/sluice predict digits data/digits/test-0.tfrecord --limit 5 "
         "--workspace /w --set push.serving_dir=s"
     )

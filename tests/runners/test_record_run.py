@@ -22,6 +22,8 @@ def recorder(tmp_path: Path) -> RecordRun:
     record = RunRecord("20260101T000000Z-aaaa", "p", "t", "sluice run p")
     recorder = RecordRun(record, tmp_path, tmp_path / "serving")
     nodes = [{"id": name, "kind": name, "upstream": []} for name in NODES]
+    started = {"event": "run_started", "resume_command": "sluice resume p"}
+    recorder.apply(started)
     recorder.apply({"event": "graph", "nodes": nodes})
     return recorder
 
@@ -37,15 +39,21 @@ def _end(recorder: RecordRun, node: str, state: str = "ran", **facts: Any) -> No
             "reason": None,
             "error": None,
             "outputs": {},
+            "inputs": {},
+            "peak_memory_bytes": None,
             **facts,
         }
     )
 
 
+def _error(message: str, exit_code: int) -> dict[str, Any]:
+    return {"message": message, "exit_code": exit_code, "gate": False, "log_tail": []}
+
+
 def _pushed(state: str) -> dict[str, Any]:
     served = {"pushed_version": "3", "pushed_destination": "/s/3"}
     properties = {"state": state, **(served if state != "blocked" else {})}
-    artifact = {"type": "PushedModel", "uri": "u", "properties": properties}
+    artifact = {"id": 7, "type": "PushedModel", "uri": "u", "properties": properties}
     return {"pushed_model": [artifact]}
 
 
@@ -63,6 +71,7 @@ def _verdict(folder: Path, passed: bool) -> dict[str, Any]:
     document = {"gate": "model", "passed": passed, "override": None, "rows": [row]}
     (folder / "verdict.json").write_text(json.dumps(document))
     artifact = {
+        "id": 6,
         "type": "components.ModelVerdict",
         "uri": str(folder),
         "properties": {},
@@ -109,7 +118,12 @@ def test_a_refused_model_is_blocked_with_exit_4(
 
 
 def test_the_data_gate_blocks_with_exit_3(recorder: RecordRun) -> None:
-    error = {"message": "the data gate has not passed", "exit_code": 3, "gate": True}
+    error = {
+        "message": "the data gate has not passed",
+        "exit_code": 3,
+        "gate": True,
+        "log_tail": [],
+    }
     _end(recorder, "DataGate", "failed", error=error)
     _end(recorder, "Pusher", "blocked", reason="stopped by DataGate")
     recorder.apply({"event": "finished"})
@@ -121,7 +135,12 @@ def test_the_data_gate_blocks_with_exit_3(recorder: RecordRun) -> None:
 
 
 def test_a_failed_node_is_failed_with_its_exit_code(recorder: RecordRun) -> None:
-    error = {"message": "Trainer failed: boom", "exit_code": 7, "gate": False}
+    error = {
+        "message": "Trainer failed: boom",
+        "exit_code": 7,
+        "gate": False,
+        "log_tail": [],
+    }
     _end(recorder, "Trainer", "failed", error=error)
     _end(recorder, "Pusher", "not_reached")
     recorder.apply({"event": "finished"})
@@ -132,7 +151,7 @@ def test_a_failed_node_is_failed_with_its_exit_code(recorder: RecordRun) -> None
 
 
 def test_a_failed_push_is_a_failed_push(recorder: RecordRun) -> None:
-    error = {"message": "disk full", "exit_code": 5, "gate": False}
+    error = _error("disk full", 5)
     _end(recorder, "Pusher", "failed", error=error)
     recorder.apply({"event": "finished"})
     recorder.close()
@@ -172,5 +191,5 @@ def test_a_process_that_dies_between_nodes_is_a_failure(
     record = recorder.record
     assert (record.status, record.exit_code) == ("failed", 7)
     assert record.error
-    assert record.error.message == "the run's process was killed by SIGSEGV"
-    assert record.resume_command == "sluice run p"
+    assert record.error.message == "the run was killed by SIGSEGV"
+    assert record.resume_command == "sluice resume p"

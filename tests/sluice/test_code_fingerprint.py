@@ -92,3 +92,38 @@ def test_an_installed_entry_counts_with_its_whole_package(
 def test_an_entry_that_is_nowhere_is_named(root: Path) -> None:
     with pytest.raises(ConfigError, match="there is no module 'no_such_package'"):
         code_fingerprint.of(["no_such_package.models"], [root])
+
+
+def test_each_module_has_a_digest_of_its_own(root: Path) -> None:
+    before = code_fingerprint.digests_of(["app.train"], [root])
+    assert list(before) == list(code_fingerprint.modules_of(["app.train"], [root]))
+    (root / "app/shapes.py").write_text("Y = 2\n")
+    after = code_fingerprint.digests_of(["app.train"], [root])
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"app.shapes"}
+
+
+def test_of_a_namespace_only_the_part_that_is_named_counts(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    monkeypatch.syspath_prepend(str(site))
+    for name in ("mine", "other"):
+        package = site / "shared_namespace" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+    entries = ["shared_namespace.mine.models"]
+    before = code_fingerprint.digests_of(entries, [root])
+    assert list(before) == ["shared_namespace.mine (installed)"]
+    (site / "shared_namespace/other/__init__.py").write_text("a = 1\n")
+    assert code_fingerprint.digests_of(entries, [root]) == before
+    (site / "shared_namespace/mine/layers.py").write_text("a = 1\n")
+    assert code_fingerprint.digests_of(entries, [root]) != before
+
+
+def test_a_root_is_no_package_itself(root: Path) -> None:
+    (root / "__init__.py").write_text("")
+    (root / "script.py").write_text("from . import beside\n")
+    (root / "beside.py").write_text("")
+    found = code_fingerprint.modules_of(["script"], [root])
+    assert set(found.values()) == {root / "script.py", root / "beside.py"}

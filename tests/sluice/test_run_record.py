@@ -42,7 +42,7 @@ def test_the_json_object_has_the_documented_keys() -> None:
     } <= document.keys()
     node = {"id", "kind", "state", "duration_s", "reason"}
     assert node <= document["nodes"][0].keys()
-    assert document["error"].keys() == {"node", "message", "log"}
+    assert document["error"].keys() == {"node", "message", "log", "log_tail"}
     assert document["pushes"][0].keys() == {"destination", "state", "version", "uri"}
 
 

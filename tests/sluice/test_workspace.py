@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -99,9 +100,13 @@ def test_a_second_run_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     ):
         pass
     assert raised.value.exit_code == 6
-    assert f'"pid": {owner.pid}' in str(raised.value)
+    assert f"process {owner.pid} on {socket.gethostname()}, since 2" in str(
+        raised.value
+    )
     assert "sluice run digits" in str(raised.value)
     owner.kill()
     owner.join()
-    with made.exclusive("again"):
-        pass
+    with made.exclusive("again") as lock:
+        assert lock.note and f"dead owner: process {owner.pid} on" in lock.note
+    with made.exclusive("again") as lock:
+        assert lock.note is None

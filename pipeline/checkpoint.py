@@ -1,0 +1,309 @@
+"""Training that goes on after a stop or a kill: keeps where it is, and restores it.
+
+Kept are the weights, the optimizer, the history, and what early stopping remembers, its
+best weights included: one ``tf.train.Checkpoint``, of which the last two stay. It is
+saved when an epoch ends, in the middle of a long one, and when the node is asked to
+stop. A restore first reads every byte and compares its checksum, so a damaged file
+leads to the checkpoint before it or to a fresh start, never to wrong weights.
+
+What is done again: after a kill, all since the last checkpoint. After a request to stop
+nothing, except that in an epoch whose training was already complete the last batch is
+trained once more, because Keras cannot go through an epoch without batches.
+
+What is reproduced: the order of the examples (an iteration over the dataset takes the
+next order of its seeded shuffles), and so the weights, where the model draws no random
+numbers and the machine computes deterministically. What is not: the masks of dropout,
+which begin anew, as their state lies in TensorFlow's kernels. In the history, the
+training metrics of an epoch that was cut are those of its batches after the cut; its
+validation metrics are whole.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from sluice import interrupt, progress
+from sluice.errors import NodeError
+
+# How much of the time short epochs may spend on checkpoints; the rest is not saved.
+SHARE_OF_TIME = 0.05
+# After how long an epoch is saved in its middle, in seconds.
+LONG_EPOCH_S = 600.0
+_KEPT = 2
+_REMEMBERED = ("wait", "best", "best_epoch", "stopped_epoch")
+
+
+class Checkpoint(tf.keras.callbacks.Callback):
+    """Saves while ``fit`` runs, and leaves it at a request to stop.
+
+    The last of the callbacks: it saves the state of ``history`` and ``early_stopping``
+    as they are after an epoch.
+
+    Attributes:
+      epoch: how many epochs are done; all of them when training is.
+      batch: how many batches of the epoch after them are done.
+
+    Args:
+      directory: of this training alone; created if need be.
+      model: compiled.
+      epochs: how many epochs the training has at most.
+      history: gets back the epochs of before.
+      early_stopping: None if there is none.
+    """
+
+    # Else Keras waits for the device and fetches the metrics after each batch.
+    _supports_tf_logs = True
+
+    def __init__(
+        self,
+        directory: Path,
+        model: tf.keras.Model,
+        epochs: int,
+        history: tf.keras.callbacks.History,
+        early_stopping: tf.keras.callbacks.EarlyStopping | None = None,
+    ) -> None:
+        super().__init__()
+        self.set_model(model)
+        self._directory = directory
+        self._epochs = epochs
+        self._history = history
+        self._early_stopping = early_stopping
+        self._state = _State()
+        self._checkpoint = tf.train.Checkpoint(model=model, state=self._state)
+        self._manager = tf.train.CheckpointManager(
+            self._checkpoint, str(directory), max_to_keep=_KEPT
+        )
+        self._cut = False
+        self._saved_at_s = time.monotonic()
+        self._cost_s = 0.0
+
+    @property
+    def epoch(self) -> int:
+        return self._state.epoch
+
+    @property
+    def batch(self) -> int:
+        return self._state.batch
+
+    def restore(self) -> bool:
+        """Sets model and optimizer as they were; the rest follows when ``fit`` begins.
+
+        Returns:
+          Whether there was a whole checkpoint. If not, nothing is changed.
+
+        Raises:
+          NodeError: the checkpoint is of another model.
+        """
+        for path in _newest_first(self._directory):
+            damage = _damage(path)
+            if damage is None:
+                self._restore(path)
+                return True
+            line = f"checkpoint {Path(path).name} is damaged and not used: {damage}"
+            _say("checkpoint_damaged", line)
+        return False
+
+    def report_restored(self) -> None:
+        """Reports and logs where training goes on."""
+        if self.epoch == self._epochs:
+            line = "restored: training was done"
+        else:
+            line = f"restored: goes on with epoch {self.epoch + 1} of {self._epochs}"
+        if self.batch:
+            line += f" after {self.batch} of its batches"
+        _say("restored", line, epoch=self.epoch, epochs=self._epochs)
+
+    def rest_of(self, make_dataset: Callable[[], tf.data.Dataset]) -> tf.data.Dataset:
+        """Returns the dataset as it would be now, had training not stopped.
+
+        Its shuffles are put forward by the epochs that are done, each of which costs
+        filling their buffers once. Of an epoch that was cut, the batches that are done
+        are left out, which costs reading them again.
+
+        Args:
+          make_dataset: returns one epoch of batches, in a new order at each iteration.
+        """
+        dataset, state = make_dataset(), self._state
+        self._cut = state.batch > 0
+        if state.epoch == self._epochs:
+            return dataset
+        for _ in range(state.epoch):
+            # A shuffle behind another takes its order with the first record.
+            next(iter(dataset), None)
+        if self._cut:
+            if state.batches is None:
+                after = next(iter(make_dataset().skip(state.batch)), None)
+                complete = after is None
+            else:
+                complete = state.batch == state.batches
+            state.batch -= complete
+            dataset = dataset.skip(state.batch)
+        if state.batches is None:
+            return dataset
+        # Else Keras runs once into the end, as it did in the first epoch, and counts
+        # a step of the optimizer too many (seen with tf_keras 2.16).
+        left = state.batches - state.batch
+        return dataset.apply(tf.data.experimental.assert_cardinality(left))
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._running_epoch = self.epoch
+        self._batches_before = self._batches = self.batch
+        self._history.history = {
+            name: list(values) for name, values in self._state.history.items()
+        }
+        if self._early_stopping is not None and self._state.remembered:
+            for name, value in self._state.remembered.items():
+                setattr(self._early_stopping, name, value)
+            self._early_stopping.best_weights = self._state.best_weights or None
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._running_epoch = epoch
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        self._batches = self._batches_before + batch + 1
+        if interrupt.requested():
+            self._stop(self._running_epoch, self._batches)
+        if time.monotonic() - self._saved_at_s >= LONG_EPOCH_S:
+            self._save(self._running_epoch, self._batches)
+
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        if interrupt.requested():
+            self._stop(self._running_epoch, self._batches)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        done = self.model.stop_training or epoch + 1 == self._epochs
+        self._state.batches, self._batches_before = self._batches, 0
+        next_epoch = self._epochs if done else epoch + 1
+        age_s = time.monotonic() - self._saved_at_s
+        if interrupt.requested():
+            self._stop(next_epoch, 0)
+        elif done or self._cut or age_s * SHARE_OF_TIME >= self._cost_s:
+            self._save(next_epoch, 0, required=self._cut)
+
+    def _stop(self, epoch: int, batch: int) -> None:
+        self._save(epoch, batch)
+        where = f"{self.epoch} of {self._epochs} epochs"
+        if self.batch:
+            where += f" and {self.batch} batches"
+        _say("stopped", f"stopped after {where}", epoch=epoch, epochs=self._epochs)
+        interrupt.check()
+
+    def _save(self, epoch: int, batch: int, *, required: bool = False) -> None:
+        """Writes a checkpoint; a failure is reported, and raised if ``required``."""
+        started_s = time.monotonic()
+        self._state.take(self.model, self._history, self._early_stopping)
+        self._state.epoch, self._state.batch = epoch, batch
+        try:
+            self._manager.save()
+        except (tf.errors.OpError, OSError) as error:
+            if required:
+                raise
+            reason = str(error).splitlines()[0]
+            _say("checkpoint_not_saved", f"checkpoint not saved: {reason}")
+        self._saved_at_s = time.monotonic()
+        self._cost_s = self._saved_at_s - started_s
+
+    def _restore(self, path: str) -> None:
+        try:
+            if self.model.built:
+                with self.model.distribute_strategy.scope():
+                    self.model.optimizer.build(self.model.trainable_variables)
+            status = self._checkpoint.restore(path)
+            status.assert_existing_objects_matched()
+            if self.model.built and self._state.shapes != _shapes(self.model):
+                raise ValueError("the number of weights differs")
+        except (ValueError, AssertionError) as error:
+            raise NodeError(
+                "the checkpoint is of another model",
+                where=path,
+                actual=str(error).splitlines()[0],
+                hint="sluice run, which trains from the beginning",
+            ) from error
+
+
+class _State(tf.train.experimental.PythonState):
+    """What is to be kept besides the variables of the model and the optimizer."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.batch = 0
+        self.batches: int | None = None
+        self.history: dict[str, list[float]] = {}
+        self.remembered: dict[str, Any] = {}
+        self.shapes: list[list[int]] = []
+        self.best_weights: list[np.ndarray] = []
+
+    def take(self, model: Any, history: Any, early_stopping: Any | None) -> None:
+        """Takes over what the callbacks know."""
+        self.shapes = _shapes(model)
+        self.history = {
+            name: [float(value) for value in values]
+            for name, values in history.history.items()
+        }
+        if early_stopping is not None:
+            self.remembered = {
+                name: np.asarray(getattr(early_stopping, name)).item()
+                for name in _REMEMBERED
+            }
+            self.best_weights = early_stopping.best_weights or []
+
+    def serialize(self) -> bytes:
+        facts = {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "batches": self.batches,
+            "history": self.history,
+            "remembered": self.remembered,
+            "shapes": self.shapes,
+        }
+        buffer = io.BytesIO()
+        np.savez(buffer, np.array(json.dumps(facts)), *self.best_weights)
+        return buffer.getvalue()
+
+    def deserialize(self, string_value: bytes) -> None:
+        arrays = list(np.load(io.BytesIO(string_value), allow_pickle=False).values())
+        facts = json.loads(arrays[0].item())
+        self.epoch, self.batch = facts["epoch"], facts["batch"]
+        self.batches = facts["batches"]
+        self.history = facts["history"]
+        self.remembered = facts["remembered"]
+        self.shapes = facts["shapes"]
+        self.best_weights = arrays[1:]
+
+
+def _newest_first(directory: Path) -> list[str]:
+    # Not the manager's list: after a clock that went backwards it is empty.
+    paths = [str(index.with_suffix("")) for index in directory.glob("ckpt-*.index")]
+    return sorted(paths, key=lambda path: int(path.rpartition("-")[2]), reverse=True)
+
+
+def _damage(path: str) -> str | None:
+    """Reads a whole checkpoint, checksums compared, and says what is wrong with it."""
+    try:
+        reader = tf.train.load_checkpoint(path)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except Exception as error:  # its type depends on where the damage is
+        return str(error).splitlines()[0]
+    return None
+
+
+def _shapes(model: tf.keras.Model) -> list[list[int]]:
+    return [list(weight.shape) for weight in model.weights]
+
+
+def _say(event: str, line: str, **facts: Any) -> None:
+    """Tells the terminal, and the node's log."""
+    progress.report(event=event, line=line, **facts)
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,156 @@
+"""Everything that decides what a run does, found without importing TFX.
+
+Two runs with the same inputs do the same. So a run whose inputs are those of the last
+complete one need not begin, and a run can be continued only while they are unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.check_inputs import check_inputs
+from pipeline.config import Config
+from pipeline.models.registry import module_name
+from pipeline.stored_config import plain_config
+from sluice import code_fingerprint, digest
+from sluice.errors import bounded
+from sluice.file_digests import FileDigests
+from sluice.project import own_root
+from sluice.workspace import installed_version
+
+PACKAGES = (
+    "apache-beam",
+    "ml-metadata",
+    "tensorflow",
+    "tensorflow-data-validation",
+    "tensorflow-model-analysis",
+    "tensorflow-transform",
+    "tf-keras",
+    "tfx",
+    "tfx-bsl",
+)
+_ENTRIES = (
+    "pipeline.create_pipeline",
+    "pipeline.preprocessing",
+    "pipeline.training",
+    "components.data_gate.executor",
+    "components.data_verdict.executor",
+    "components.example_gen.driver",
+    "components.example_gen.executor",
+    "components.model_verdict.executor",
+    "components.pusher.executor",
+)
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """What a run is made of, as digests.
+
+    Attributes:
+      config: the resolved config; its ``retries`` and description do not count.
+      places: the project root, the workspace and the serving directory.
+      schema: the content of the schema file.
+      code: each module of the graph, the nodes and the user, by name.
+      data: the content of each input file, by its path below the data directory.
+      packages: versions, Python's among them.
+    """
+
+    config: dict[str, Any]
+    places: dict[str, str]
+    schema: str
+    code: dict[str, str]
+    data: dict[str, str]
+    packages: dict[str, str | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return asdict(self)
+
+    def summary(self) -> dict[str, Any]:
+        """Returns one digest per part, as a run's record has them."""
+        return {
+            "config": _digest(self.config),
+            "schema": self.schema,
+            "code": _digest(self.code),
+            "data": _digest(self.data),
+        }
+
+
+def run_inputs(
+    config: Config, workspace_root: Path, serving_dir: Path, digests: FileDigests
+) -> RunInputs:
+    """Returns the inputs of a run that would begin now.
+
+    Args:
+      config: a validated config.
+      workspace_root: of its pipeline.
+      serving_dir: where its model goes.
+      digests: remembers the digests of the data; the caller saves it.
+
+    Raises:
+      UsageError: an input file is missing.
+      ConfigError: code is missing or is not valid Python.
+      OSError: a file cannot be read.
+    """
+    roots = list(dict.fromkeys([own_root(), config.root]))
+    entries = [*_ENTRIES, module_name(config.model)]
+    if config.preprocessing:
+        entries.append(config.preprocessing.partition(":")[0])
+    files = check_inputs(config)
+    return RunInputs(
+        config={
+            key: value
+            for key, value in plain_config(config).items()
+            if key not in ("retries", "description")
+        },
+        places={
+            "root": str(config.root),
+            "workspace": str(workspace_root),
+            "serving": str(serving_dir),
+        },
+        schema=digest.of_file(config.schema_path),
+        code=code_fingerprint.digests_of(entries, roots),
+        data={
+            f"{split}: {path.relative_to(config.data_dir)}": digests.of(path)
+            for split, paths in files.items()
+            for path in paths
+        },
+        packages={
+            "python": platform.python_version(),
+            **{name: installed_version(name) for name in PACKAGES},
+        },
+    )
+
+
+def differences(
+    before: dict[str, Any], now: dict[str, Any], parts: Sequence[str] | None = None
+) -> list[str]:
+    """Returns what has changed between two inputs, one line each.
+
+    Args:
+      before: as ``RunInputs.to_dict`` returns it.
+      now: likewise.
+      parts: which attributes count; None for all.
+    """
+    lines = []
+    for part in parts or now:
+        old, new = before.get(part), now[part]
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            names = sorted(
+                name for name in {*old, *new} if old.get(name) != new.get(name)
+            )
+            lines.append(f"{part}: {', '.join(bounded(names))}")
+        else:
+            lines.append(part)
+    return lines
+
+
+def _digest(value: Any) -> str:
+    return digest.of_bytes(json.dumps(value, sort_keys=True).encode())

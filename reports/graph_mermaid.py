@@ -1,0 +1,74 @@
+"""The graph of a pipeline as a Mermaid flowchart, for Markdown pages and tickets.
+
+Node ids never stand in Mermaid's own syntax, where words such as ``end`` and signs such
+as ``-`` mean something; they are labels only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from sluice.graph import GraphNode, direct_upstream, topological_order
+
+# All that may mean something to Mermaid or to the Markdown in its labels.
+_SPECIAL = re.compile(r"[^\w .,-]")
+_GATE = ("{{", "}}")
+_NODE = ("[", "]")
+_STATE_STYLES = {
+    "ran": "fill:#dafbe1,stroke:#1a7f37,color:#1f2328",
+    "cached": "fill:#ddf4ff,stroke:#0969da,color:#1f2328",
+    "running": "fill:#fff8c5,stroke:#9a6700,color:#1f2328",
+    "skipped": "fill:#eaeef2,stroke:#57606a,color:#1f2328,stroke-dasharray:4",
+    "blocked": "fill:#fff1e5,stroke:#bc4c00,color:#1f2328,stroke-dasharray:4",
+    "failed": "fill:#ffebe9,stroke:#cf222e,color:#1f2328,stroke-width:3px",
+    "interrupted": "fill:#fff1e5,stroke:#bc4c00,color:#1f2328",
+    "not_reached": "fill:#ffffff,stroke:#8c959f,color:#57606a,stroke-dasharray:4",
+}
+
+
+def as_mermaid(
+    nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None
+) -> str:
+    """Returns a ``flowchart TD``, without a newline at the end.
+
+    Gates are hexagons. An edge that a longer path implies is dotted.
+
+    Args:
+      nodes: of the graph, in any order.
+      states: by node id, as ``sluice.run_record.NodeState``: named and coloured.
+
+    Raises:
+      ValueError: the nodes are not a graph; see ``topological_order``.
+    """
+    ordered = topological_order(nodes)
+    direct = direct_upstream(ordered)
+    names = {node.id: f"n{index}" for index, node in enumerate(ordered)}
+    states = states or {}
+    lines = ["flowchart TD"]
+    for node in ordered:
+        before, after = _GATE if node.gate else _NODE
+        label = _label(node, states.get(node.id))
+        lines.append(f'    {names[node.id]}{before}"{label}"{after}')
+    for node in ordered:
+        for upstream in dict.fromkeys(node.upstream):
+            arrow = "-->" if upstream in direct[node.id] else "-.->"
+            lines.append(f"    {names[upstream]} {arrow} {names[node.id]}")
+    for state, style in _STATE_STYLES.items():
+        members = [names[node.id] for node in ordered if states.get(node.id) == state]
+        if members:
+            lines.append(f"    classDef {state} {style}")
+            lines.append(f"    class {','.join(members)} {state}")
+    return "\n".join(lines)
+
+
+def _label(node: GraphNode, state: str | None) -> str:
+    facts = [node.kind] if node.kind != node.id else []
+    facts += [state.replace("_", " ")] if state else []
+    label = _escaped(node.id)
+    return f"{label}<br/>{_escaped(', '.join(facts))}" if facts else label
+
+
+def _escaped(text: str) -> str:
+    """Writes special signs as Mermaid's character entities, which have no ``&``."""
+    return _SPECIAL.sub(lambda sign: f"#{ord(sign[0])};", text)

@@ -1,0 +1,84 @@
+"""``sluice doctor``: what on this machine is in the way of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from pipeline.load_config import load_config
+from runners.cli.console import make_console, plain
+from runners.cli.options import json_option, workspace_of, workspace_option
+from runners.doctor.check import Check
+from runners.doctor.run_checks import run_checks
+from sluice.errors import ExitCode, UsageError
+from sluice.project import find_root
+from sluice.workspace import locate
+
+_SCHEMA_VERSION = 1
+_STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
+
+@click.command()
+@click.argument("name", required=False)
+@workspace_option
+@json_option
+def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
+    """Check this machine: packages, disk, memory, devices, credentials.
+
+    With NAME it looks at that pipeline's workspace, else at the project's. Exits with 2
+    if there is a problem; warnings alone are none. The network is not used.
+    """
+    folder = _workspace_folder(name, workspace_dir)
+    console = make_console(to_stderr=as_json)
+    checks = []
+    with console.status("looking; TensorFlow takes up to a minute to answer"):
+        for check in run_checks(folder):
+            checks.append(check)
+            console.print(_row(check))
+    problems = sum(check.state == "problem" for check in checks)
+    warnings = sum(check.state == "warning" for check in checks)
+    style = _STYLES["problem" if problems else "warning" if warnings else "ok"]
+    console.print()
+    summary = f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}"
+    console.print(plain(summary, style))
+    if as_json:
+        rows = [asdict(check) for check in checks]
+        report = {"schema_version": _SCHEMA_VERSION, "ok": not problems}
+        click.echo(json.dumps({**report, "checks": rows}))
+    return int(ExitCode.USAGE if problems else ExitCode.DONE)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _workspace_folder(name: str | None, workspace_dir: str | None) -> Path | None:
+    """Returns the folder that the rows about the workspace are about, if any."""
+    if name:
+        return workspace_of(load_config(name), workspace_dir).root
+    try:
+        root = find_root(Path.cwd())
+    except UsageError:
+        if not (workspace_dir or os.environ.get("SLUICE_WORKSPACE")):
+            return None
+        root = Path.cwd()
+    return locate(root, "", workspace_dir).root
+
+
+def _row(check: Check) -> Table:
+    """Returns one row of columns that stay in place; rows are printed as they come."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=7, no_wrap=True)
+    table.add_column(width=14, no_wrap=True)
+    table.add_column(overflow="fold")
+    found = plain(check.found)
+    if check.hint:
+        found.append(f"\ntry: {check.hint}", style="dim")
+    state = plain(check.state, _STYLES[check.state])
+    table.add_row(state, plain(check.check.replace("_", " ")), found)
+    return table

@@ -1,0 +1,112 @@
+"""``sluice gc NAME``: deletes what no kept run and no served model needs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+from pipeline.load_config import load_config
+from runners.cli.console import make_console, plain
+from runners.cli.options import (
+    json_option,
+    serving_dir_of,
+    workspace_of,
+    workspace_option,
+)
+from runners.housekeeping.collect_garbage import collect_garbage
+from runners.housekeeping.find_garbage import Garbage
+from sluice.errors import bounded
+
+_WHAT = {
+    "artifacts": "outputs of nodes",
+    "runs": "logs of runs",
+    "inputs": "copies of input files",
+    "leftovers": "leftovers of nodes",
+}
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="How many of the newest runs stay.",
+)
+@click.option("--dry-run", is_flag=True, help="List what would go; delete nothing.")
+@workspace_option
+@json_option
+def gc(
+    name: str, keep: int, dry_run: bool, workspace_dir: str | None, as_json: bool
+) -> None:
+    """Delete what no kept run of the pipeline NAME and no served model needs.
+
+    Kept are the newest runs, those that the served versions came from, and the last
+    that was complete, each with all that it was made of. The history stays.
+    """
+    config = load_config(name)
+    workspace = workspace_of(config, workspace_dir)
+    garbage = collect_garbage(
+        workspace,
+        [serving_dir_of(config, workspace_dir), workspace.serving],
+        keep=keep,
+        dry_run=dry_run,
+        command=shlex.join(["sluice", *sys.argv[1:]]),
+    )
+    _show(garbage, dry_run, make_console(to_stderr=as_json))
+    if as_json:
+        click.echo(json.dumps(_document(config.name, garbage, dry_run)))
+
+
+def _document(pipeline: str, garbage: Garbage, dry_run: bool) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "pipeline": pipeline,
+        "dry_run": dry_run,
+        "deleted": {
+            kind: [item.name for item in items] for kind, items in garbage.items.items()
+        },
+        "closed_executions": list(garbage.close),
+        "freed_bytes": garbage.freed_bytes,
+        "kept_runs": list(garbage.kept_runs),
+    }
+
+
+def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("would go" if dry_run else "deleted", no_wrap=True)
+    for column in ("count", "size"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for kind, items in garbage.items.items():
+        size_bytes = sum(item.size_bytes for item in items)
+        table.add_row(_WHAT[kind], str(len(items)), decimal(size_bytes))
+    console.print(table)
+    if dry_run:
+        _list(garbage, console)
+    if garbage.close:
+        verb = "would be closed" if dry_run else "closed"
+        ids = ", ".join(bounded([str(item) for item in garbage.close]))
+        console.print(plain(f"executions of killed runs {verb} as failed: {ids}"))
+    verb = "would free" if dry_run else "freed"
+    kept = ", ".join(bounded(garbage.kept_runs[::-1])) or "none, there are none"
+    console.print(plain(f"{verb} {decimal(garbage.freed_bytes)}", "bold"))
+    console.print(plain(f"kept runs: {kept}"), soft_wrap=True)
+
+
+def _list(garbage: Garbage, console: Console) -> None:
+    """Prints the largest things of each kind; ``--json`` has them all."""
+    for kind, items in garbage.items.items():
+        largest = sorted(items, key=lambda item: -item.size_bytes)
+        lines = [f"{item.name}  {decimal(item.size_bytes)}" for item in largest]
+        if lines:
+            console.print(plain(f"{_WHAT[kind]}:", "dim"))
+        for line in bounded(lines):
+            console.print(plain(f"  {line}"), soft_wrap=True)

@@ -1,0 +1,102 @@
+"""``sluice graph NAME``: the pipeline's graph as text, Mermaid or SVG."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from pipeline.config import Config
+from pipeline.stored_config import write_stored_config
+from reports.graph_mermaid import as_mermaid
+from reports.graph_svg import as_svg
+from reports.graph_text import as_text
+from runners.cli.console import make_console
+from runners.cli.options import (
+    config_options,
+    validated_config,
+    workspace_of,
+    workspace_option,
+)
+from runners.local.ask_zygote import ask_zygote
+from runners.local.graph_file import GraphFile
+from runners.local.job import Job
+from runners.local.job_result import PREPARE
+from runners.local.surroundings import Surroundings
+from sluice import atomic
+from sluice.errors import UsageError
+from sluice.graph import GraphNode
+from sluice.workspace import Workspace, new_run_id
+
+_FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
+
+
+@click.command()
+@config_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "mermaid", "svg"]),
+    help="Default: by the name of the output file, else text.",
+)
+@click.option(
+    "--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
+)
+@workspace_option
+def graph(
+    name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    form: str | None,
+    output: Path | None,
+    workspace_dir: str | None,
+) -> None:
+    """Draw the graph of the pipeline NAME."""
+    config = validated_config(name, profile, overrides)
+    form = form or _FORMATS.get(output.suffix if output else ".txt", "text")
+    console = make_console()
+    nodes = graph_of(config, workspace_of(config, workspace_dir))
+    if form == "svg":
+        text = as_svg(nodes)
+    elif form == "mermaid":
+        text = as_mermaid(nodes)
+    else:
+        text = as_text(nodes, width=console.width if output is None else None)
+    if output is None:
+        click.echo(text)
+        return
+    try:
+        atomic.write_text(output, text + "\n")
+    except OSError as error:
+        raise UsageError(
+            "the graph cannot be written", where=output, actual=error.strerror
+        ) from error
+    click.echo(f"wrote {output}")
+
+
+def graph_of(config: Config, workspace: Workspace) -> list[GraphNode]:
+    """Returns the nodes of a pipeline, compiled in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="sluice-graph-") as folder:
+        run_dir = Path(folder) / new_run_id()
+        run_dir.mkdir()
+        write_stored_config(config, run_dir / "config.json")
+        Surroundings(project_root=str(config.root)).save(run_dir)
+        job = Job(
+            function="runners.local.prepare_job:prepare",
+            arguments={
+                "run_dir": str(run_dir),
+                "workspace": str(workspace.root),
+                "from_nodes": [],
+                "to_nodes": [],
+                "base_run_id": None,
+            },
+            log=str(run_dir / "logs" / "graph.log"),
+        )
+        ask_zygote(job, run_dir, PREPARE, cwd=config.root)
+        compiled = GraphFile.load(run_dir)
+    assert compiled is not None
+    return [
+        GraphNode(node.id, node.kind, node.upstream, node.gate)
+        for node in compiled.nodes
+    ]

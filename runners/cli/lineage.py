@@ -1,0 +1,192 @@
+"""``sluice lineage NAME ARTIFACT``: which data, schema, code and run made it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.tree import Tree
+
+from pipeline.load_config import load_config
+from runners.cli.console import make_console, plain
+from runners.cli.options import (
+    json_option,
+    serving_dir_of,
+    workspace_of,
+    workspace_option,
+)
+from runners.housekeeping.find_artifact import Found, find_artifact
+from runners.housekeeping.metadata_graph import Artifact
+from runners.housekeeping.read_metadata import read_metadata
+from runners.housekeeping.served_models import served_models
+from runners.housekeeping.trace_lineage import Lineage, Use, trace_lineage
+from sluice.errors import UsageError, bounded
+
+_DIGEST_CHARACTERS = 12
+_SHOWN_USES = 12
+
+
+@click.command()
+@click.argument("name")
+@click.argument("reference", metavar="ARTIFACT|VERSION")
+@workspace_option
+@json_option
+def lineage(
+    name: str, reference: str, workspace_dir: str | None, as_json: bool
+) -> None:
+    """Say which data, schema, code and run made an artifact or a served version.
+
+    ARTIFACT is artifact:ID, an output such as Trainer.model (the newest one), or a
+    path or URI, also of a file inside of it. VERSION is v3, or 3; a number that is no
+    version on disk is an artifact's id.
+    """
+    config = load_config(name)
+    workspace = workspace_of(config, workspace_dir)
+    graph = read_metadata(workspace.metadata_db)
+    if not graph.artifacts:
+        raise UsageError(
+            f"{config.name} has made no artifact yet",
+            where=workspace.metadata_db,
+            hint=f"sluice run {name}",
+        )
+    serving_dirs = [serving_dir_of(config, workspace_dir), workspace.serving]
+    served = served_models(graph, serving_dirs)
+    found = find_artifact(graph, served, reference)
+    traced = trace_lineage(graph, found.artifact_id, served)
+    _show(traced, found, make_console(to_stderr=as_json))
+    if as_json:
+        head = {"schema_version": 1, "pipeline": config.name, "read_as": found.read_as}
+        click.echo(json.dumps({**head, **traced.to_dict()}))
+
+
+def _show(traced: Lineage, found: Found, console: Console) -> None:
+    artifact = traced.artifact
+    label = f"{_label(traced, artifact)}  {artifact.type}"
+    console.print(plain(label, "bold"))
+    console.print(plain(f"{artifact.uri}\n"), soft_wrap=True)
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for what, text in [("asked for", found.read_as), *_summary(traced)]:
+        table.add_row(what, plain(text))
+    console.print(table)
+    console.print(plain("\nmade from", "bold"))
+    console.print(_tree(traced))
+    if traced.uses:
+        console.print(plain("\nwhat was made of it", "bold"))
+        lines = [_use(traced, use) for use in traced.uses]
+        for line in bounded(lines, _SHOWN_USES):
+            console.print(plain(line), soft_wrap=True)
+
+
+def _summary(traced: Lineage) -> list[tuple[str, str]]:
+    origin = traced.origin
+    rows = [("result", result)] if (result := _result(traced.artifact)) else []
+    rows.append(("run", origin.run_id or "none"))
+    producer = traced.graph.producer(traced.artifact.id)
+    if producer is not None:
+        ended = _when(producer.ended_at)
+        rows.append(("made by", f"{producer.node}, {producer.state} at {ended}"))
+    others = [run_id for run_id in origin.run_ids if run_id != origin.run_id]
+    if others:
+        rows.append(("from runs", ", ".join(bounded(others))))
+    if traced.reused_by:
+        rows.append(("reused by", ", ".join(bounded(traced.reused_by))))
+    for data in origin.data:
+        span = "" if data["span"] is None else f"  span {data['span']}"
+        rows.append(("data", f"{data['path']}{span}  {_short(data['fingerprint'])}"))
+    for schema in origin.schemas:
+        rows.append(("schema", f"{schema['name']}  {_short(schema['digest'])}"))
+    for what, values in (("code", origin.code), ("packages", origin.packages)):
+        if values:
+            shown = [f"{key} {_values(items)}" for key, items in values.items()]
+            rows.append((what, ", ".join(shown)))
+    for item in traced.served:
+        version, by = item.version, f", by run {item.run_id}" if item.run_id else ""
+        since = f", since {_when(version.published_at)}" if version.published_at else ""
+        rows.append(("served", f"version {version.version}{since}{by}"))
+        rows.append(("", str(version.path)))
+    return rows
+
+
+def _tree(traced: Lineage) -> Tree:
+    """Draws inputs below what was made of them, each with its own inputs once."""
+    drawn: set[int] = set()
+
+    def add(branch: Tree, artifact: Artifact) -> None:
+        execution = traced.graph.producer(artifact.id)
+        if artifact.id in drawn or execution is None:
+            return
+        drawn.add(artifact.id)
+        for key, items in sorted(execution.inputs.items()):
+            for item in items:
+                child = traced.artifacts[item]
+                text = f"{key}: {_label(traced, child)}"
+                text += _other_run(traced, child, artifact)
+                text += (
+                    "  (above)" if item in drawn and _has_inputs(traced, item) else ""
+                )
+                add(branch.add(plain(text)), child)
+
+    root = Tree(plain(_label(traced, traced.artifact)))
+    add(root, traced.artifact)
+    return root
+
+
+def _has_inputs(traced: Lineage, artifact_id: int) -> bool:
+    execution = traced.graph.producer(artifact_id)
+    return execution is not None and bool(execution.inputs)
+
+
+def _label(traced: Lineage, artifact: Artifact) -> str:
+    state = "" if artifact.state == "live" else f"  ({artifact.state})"
+    return f"{traced.graph.name_of(artifact.id)}  artifact:{artifact.id}{state}"
+
+
+def _other_run(traced: Lineage, artifact: Artifact, made: Artifact) -> str:
+    """Names the run that made an input, where another one made what came of it."""
+    producer = traced.graph.producer(artifact.id)
+    run_id = producer.run_id if producer else None
+    maker = traced.graph.producer(made.id)
+    same = maker is not None and maker.run_id == run_id
+    return "" if run_id is None or same else f"  run {run_id}"
+
+
+def _use(traced: Lineage, use: Use) -> str:
+    outputs = [traced.graph.artifacts[item] for item in use.artifact_ids]
+    made = [
+        f"{_label(traced, item).removeprefix(f'{use.node}.')}  {_result(item)}".rstrip()
+        for item in outputs
+    ]
+    return f"{use.node}, {use.key}: {', '.join(made) or 'no output'}"
+
+
+def _result(artifact: Artifact) -> str:
+    """Says what a judging or pushing node decided; empty for other nodes."""
+    properties = artifact.properties
+    if artifact.type == "ModelBlessing" and "blessed" in properties:
+        return "blessed" if properties["blessed"] == 1 else "not blessed"
+    if "passed" in properties:
+        return "passed" if properties["passed"] == 1 else "not passed"
+    if artifact.type == "PushedModel":
+        version = properties.get("pushed_version")
+        return f"pushed as version {version}" if version else "not pushed"
+    return ""
+
+
+def _when(time: str) -> str:
+    return f"{time[:19].replace('T', ' ')} UTC"
+
+
+def _values(items: list[Any]) -> str:
+    return " or ".join(map(_short, items))
+
+
+def _short(digest: Any) -> str:
+    if isinstance(digest, dict):
+        return f"{len(digest)} module" + ("s" if len(digest) != 1 else "")
+    text = "" if digest is None else str(digest)
+    return text.removeprefix("sha256:")[:_DIGEST_CHARACTERS]

@@ -1,0 +1,104 @@
+"""``sluice logs NAME NODE``: all that a node has printed, TensorFlow's too."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from runners.cli.find_run import FoundRun, find_run, load_run
+from runners.cli.options import json_option, workspace_option
+from sluice.errors import UsageError
+
+_POLL_S = 0.3
+START = "start"
+
+
+@click.command()
+@click.argument("name")
+@click.argument("node", default=START)
+@click.option("run_id", "--run", metavar="ID", help="Which run; default: the last.")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
+@workspace_option
+@json_option
+def logs(
+    name: str,
+    node: str,
+    run_id: str | None,
+    follow: bool,
+    workspace_dir: str | None,
+    as_json: bool,
+) -> None:
+    """Print the log of NODE in a run of NAME; without NODE, how the run started.
+
+    With --json: the log's path and its lines, in one object.
+    """
+    found = find_run(name, workspace_dir, run_id=run_id)
+    if run_id is None and node != START:
+        found = _newest_with_log(found, node)
+    path = found.run_dir / "logs" / f"{node}.log"
+    if not path.exists() and not (follow and _is_running(found)):
+        _refuse(found, node, path)
+    if as_json:
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        document = {
+            "schema_version": 1,
+            "run_id": found.record.run_id,
+            "node": node,
+            "log": str(path),
+            "lines": lines,
+        }
+        click.echo(json.dumps(document))
+        return
+    position = _print_from(path, 0)
+    while follow and _is_running(found):
+        time.sleep(_POLL_S)
+        position = _print_from(path, position)
+    _print_from(path, position)
+
+
+def _newest_with_log(found: FoundRun, node: str) -> FoundRun:
+    """Returns the newest run in which the node has printed something.
+
+    In the runs since then it was cached.
+    """
+    workspace = found.workspace
+    for run_id in reversed(workspace.run_ids()):
+        if (workspace.run_dir(run_id) / "logs" / f"{node}.log").exists():
+            return FoundRun(workspace, load_run(workspace, run_id))
+    return found
+
+
+def _is_running(found: FoundRun) -> bool:
+    record = load_run(found.workspace, found.record.run_id)
+    return record.status == "running" and found.workspace.is_running()
+
+
+def _refuse(found: FoundRun, node: str, path: Path) -> None:
+    known = sorted(item.stem for item in path.parent.glob("*.log"))
+    if node not in (item.id for item in found.record.nodes):
+        raise UsageError(
+            f"there is no node {node!r}",
+            where=found.run_dir,
+            expected="one of " + ", ".join(known) if known else None,
+        )
+    raise UsageError(
+        f"{node} has no log in run {found.record.run_id}: "
+        + found.record.node(node).state.replace("_", " "),
+        where=path,
+        expected="one of " + ", ".join(known) if known else None,
+        hint=f"sluice runs {found.record.pipeline}",
+    )
+
+
+def _print_from(path: Path, position: int) -> int:
+    """Prints what follows ``position`` (bytes) and returns the position after it."""
+    if not path.exists():
+        return position
+    with open(path, "rb") as file:
+        file.seek(position)
+        data = file.read()
+    click.echo(data, nl=False)
+    return position + len(data)

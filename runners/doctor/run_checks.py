@@ -1,0 +1,65 @@
+"""All checks, one after another; a check that breaks is a row too."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from runners.doctor.beam_engine import check_beam_engine
+from runners.doctor.check import Check
+from runners.doctor.cloud_credentials import check_cloud_credentials
+from runners.doctor.cores import check_cores
+from runners.doctor.devices import check_devices
+from runners.doctor.disk_space import check_disk_space
+from runners.doctor.file_locks import check_file_locks
+from runners.doctor.forks import check_forks
+from runners.doctor.keras_flavour import check_keras_flavour
+from runners.doctor.locked_packages import check_locked_packages
+from runners.doctor.memory import check_memory
+from runners.doctor.protobuf_runtime import check_protobuf_runtime
+from runners.doctor.python_version import check_python
+from runners.doctor.tfx_versions import check_tfx_versions
+from runners.doctor.workspace_folder import check_workspace_folder
+from sluice.project import own_root
+
+
+def run_checks(workspace: Path | None) -> Iterator[Check]:
+    """Yields a row as soon as it is known; that of the devices takes seconds.
+
+    Args:
+      workspace: the folder of the workspaces; None where there is no project.
+    """
+    for name, look in _checks(workspace).items():
+        try:
+            yield look()
+        except Exception as error:
+            # What is wrong with the machine may be what breaks the check.
+            found = f"the check itself failed: {type(error).__name__}: {error}"
+            yield Check(name, "problem", found)
+
+
+def _checks(workspace: Path | None) -> dict[str, Callable[[], Check]]:
+    checks: dict[str, Callable[[], Check]] = {
+        "python": check_python,
+        "lock": partial(check_locked_packages, own_root()),
+        "versions": check_tfx_versions,
+        "beam": check_beam_engine,
+        "protobuf": check_protobuf_runtime,
+        "keras": check_keras_flavour,
+        "workspace": partial(check_workspace_folder, workspace),
+    }
+    if workspace is not None:
+        checks["file_locks"] = partial(check_file_locks, workspace)
+        checks["disk_workspace"] = partial(
+            check_disk_space, "disk_workspace", workspace
+        )
+    return checks | {
+        "disk_temp": lambda: check_disk_space("disk_temp", Path(tempfile.gettempdir())),
+        "memory": check_memory,
+        "cores": check_cores,
+        "forks": check_forks,
+        "cloud": check_cloud_credentials,
+        "devices": check_devices,
+    }

@@ -1,0 +1,106 @@
+"""Which runs, artifacts and executions must outlive a collection.
+
+Kept are the newest runs, the runs that the served versions came from, the last run
+that was complete, everything that these read or wrote with all that it was made of,
+and the latest blessed model, which is the next run's baseline. Pure: it looks at no
+file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from runners.housekeeping.metadata_graph import MetadataGraph
+from runners.housekeeping.served_models import ServedModel
+from sluice.run_record import RunRecord
+
+_COMPLETE = ("succeeded", "nothing_to_do")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The ids of what stays."""
+
+    runs: frozenset[str]
+    artifacts: frozenset[int]
+    executions: frozenset[int]
+
+
+def what_to_keep(
+    graph: MetadataGraph,
+    records: Mapping[str, RunRecord | None],
+    served: Sequence[ServedModel],
+    keep: int,
+) -> Kept:
+    """Decides what stays.
+
+    Args:
+      graph: the pipeline's metadata.
+      records: the record of each run that has a folder; None if it is unreadable.
+      served: the versions on disk.
+      keep: how many of the newest runs stay, by run id.
+    """
+    newest = sorted(graph.run_ids | set(records))[-keep:]
+    runs = {*newest, *_last_complete(graph, records), *_runs_of(graph, served)}
+    executions = graph.executions_of(runs)
+    artifacts, made_by = graph.upstream(
+        {
+            *(item for execution in executions for item in execution.touched()),
+            *_named_by(graph, [records.get(run_id) for run_id in runs]),
+            *(item.model_id for item in served if item.model_id is not None),
+        }
+    )
+    return Kept(
+        frozenset(runs),
+        frozenset({*artifacts, *_baseline(graph)}),
+        frozenset({*made_by, *(execution.id for execution in executions)}),
+    )
+
+
+def is_complete(record: RunRecord | None) -> bool:
+    """Whether a run needs nothing more to be done."""
+    return record is not None and record.status in _COMPLETE
+
+
+def _last_complete(
+    graph: MetadataGraph, records: Mapping[str, RunRecord | None]
+) -> list[str]:
+    """Returns the newest complete run whose outputs the cache can find, if any."""
+    complete = [run_id for run_id in records if is_complete(records[run_id])]
+    return sorted(graph.run_ids.intersection(complete))[-1:]
+
+
+def _runs_of(graph: MetadataGraph, served: Iterable[ServedModel]) -> Iterator[str]:
+    """Yields the runs that pushed the versions, and those that trained the models."""
+    for item in served:
+        if item.run_id is not None:
+            yield item.run_id
+        if item.model_id is not None and (maker := graph.producer(item.model_id)):
+            yield from maker.run_ids
+
+
+def _named_by(
+    graph: MetadataGraph, records: Iterable[RunRecord | None]
+) -> Iterator[int]:
+    """Yields the artifacts that records name; a run may have left no execution."""
+    uris: set[str] = set()
+    for record in records:
+        for node in record.nodes if record else ():
+            for links in (node.inputs, node.outputs):
+                uris.update(uri for values in links.values() for uri in values)
+        uris.update(record.artifacts if record else ())
+    yield from (item.id for item in graph.artifacts.values() if item.uri in uris)
+
+
+def _baseline(graph: MetadataGraph) -> list[int]:
+    """Returns the model that TFX's ``LatestBlessedModelStrategy`` takes, with proof."""
+    live = [item for item in graph.artifacts.values() if item.state == "live"]
+    blessings = {
+        item.properties.get("current_model_id"): item.id
+        for item in live
+        if item.type == "ModelBlessing" and item.properties.get("blessed") == 1
+    }
+    models = (item.id for item in live if item.type == "Model")
+    newest = max((item for item in models if item in blessings), default=None)
+    return [] if newest is None else [newest, blessings[newest]]

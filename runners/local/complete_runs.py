@@ -1,0 +1,81 @@
+"""Ends the records of runs that were killed before they could do so themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runners.local.graph_file import GraphFile
+from runners.local.job_result import read_result
+from runners.local.journal import Journal
+from runners.local.read_back import open_store, read_back
+from runners.local.record_run import RecordRun
+from runners.local.scheduler import result_of
+from sluice.errors import LockedError
+from sluice.run_record import RunRecord
+from sluice.workspace import Workspace
+
+_KILLED = "was killed"
+
+
+def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[str]:
+    """Brings the record of every killed run up to what really happened.
+
+    Nodes that had finished keep what they made; the others are interrupted, and their
+    executions in ML Metadata are closed.
+
+    Args:
+      workspace: whose runs are looked at.
+      locked: whether the caller holds the run lock.
+
+    Returns:
+      The ids of the runs that were completed; none while a run is in progress.
+    """
+    open_runs = [
+        run_id for run_id in workspace.run_ids() if _is_open(workspace, run_id)
+    ]
+    if not open_runs:
+        return []
+    if locked:
+        for run_id in open_runs:
+            _complete(workspace.run_dir(run_id))
+        return open_runs
+    try:
+        with workspace.exclusive("complete the record of a killed run"):
+            return complete_killed_runs(workspace, locked=True)
+    except LockedError:
+        return []
+
+
+def _is_open(workspace: Workspace, run_id: str) -> bool:
+    try:
+        return RunRecord.load(workspace.run_dir(run_id)).status == "running"
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _complete(run_dir: Path) -> None:
+    record = RunRecord.load(run_dir)
+    recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))
+    for event in Journal(run_dir).events():
+        recorder.replay(event)
+    _read_back(recorder, run_dir)
+    recorder.close_killed(_KILLED)
+
+
+def _read_back(recorder: RecordRun, run_dir: Path) -> None:
+    """Takes in what the running nodes had done when the run was killed."""
+    running = [node.id for node in recorder.record.nodes if node.state == "running"]
+    graph = GraphFile.load(run_dir)
+    if graph is None or not running:
+        return
+    store = open_store(graph.connection_config())
+    for node in graph.nodes:
+        if node.id not in running:
+            continue
+        facts = read_result(run_dir, node.id) or {}
+        result = read_back(store, node, 0.0, None, stopped=True)
+        if facts and facts["state"] == "failed":
+            result = result_of(facts)
+        if result.state in ("ran", "cached", "failed"):
+            extra = {key: facts.get(key) for key in ("cache", "documents", "notes")}
+            recorder.apply({**result.to_event(), **extra})

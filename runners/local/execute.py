@@ -1,0 +1,187 @@
+"""Runs a pipeline: first the job that draws its graph, then its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.retries import Retries
+from runners.local import node_status
+from runners.local.graph_file import GraphFile
+from runners.local.job import Job
+from runners.local.job_result import PREPARE, forget_result, read_result
+from runners.local.nursery import Nursery, describe_end
+from runners.local.read_back import open_store, read_back
+from runners.local.run_result import NodeResult, RunResult
+from runners.local.scheduler import POLL_S, RunOptions, Scheduler, Watch, result_of
+from runners.local.surroundings import Surroundings
+from sluice.errors import ExitCode, UsageError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run, and how.
+
+    Attributes:
+      run_dir: of the run; its name is the run's id.
+      surroundings: of every process.
+      workers: how many nodes run at the same time, at most.
+      workspace: of a pipeline of ours, whose config lies in ``run_dir``; None for one
+        whose IR lies there.
+      use_cache: whether outputs of earlier runs may stand for a node.
+      forced: nodes that run even so.
+      from_nodes: only what follows from these runs; empty for all.
+      to_nodes: only what leads to these runs; empty for all.
+      base_run_id: the run that the rest is taken from; None for the newest that fits.
+      retries: of transient failures.
+      resumed: whether the run was begun before.
+    """
+
+    run_dir: Path
+    surroundings: Surroundings
+    workers: int
+    workspace: Path | None = None
+    use_cache: bool = True
+    forced: tuple[str, ...] = ()
+    from_nodes: tuple[str, ...] = ()
+    to_nodes: tuple[str, ...] = ()
+    base_run_id: str | None = None
+    retries: Retries = field(default_factory=Retries)
+    resumed: bool = False
+
+
+def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
+    """Runs the nodes of a pipeline to the end, or as far as they go.
+
+    Returns:
+      How each node ended; None if the run could not begin, which the event
+      ``stopped`` explains, or was stopped before its first node.
+
+    Raises:
+      NodeError: the process that starts the nodes has ended by itself.
+    """
+    graph = GraphFile.load(plan.run_dir) if plan.resumed else None
+    if graph is None:
+        plan.surroundings.save(plan.run_dir)
+        graph = _prepare(plan, nursery, watch)
+    if graph is None:
+        return None
+    nodes = [
+        {
+            "id": node.id,
+            "kind": node.kind,
+            "upstream": list(node.upstream),
+            "gate": node.gate,
+        }
+        for node in graph.nodes
+    ]
+    watch.on_event({"event": "graph", "nodes": nodes})
+    try:
+        _check_names(plan, graph)
+        finished = finished_nodes(plan.run_dir, graph) if plan.resumed else {}
+    except UsageError as error:
+        watch.on_event(_stopped(str(error), error.exit_code))
+        return None
+    for node_result in finished.values():
+        watch.on_event(node_result.to_event())
+    options = RunOptions(
+        workers=plan.workers,
+        use_cache=plan.use_cache,
+        forced=frozenset(plan.forced),
+        retries=plan.retries,
+        finished=finished,
+    )
+    result = Scheduler(nursery, plan.run_dir, graph, options, watch).run()
+    if watch.stop.signal is None:
+        watch.on_event({"event": "finished"})
+    return result
+
+
+def finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:
+    """Returns the nodes of a run that need not run again when it is continued.
+
+    Raises:
+      UsageError: the outputs of one of them are gone.
+    """
+    store = open_store(graph.connection_config())
+    finished = {}
+    for node in graph.nodes:
+        if node.action != "run":
+            continue
+        executions = node_status.executions_of(store, node.contexts)
+        if not executions:
+            continue
+        if node_status.state_of(executions[-1]) not in ("ran", "cached"):
+            continue
+        facts = read_result(run_dir, node.id)
+        if facts and facts["state"] in ("ran", "cached"):
+            result = result_of(facts)
+        else:
+            result = read_back(store, node, 0.0, None)
+        _check_outputs(result, run_dir.name)
+        finished[node.id] = result
+    return finished
+
+
+def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
+    forget_result(plan.run_dir, PREPARE)
+    log = plan.run_dir / "logs" / "start.log"
+    job = Job(
+        function="runners.local.prepare_job:prepare",
+        arguments={
+            "run_dir": str(plan.run_dir),
+            "workspace": str(plan.workspace) if plan.workspace else None,
+            "from_nodes": list(plan.from_nodes),
+            "to_nodes": list(plan.to_nodes),
+            "base_run_id": plan.base_run_id,
+        },
+        log=str(log),
+    )
+    nursery.start(PREPARE, job)
+    ended: dict[str, Any] | None = None
+    while ended is None:
+        if watch.stop.signal is not None:
+            return None
+        for message in nursery.messages(POLL_S):
+            if message.get("ended") == PREPARE:
+                ended = message
+        watch.on_tick()
+    result = read_result(plan.run_dir, PREPARE)
+    if result is None:
+        end = describe_end(ended["status"], ended["peak_memory_bytes"])
+        text = f"drawing the graph failed: its process {end}"
+        watch.on_event(_stopped(text, ExitCode.NODE))
+    elif error := result["error"]:
+        watch.on_event(_stopped(error["message"], error["exit_code"]))
+    else:
+        return GraphFile.load(plan.run_dir)
+    return None
+
+
+def _check_names(plan: Plan, graph: GraphFile) -> None:
+    known = [node.id for node in graph.nodes]
+    for name in (*plan.forced, *plan.retries.nodes):
+        if name not in known:
+            raise UsageError(
+                f"there is no node {name!r}",
+                where=graph.pipeline,
+                expected="one of " + ", ".join(known),
+            )
+
+
+def _check_outputs(result: NodeResult, run_id: str) -> None:
+    for artifacts in result.outputs.values():
+        for artifact in artifacts:
+            uri = artifact["uri"]
+            if uri and "://" not in uri and not Path(uri).exists():
+                raise UsageError(
+                    f"run {run_id} cannot go on: an output of {result.node} is gone",
+                    where=uri,
+                    hint="begin a new one with `sluice run`",
+                )
+
+
+def _stopped(message: str, exit_code: int) -> dict[str, Any]:
+    """Returns the event of a run that ended before its first node."""
+    return {"event": "stopped", "message": message, "exit_code": int(exit_code)}

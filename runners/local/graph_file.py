@@ -1,0 +1,86 @@
+"""The compiled graph of a run, as the scheduler reads it without importing TFX."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ml_metadata.proto import metadata_store_pb2
+
+from sluice import atomic
+
+_FILE = "graph.json"
+IR_FILE = "pipeline.pb"
+
+Action = Literal["run", "reuse", "skip"]
+
+
+@dataclass(frozen=True)
+class PlannedNode:
+    """One node, and what the run does with it.
+
+    Attributes:
+      id: of the node.
+      kind: the component's class.
+      upstream: the nodes that it waits for.
+      contexts: type and name of its contexts in ML Metadata, the run's among them.
+      gate: whether its failure means that what it has judged is not good enough.
+      resolver: whether it only looks for artifacts.
+      action: ``reuse`` takes the outputs of an earlier run, ``skip`` leaves it out.
+    """
+
+    id: str
+    kind: str
+    upstream: tuple[str, ...]
+    contexts: tuple[tuple[str, str], ...]
+    gate: bool
+    resolver: bool
+    action: Action = "run"
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """The nodes in topological order, and where their metadata is.
+
+    Attributes:
+      pipeline: the pipeline's name.
+      nodes: in topological order.
+      connection: ML Metadata's ``ConnectionConfig``, serialized, in hexadecimal.
+      base_run_id: the run whose outputs are reused; None where none are.
+    """
+
+    pipeline: str
+    nodes: tuple[PlannedNode, ...]
+    connection: str
+    base_run_id: str | None = None
+
+    def save(self, run_dir: Path) -> None:
+        """Writes it beside the run's record; its being there says it is complete."""
+        atomic.write_json(run_dir / _FILE, asdict(self))
+
+    @classmethod
+    def load(cls, run_dir: Path) -> GraphFile | None:
+        """Reads what ``save`` wrote, None if there is none."""
+        try:
+            data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        nodes = [
+            PlannedNode(
+                **{
+                    **node,
+                    "upstream": tuple(node["upstream"]),
+                    "contexts": tuple((kind, name) for kind, name in node["contexts"]),
+                }
+            )
+            for node in data.pop("nodes")
+        ]
+        return cls(**data, nodes=tuple(nodes))
+
+    def connection_config(self) -> Any:
+        """Returns ML Metadata's ``ConnectionConfig``."""
+        config = metadata_store_pb2.ConnectionConfig()
+        config.ParseFromString(bytes.fromhex(self.connection))
+        return config

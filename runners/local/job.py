@@ -1,0 +1,74 @@
+"""What one process of a run does: a function, its arguments, and its surroundings."""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import os
+import random
+import sys
+import traceback
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function call in a process of its own.
+
+    Attributes:
+      function: ``module:function``; imported in the process that runs it.
+      arguments: JSON values, by name.
+      log: the file to which everything that the process prints is appended.
+      environment: variables that the process has besides those of its parent.
+    """
+
+    function: str
+    arguments: dict[str, Any]
+    log: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return asdict(self)
+
+
+def run_job(job: Job) -> int:
+    """Runs a job in this process and returns the exit status.
+
+    The function reports through files; the status only says whether it returned.
+    """
+    _redirect_output(Path(job.log))
+    faulthandler.enable(file=2)
+    os.environ.update(job.environment)
+    # Beam parses sys.argv for options of its own.
+    sys.argv = sys.argv[:1]
+    _reseed()
+    status = 0
+    try:
+        module, _, name = job.function.partition(":")
+        getattr(importlib.import_module(module), name)(**job.arguments)
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
+
+
+def _redirect_output(path: Path) -> None:
+    """Sends the descriptors 1 and 2 to a file: native code writes to them too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    with open(path, "ab", buffering=0) as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+
+def _reseed() -> None:
+    """Gives a forked process random numbers of its own; the parent drew its seed."""
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()

@@ -1,0 +1,17 @@
+"""Runs one job in an interpreter of its own, where processes are not forked."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from runners.local.job import Job, run_job
+from runners.local.process_tree import die_with
+from sluice.compat import prepare_environment
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the job given as JSON after the pid of the parent; never returns."""
+    die_with(int(arguments[1]))
+    prepare_environment()
+    os._exit(run_job(Job(**json.loads(arguments[2]))))

@@ -1,0 +1,197 @@
+"""A drop-in for TFX's LocalDagRunner: parallel, true to what happened, resumable.
+
+``LocalRunner().run(pipeline)`` takes any TFX pipeline, also one written by somebody
+else, whose metadata is in SQLite. Nested pipelines are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from tfx.dsl.compiler import compiler
+from tfx.orchestration.pipeline import Pipeline
+from tfx.orchestration.portable import tfx_runner
+from tfx.proto.orchestration import pipeline_pb2
+
+from pipeline.retries import Retries
+from runners.local.execute import Plan, execute
+from runners.local.graph_file import IR_FILE
+from runners.local.journal import Journal
+from runners.local.nursery import PRELOADED, Nursery
+from runners.local.prepare_job import connection_of
+from runners.local.run_result import OnEvent, RunResult
+from runners.local.scheduler import Watch
+from runners.local.stop_request import StopRequest
+from runners.local.surroundings import Surroundings
+from sluice import atomic
+from sluice.errors import ExitCode, NodeError, SluiceError, UsageError
+from sluice.workspace import new_run_id
+
+
+class LocalRunner(tfx_runner.IrBasedRunner):
+    """Runs TFX pipelines on this machine, each node in a process of its own."""
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        runs_dir: str | Path | None = None,
+        retries: Retries | None = None,
+        nursery: Nursery | None = None,
+    ) -> None:
+        """Sets how pipelines are run.
+
+        Args:
+          workers: how many nodes run at the same time; None for one per core.
+          runs_dir: where each run's folder (logs, journal) goes; None for ``runs/``
+            beside the metadata's file.
+          retries: of transient failures; None for none.
+          nursery: where the nodes' processes come from; None for one of the run's own,
+            which imports TFX once (10 to 20 seconds).
+        """
+        self._workers = workers or len(os.sched_getaffinity(0))
+        self._runs_dir = Path(runs_dir) if runs_dir else None
+        self._retries = retries or Retries()
+        self._nursery = nursery
+
+    def run(
+        self, pipeline: Pipeline, run_options: Any | None = None, **kwargs: Any
+    ) -> RunResult:
+        """Compiles a pipeline and runs it; see ``run_with_ir`` for the rest.
+
+        User modules given as files are loaded where they are: TFX would pack them into
+        a wheel, which needs pip, and install it for every node.
+
+        Args:
+          pipeline: any TFX pipeline.
+          run_options: ``tfx.orchestration.pipeline.RunOptions``, for a part of it.
+          **kwargs: as for ``run_with_ir``.
+        """
+        options = None
+        if run_options is not None:
+            options = pipeline_pb2.RunOptions()
+            partial = options.partial_run
+            partial.from_nodes.extend(run_options.from_nodes or [])
+            partial.to_nodes.extend(run_options.to_nodes or [])
+            if run_options.base_pipeline_run_id is not None:
+                base = partial.snapshot_settings.base_pipeline_run_strategy
+                base.base_run_id = run_options.base_pipeline_run_id
+        return self.run_with_ir(
+            compiler.Compiler().compile(pipeline), options, **kwargs
+        )
+
+    def run_with_ir(
+        self,
+        pipeline: Any,
+        run_options: Any | None = None,
+        *,
+        run_id: str | None = None,
+        on_event: OnEvent | None = None,
+        **kwargs: Any,
+    ) -> RunResult:
+        """Runs a compiled pipeline; ``run`` compiles one and calls this.
+
+        Args:
+          pipeline: the IR.
+          run_options: a part of the graph, as TFX has it.
+          run_id: names the run; with the id of an earlier run that one is continued.
+          on_event: called with each event, see ``runners.local.run_result``.
+          **kwargs: not used; TFX's interface has them.
+
+        Returns:
+          How each node ended, where all ended well.
+
+        Raises:
+          NodeError: a node has failed; all that did not depend on it has run.
+          UsageError: the pipeline cannot be run here.
+          KeyboardInterrupt: the run was interrupted.
+        """
+        run_dir = self._runs_folder(pipeline) / (run_id or new_run_id())
+        resumed = (run_dir / IR_FILE).exists()
+        run_dir.mkdir(parents=True, exist_ok=True)
+        if not resumed:
+            atomic.write_bytes(run_dir / IR_FILE, pipeline.SerializeToString())
+        partial = run_options.partial_run if run_options else None
+        plan = Plan(
+            run_dir=run_dir,
+            surroundings=_surroundings(),
+            workers=self._workers,
+            from_nodes=tuple(partial.from_nodes) if partial else (),
+            to_nodes=tuple(partial.to_nodes) if partial else (),
+            base_run_id=_base_run_id(partial),
+            retries=self._retries,
+            resumed=resumed,
+        )
+        return self._execute(plan, on_event or (lambda event: None))
+
+    def _execute(self, plan: Plan, on_event: OnEvent) -> RunResult:
+        journal = Journal(plan.run_dir)
+        stopped: list[dict[str, Any]] = []
+
+        def record(event: dict[str, Any]) -> None:
+            dated = journal.append(event)
+            if event["event"] == "stopped":
+                stopped.append(event)
+            on_event(dated)
+
+        stop = StopRequest()
+        watch = Watch(record, stop=stop)
+        with stop.listen():
+            if self._nursery is not None:
+                result = execute(plan, self._nursery, watch)
+            else:
+                log = plan.run_dir / "logs" / "start.log"
+                with Nursery(log, cwd=Path.cwd(), modules=_modules()) as nursery:
+                    result = execute(plan, nursery, watch)
+        if stop.signal is not None:
+            raise KeyboardInterrupt(stop.reason)
+        if result is None:
+            raise _as_error(stopped[-1])
+        for node in result.nodes:
+            if node.error:
+                raise NodeError(node.error.message, where=plan.run_dir)
+        return result
+
+    def _runs_folder(self, pipeline: Any) -> Path:
+        if self._runs_dir is not None:
+            return self._runs_dir
+        connection = connection_of(pipeline)
+        uri = getattr(connection, "sqlite", None) and connection.sqlite.filename_uri
+        if not uri:
+            raise UsageError(
+                "the pipeline's metadata is not in an SQLite file",
+                where=pipeline.pipeline_info.id,
+                hint="name a folder for the runs: LocalRunner(runs_dir=...)",
+            )
+        return Path(uri).resolve().parent / "runs"
+
+
+def _surroundings() -> Surroundings:
+    main_path = getattr(sys.modules["__main__"], "__file__", None)
+    return Surroundings(
+        python_path=tuple(os.path.abspath(entry) for entry in sys.path),
+        main_path=os.path.abspath(main_path) if main_path else None,
+    )
+
+
+def _modules() -> tuple[str, ...]:
+    """Returns what the zygote imports: what the caller has, where it is large."""
+    ours = [
+        name for name in PRELOADED if not name.startswith(("pipeline", "components"))
+    ]
+    return (*ours, "tfx.v1") if "tfx.v1" in sys.modules else tuple(ours)
+
+
+def _base_run_id(partial: Any | None) -> str | None:
+    if partial is None:
+        return None
+    strategy = partial.snapshot_settings.base_pipeline_run_strategy
+    return strategy.base_run_id or None
+
+
+def _as_error(event: dict[str, Any]) -> SluiceError:
+    kind = UsageError if event["exit_code"] == ExitCode.USAGE else NodeError
+    return kind(event["message"])

@@ -1,0 +1,100 @@
+"""Looks after the SQLite file of ML Metadata: a check before a run, a copy after it.
+
+All of a pipeline's history is in this one file. A damaged one is put aside, never
+deleted, and the copy made at the end of the run before takes its place.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+from sluice.errors import WorkspaceError
+from sluice.workspace import Workspace
+
+_COPY = "metadata.copy.db"
+
+
+def check_metadata(workspace: Workspace) -> list[str]:
+    """Sees that ML Metadata can be read, and goes back to the copy if it cannot.
+
+    The caller holds the run lock.
+
+    Returns:
+      Notes for the run's record.
+
+    Raises:
+      WorkspaceError: the file is damaged, and there is no copy that is not.
+    """
+    path, copy = workspace.metadata_db, workspace.root / "state" / _COPY
+    problem = _problem(path)
+    if problem is None:
+        return []
+    if not copy.exists() or _problem(copy) is not None:
+        raise WorkspaceError(
+            "the pipeline's metadata is damaged, and there is no copy of it",
+            where=path,
+            actual=problem,
+            hint=f"mv {path} {path}.damaged, then run again: history and cache begin "
+            "anew; the served versions stay",
+        )
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    # The journal belongs to the damaged file: it must not be applied to the copy.
+    for suffix in ("-journal", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.replace(f"{path}{suffix}", f"{aside}{suffix}")
+    os.replace(path, aside)
+    copy_metadata(copy, path)
+    made = datetime.fromtimestamp(copy.stat().st_mtime, timezone.utc)
+    return [
+        f"the metadata was damaged ({problem}): went back to the copy of "
+        f"{made:%Y-%m-%d %H:%M:%S} UTC; the damaged file is kept as {aside.name}"
+    ]
+
+
+def keep_copy(workspace: Workspace) -> None:
+    """Copies ML Metadata's file; on a full disk the copy of before stays."""
+    path, copy = workspace.metadata_db, workspace.root / "state" / _COPY
+    if not path.exists():
+        return
+    if copy.exists() and copy.stat().st_mtime_ns >= path.stat().st_mtime_ns:
+        return
+    with suppress(OSError, sqlite3.Error):
+        copy_metadata(path, copy)
+
+
+def copy_metadata(source: Path, target: Path) -> None:
+    """Copies a database by SQLite's own means; the target appears whole."""
+    temporary = target.with_name(f".{target.name}.new")
+    temporary.unlink(missing_ok=True)
+    try:
+        with (
+            closing(sqlite3.connect(source)) as reading,
+            closing(sqlite3.connect(temporary)) as writing,
+        ):
+            reading.backup(writing)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _problem(path: Path) -> str | None:
+    """Returns what is wrong with a database, None where nothing is, or no file."""
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(path, timeout=30)) as database:
+            # Not read-only: a killed run may have left a journal to be rolled back.
+            (answer,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            if answer != "ok":
+                return str(answer)
+            tables = database.execute("SELECT name FROM sqlite_master").fetchall()
+    except sqlite3.Error as error:
+        return str(error)
+    if tables and ("MLMDEnv",) not in tables:
+        return "it is not a database of ML Metadata"
+    return None

@@ -1,0 +1,125 @@
+"""The job of one node: launches it by TFX and reports how it ended."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tfx.orchestration import metadata
+from tfx.orchestration.local import runner_utils
+from tfx.orchestration.portable import cache_utils, launcher
+
+from runners.local.any_port_watcher import use_any_port
+from runners.local.explain_failure import explain_failure
+from runners.local.graph_file import GraphFile
+from runners.local.job_result import write_result
+from runners.local.node_cache import NodeCache
+from runners.local.node_launcher import NodeLauncher
+from runners.local.prepare_job import connection_of, read_ir
+from runners.local.read_back import read_back
+from runners.local.run_result import NodeFailure
+from runners.local.surroundings import Surroundings
+from runners.record.describe_outputs import describe_outputs
+from sluice import interrupt
+
+
+def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
+    """Runs a node of a prepared run and writes its result.
+
+    Args:
+      run_dir: of the run, with the compiled pipeline.
+      node_id: which node.
+      use_cache: whether the outputs of an earlier execution may stand for it.
+    """
+    place = Path(run_dir)
+    interrupt.listen()
+    surroundings = Surroundings.load(place)
+    surroundings.enter()
+    ir = read_ir(place)
+    graph = GraphFile.load(place)
+    assert graph is not None
+    planned = next(node for node in graph.nodes if node.id == node_id)
+    cache = make_cache(ir, node_id, surroundings, use_cache=use_cache)
+    started = time.monotonic()
+    error: NodeFailure | None = None
+    stopped = False
+    try:
+        launch(ir, node_id, cache)
+    except interrupt.Interrupted:
+        os.write(2, traceback.format_exc().encode())
+        stopped = True
+    except Exception as raised:
+        os.write(2, traceback.format_exc().encode())
+        # Some libraries turn the interrupt into an error of their own.
+        stopped = interrupt.requested()
+        if not stopped:
+            error = explain_failure(node_id, planned.kind, raised)
+    duration_s = time.monotonic() - started
+    with metadata.Metadata(connection_of(ir)) as handle:
+        result = read_back(handle.store, planned, duration_s, error, stopped)
+        if result.state == "ran" and result.execution_id is not None:
+            cache.record_outputs(handle, result.execution_id)
+    facts = result.to_event()
+    facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
+    facts.update(_describe(node_id, result.outputs, place))
+    write_result(place, node_id, facts)
+
+
+def make_cache(
+    ir: Any, node_id: str, surroundings: Surroundings, **options: bool
+) -> NodeCache:
+    """Returns the cache of a node; see ``NodeCache`` for the options."""
+    deployment = runner_utils.extract_local_deployment_config(ir)
+    driver = runner_utils.extract_custom_driver_spec(deployment, node_id)
+    return NodeCache(
+        cache_utils,
+        roots=surroundings.roots(),
+        driver=driver.class_path if driver else None,
+        **options,
+    )
+
+
+def launch(ir: Any, node_id: str, cache: NodeCache) -> None:
+    """Launches a node by TFX's portable launcher, with the cache given."""
+    node = next(
+        node.pipeline_node
+        for node in ir.nodes
+        if node.pipeline_node.node_info.id == node_id
+    )
+    deployment = runner_utils.extract_local_deployment_config(ir)
+    launcher.cache_utils = cache
+    use_any_port()
+    NodeLauncher(
+        pipeline_node=node,
+        mlmd_connection=metadata.Metadata(connection_of(ir)),
+        pipeline_info=ir.pipeline_info,
+        pipeline_runtime_spec=ir.runtime_spec,
+        executor_spec=runner_utils.extract_executor_spec(deployment, node_id),
+        custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, node_id),
+        platform_config=_platform_config(deployment, node_id),
+    ).launch()
+
+
+def _platform_config(deployment: Any, node_id: str) -> Any:
+    """Returns the docker options of a container node, None for any other node."""
+    if node_id not in deployment.node_level_platform_configs:
+        return None
+    config = deployment.node_level_platform_configs[node_id]
+    return getattr(config, config.WhichOneof("config"))
+
+
+def _describe(
+    node_id: str, outputs: Mapping[str, list[dict[str, Any]]], run_dir: Path
+) -> dict[str, Any]:
+    """Returns the record's documents; what cannot be described is only noted."""
+    try:
+        documents = describe_outputs(node_id, dict(outputs), run_dir)
+    except Exception as error:
+        os.write(2, traceback.format_exc().encode())
+        note = f"{node_id}: its outputs could not be described: {error}"
+        return {"documents": [], "notes": [note.splitlines()[0]]}
+    return {"documents": [vars(item) for item in documents], "notes": []}

@@ -1,0 +1,80 @@
+"""TFX's launcher, made safe for an execution that was begun before.
+
+Under the id of an earlier, unfinished run TFX uses that run's execution again, with
+what its killed process left in the output directories: two shards of a killed
+ExampleGen were read together with the new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ml_metadata.proto import metadata_store_pb2
+from tfx.dsl.io import fileio
+from tfx.orchestration.portable import launcher
+from tfx.orchestration.portable.mlmd import execution_lib
+
+_ERROR = "__execution_result__"
+
+
+class NodeLauncher(launcher.Launcher):
+    """A launcher whose executions start from nothing, each time."""
+
+    def _register_or_reuse_execution(
+        self,
+        metadata_handle: Any,
+        contexts: list[Any],
+        input_artifacts: Mapping[str, Sequence[Any]] | None = None,
+        exec_properties: Mapping[str, Any] | None = None,
+    ) -> Any:
+        execution = super()._register_or_reuse_execution(
+            metadata_handle, contexts, input_artifacts, exec_properties
+        )
+        if not execution_lib.is_execution_successful(execution):
+            _begin_again(metadata_handle.store, execution, input_artifacts or {})
+        return execution
+
+    def _run_executor(self, execution_info: Any) -> Any:
+        for artifacts in execution_info.output_dict.values():
+            for artifact in artifacts:
+                made_here = f"/{execution_info.execution_id}" in artifact.uri
+                if made_here and not artifact.is_external:
+                    _remove(artifact.uri)
+        _remove(execution_info.tmp_dir)
+        fileio.makedirs(execution_info.tmp_dir)
+        _remove(execution_info.execution_output_uri)
+        return super()._run_executor(execution_info)
+
+
+def _begin_again(store: Any, execution: Any, inputs: Mapping[str, Any]) -> None:
+    """Makes ML Metadata say that the execution runs, and what it reads."""
+    execution.last_known_state = metadata_store_pb2.Execution.RUNNING
+    if _ERROR in execution.custom_properties:
+        del execution.custom_properties[_ERROR]
+    store.put_executions([execution])
+    stored = store.get_events_by_execution_ids([execution.id])
+    if any(event.type == metadata_store_pb2.Event.INPUT for event in stored):
+        return
+    events = []
+    for key, artifacts in inputs.items():
+        for index, artifact in enumerate(artifacts):
+            event = metadata_store_pb2.Event(
+                type=metadata_store_pb2.Event.INPUT,
+                artifact_id=artifact.id,
+                execution_id=execution.id,
+            )
+            event.path.steps.add().key = key
+            event.path.steps.add().index = index
+            events.append(event)
+    if events:
+        store.put_events(events)
+
+
+def _remove(path: str) -> None:
+    if not path or not fileio.exists(path):
+        return
+    if fileio.isdir(path):
+        fileio.rmtree(path)
+    else:
+        fileio.remove(path)

@@ -1,0 +1,212 @@
+"""The scheduler's end of the zygote: starts it, asks it, and ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from runners.local.job import Job
+from runners.local.zygote import FORK, SPAWN
+from sluice.errors import NodeError, UsageError
+
+START_METHOD = "SLUICE_START_METHOD"
+_GRACE_S = 10.0
+# What the nodes of our own graph import, so that none of them does it again.
+PRELOADED = (
+    "tfx.components",
+    "tfx.dsl.compiler.compiler",
+    "tfx.orchestration.local.runner_utils",
+    "tfx.orchestration.portable.launcher",
+    "tfx.orchestration.portable.partial_run_utils",
+    "pipeline.create_pipeline",
+    "pipeline.training",
+    "pipeline.preprocessing",
+    "components.data_gate.executor",
+    "components.data_verdict.executor",
+    "components.example_gen.executor",
+    "components.model_verdict.executor",
+    "components.pusher.executor",
+    "runners.local.node_job",
+    "runners.local.prepare_job",
+)
+
+
+class Nursery:
+    """Processes for jobs, by way of a zygote; a context manager.
+
+    ``start`` may be called at once; jobs begin when the zygote has imported what it
+    should (10 to 20 seconds). Leaving the context leaves no process behind.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        *,
+        cwd: Path,
+        modules: Sequence[str] = PRELOADED,
+        keep_open: Iterable[int] = (),
+    ) -> None:
+        """Starts the zygote and returns at once.
+
+        Args:
+          log: gets what the zygote itself prints.
+          cwd: the working directory of all jobs; Python looks there for modules.
+          modules: what the zygote imports beforehand.
+          keep_open: descriptors that every process of the run holds, such as that of
+            a lock which must not be free before the last of them has ended.
+
+        Raises:
+          UsageError: the environment variable SLUICE_START_METHOD is neither ``fork``
+            nor ``spawn``.
+        """
+        self._started: dict[str, int] = {}
+        self._pending = b""
+        self.ready = False
+        self._socket, theirs = socket.socketpair()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as log_file, theirs:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "runners.local.zygote",
+                    str(os.getpid()),
+                    str(theirs.fileno()),
+                    start_method(),
+                    *modules,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=log_file,
+                cwd=cwd,
+                pass_fds=[theirs.fileno(), *keep_open],
+                start_new_session=True,
+            )
+        self._log = log
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the zygote."""
+        return self._process.pid
+
+    def start(self, name: str, job: Job) -> None:
+        """Asks for a job in a process of its own; ``name`` is free again at its end."""
+        self._send({"start": name, "job": job.to_dict()})
+
+    def signal(self, name: str, number: int) -> None:
+        """Signals a running job: SIGKILL its whole group, others its process."""
+        self._send({"signal": name, "number": number})
+
+    def messages(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Returns what the zygote has said, waiting a while for the first message.
+
+        Raises:
+          NodeError: the zygote has ended by itself.
+        """
+        ready, _, _ = select.select([self._socket], [], [], timeout_s)
+        if not ready:
+            return []
+        try:
+            data = self._socket.recv(1 << 16)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise self._lost()
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        messages = [json.loads(line) for line in lines]
+        for message in messages:
+            if "ready" in message:
+                self.ready = True
+            elif "started" in message:
+                self._started[message["started"]] = message["pid"]
+            elif "ended" in message:
+                self._started.pop(message["ended"], None)
+        return messages
+
+    def close(self) -> None:
+        """Ends the zygote and everything that it has started."""
+        self._socket.close()
+        if not self.ready:
+            self._process.kill()
+        deadline = time.monotonic() + _GRACE_S
+        while self._process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._process.kill()
+        self._process.wait()
+        # Only where the zygote did not get to it, because it was killed itself.
+        for pid in self._started.values():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def _send(self, request: dict[str, Any]) -> None:
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise self._lost() from error
+
+    def _lost(self) -> NodeError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_GRACE_S)
+        return NodeError(
+            f"the process that runs the nodes {describe_end(self._process.returncode)}",
+            where=self._log,
+            hint="run it again; what had finished is kept",
+        )
+
+
+def start_method() -> str:
+    """Returns ``fork`` or ``spawn``: SLUICE_START_METHOD, else what is safe here.
+
+    Raises:
+      UsageError: the variable holds something else.
+    """
+    default = FORK if sys.platform == "linux" else SPAWN
+    method = os.environ.get(START_METHOD) or default
+    if method not in (FORK, SPAWN):
+        raise UsageError(
+            f"{START_METHOD} is not a way to start processes",
+            expected=f"{FORK} or {SPAWN}",
+            actual=method,
+        )
+    return method
+
+
+def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:
+    """Returns what became of a process, as the end of a sentence.
+
+    Args:
+      status: as in ``subprocess``: negative after a signal; None if unknown.
+      peak_memory_bytes: its largest resident size.
+    """
+    peak = f": peak {peak_memory_bytes / 1e9:.1f} GB" if peak_memory_bytes else ""
+    if status is None:
+        return "is gone"
+    if status == -signal.SIGKILL:
+        return f"was killed by signal 9, probably out of memory{peak}"
+    if status < 0:
+        number = signal.Signals(-status)
+        what = signal.strsignal(number) or "no description"
+        return f"was killed by signal {-status} ({number.name}, {what.lower()}){peak}"
+    return f"ended its process with status {status}{peak}"

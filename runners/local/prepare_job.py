@@ -1,0 +1,208 @@
+"""The first job of a run: draws the graph, compiles it, and decides what of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import message
+from tfx.dsl.compiler import compiler, constants
+from tfx.orchestration import metadata
+from tfx.orchestration.local import runner_utils
+from tfx.orchestration.portable import partial_run_utils, runtime_parameter_utils
+from tfx.proto.orchestration import pipeline_pb2
+
+from runners.local import node_status
+from runners.local.explain_failure import explain_failure
+from runners.local.graph_file import IR_FILE, Action, GraphFile, PlannedNode
+from runners.local.job_result import PREPARE, write_result
+from runners.local.surroundings import Surroundings
+from sluice import atomic
+from sluice.errors import UsageError
+
+_RESOLVER = "tfx.dsl.components.common.resolver.Resolver"
+_RUN = "pipeline_run"
+
+
+def prepare(
+    run_dir: str,
+    workspace: str | None,
+    from_nodes: list[str],
+    to_nodes: list[str],
+    base_run_id: str | None,
+    **parameters: Any,
+) -> None:
+    """Writes the compiled pipeline and the graph, or the reason why it cannot.
+
+    Args:
+      run_dir: of the run; its name is the run's id. Holds either ``config.json`` or,
+        for a pipeline built elsewhere, its IR.
+      workspace: of a pipeline of ours; None for one built elsewhere.
+      from_nodes: only what follows from these runs; empty for all.
+      to_nodes: only what leads to these runs; empty for all.
+      base_run_id: the run that the rest is taken from; None for the newest that fits.
+      **parameters: values of other runtime parameters.
+    """
+    place = Path(run_dir)
+    try:
+        Surroundings.load(place).enter()
+        ir = _compile(place, workspace)
+        runtime_parameter_utils.substitute_runtime_parameter(
+            ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name, **parameters}
+        )
+        _check(ir)
+        base = None
+        connection = connection_of(ir)
+        if from_nodes or to_nodes:
+            base = _mark(ir, connection, from_nodes, to_nodes, base_run_id)
+        atomic.write_bytes(place / IR_FILE, ir.SerializeToString(deterministic=True))
+        GraphFile(
+            pipeline=ir.pipeline_info.id,
+            nodes=tuple(_planned(node.pipeline_node, base) for node in ir.nodes),
+            connection=connection.SerializeToString().hex(),
+            base_run_id=base,
+        ).save(place)
+        write_result(place, PREPARE, {"error": None})
+    except Exception as error:
+        failure = explain_failure("the pipeline", "", error)
+        write_result(place, PREPARE, {"error": vars(failure)})
+        raise
+
+
+def read_ir(run_dir: Path) -> Any:
+    """Returns the compiled pipeline of a run."""
+    ir = pipeline_pb2.Pipeline()
+    ir.ParseFromString((run_dir / IR_FILE).read_bytes())
+    return ir
+
+
+def connection_of(ir: Any) -> message.Message:
+    """Returns ML Metadata's ``ConnectionConfig`` of a compiled pipeline."""
+    deployment = runner_utils.extract_local_deployment_config(ir)
+    connection = deployment.metadata_connection_config
+    return getattr(connection, connection.WhichOneof("connection_config"))
+
+
+def _compile(run_dir: Path, workspace: str | None) -> Any:
+    if workspace is None:
+        return read_ir(run_dir)
+
+    from pipeline.create_pipeline import create_pipeline
+    from pipeline.places import local_places
+    from pipeline.stored_config import read_stored_config
+    from sluice.workspace import Workspace
+
+    config = read_stored_config(run_dir / "config.json")
+    places = local_places(config, Workspace(Path(workspace)))
+    return compiler.Compiler().compile(create_pipeline(config, places))
+
+
+def _check(ir: Any) -> None:
+    where = ir.pipeline_info.id
+    if not ir.nodes:
+        raise UsageError("the pipeline has no nodes", where=where)
+    if not all(node.HasField("pipeline_node") for node in ir.nodes):
+        raise UsageError(
+            "the local runner does not run nested pipelines",
+            where=where,
+            hint="add the inner pipeline's components to the outer one",
+        )
+
+
+def _mark(
+    ir: Any,
+    connection: message.Message,
+    from_nodes: Collection[str],
+    to_nodes: Collection[str],
+    base_run_id: str | None,
+) -> str | None:
+    """Marks a part of the graph, takes the rest from an earlier run, returns its id."""
+    known = [node.pipeline_node.node_info.id for node in ir.nodes]
+    for node_id in (*from_nodes, *to_nodes):
+        if node_id not in known:
+            raise UsageError(
+                f"there is no node {node_id!r}",
+                where=ir.pipeline_info.id,
+                expected="one of " + ", ".join(known),
+            )
+    partial_run_utils.mark_pipeline(ir, from_nodes or None, to_nodes or None)
+    if not any(_action(node.pipeline_node) == "run" for node in ir.nodes):
+        raise UsageError(
+            "no node is left to run",
+            where=ir.pipeline_info.id,
+            actual=f"nothing leads from {', '.join(from_nodes)} to "
+            + ", ".join(to_nodes),
+        )
+    required = [
+        node.pipeline_node for node in ir.nodes if _required(node.pipeline_node)
+    ]
+    if not required:
+        return None
+    with metadata.Metadata(connection) as handle:
+        base = base_run_id or _base_run(handle.store, required)
+        partial_run_utils.set_base_pipeline_run_strategy(
+            ir.runtime_spec.snapshot_settings, base
+        )
+        partial_run_utils.snapshot(handle, ir)
+    return base
+
+
+def _base_run(store: Any, required: Collection[Any]) -> str:
+    """Returns the newest run in which every node that is needed has succeeded."""
+    candidates: set[str] | None = None
+    for node in required:
+        finished = set()
+        contexts = [item for item in _contexts(node) if item[0] != _RUN]
+        for execution in node_status.executions_of(store, contexts):
+            if node_status.state_of(execution) in ("ran", "cached"):
+                runs = store.get_contexts_by_execution(execution.id)
+                finished |= {run.name for run in runs if run.type == _RUN}
+        candidates = finished if candidates is None else candidates & finished
+    if not candidates:
+        names = [node.node_info.id for node in required]
+        raise UsageError(
+            "no earlier run has what this part of the graph starts from",
+            expected="a run in which these have finished: " + ", ".join(names),
+            hint="run the whole pipeline first",
+        )
+    ids = {
+        name: store.get_context_by_type_and_name(_RUN, name).id for name in candidates
+    }
+    return max(candidates, key=lambda name: ids[name])
+
+
+def _planned(node: Any, base: str | None) -> PlannedNode:
+    kind = node.node_info.type.name.rpartition(".")[2]
+    action = _action(node)
+    return PlannedNode(
+        id=node.node_info.id,
+        kind=kind,
+        upstream=tuple(node.upstream_nodes),
+        contexts=tuple(_contexts(node)),
+        gate=kind.endswith("DataGate"),
+        resolver=node.node_info.type.name == _RESOLVER,
+        action="skip" if action == "reuse" and base is None else action,
+    )
+
+
+def _contexts(node: Any) -> list[tuple[str, str]]:
+    return [
+        (spec.type.name, spec.name.field_value.string_value)
+        for spec in node.contexts.contexts
+    ]
+
+
+def _action(node: Any) -> Action:
+    if not node.execution_options.HasField("skip"):
+        return "run"
+    reused = partial_run_utils.should_attempt_to_reuse_artifact(node.execution_options)
+    return "reuse" if reused else "skip"
+
+
+def _required(node: Any) -> bool:
+    skip = pipeline_pb2.NodeExecutionOptions.Skip
+    options = node.execution_options
+    return options.HasField("skip") and (
+        options.skip.reuse_artifacts_mode == skip.REQUIRED
+    )

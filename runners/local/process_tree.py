@@ -1,0 +1,80 @@
+"""Ties processes together, so that none outlives the run that it belongs to.
+
+On Linux the kernel does it: a child asks to be killed with its parent, and a process
+may adopt the orphans of its descendants. Elsewhere only process groups are left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def die_with(parent: int) -> None:
+    """Asks the kernel to kill this process when ``parent`` ends.
+
+    Args:
+      parent: the pid of the process that made this one; where it is gone already,
+        this process ends at once.
+    """
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(128 + signal.SIGKILL)
+
+
+def outlive_parent() -> None:
+    """Takes ``die_with`` back."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of descendants whose own parent ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_group(leader: int, number: int = signal.SIGKILL) -> None:
+    """Signals every process of a group; nothing happens where there is none left."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+def kill_descendants() -> None:
+    """Kills and reaps every descendant of this process that can be found."""
+    while pids := descendants(os.getpid()):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+
+
+def descendants(root: int) -> list[int]:
+    """Returns the pids of the children of a process, and theirs, and so on.
+
+    Zombies count until they are reaped. Without ``/proc`` the list is empty.
+    """
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            # "pid (name) state ppid ...", and the name may hold anything.
+            fields = path.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found

@@ -1,0 +1,303 @@
+"""Decides which node runs when, and how each of them has ended.
+
+Independent nodes run at the same time, each in a process of its own. A failed node
+stops what depends on it and nothing else. TFX is not imported here: what a node did is
+read from its result and from ML Metadata, which also know it when the node's process
+was killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.retries import Retries
+from runners.local.follow_progress import FollowProgress, OnProgress, progress_file
+from runners.local.graph_file import GraphFile, PlannedNode
+from runners.local.job import Job
+from runners.local.job_result import forget_result, read_result
+from runners.local.nursery import Nursery, describe_end
+from runners.local.read_back import open_store, read_back
+from runners.local.run_result import NodeFailure, NodeResult, OnEvent, RunResult
+from runners.local.stop_request import StopRequest
+from sluice.errors import ExitCode
+from sluice.interrupt import CHECKPOINT_DIR
+from sluice.progress import PROGRESS_FILE
+
+POLL_S = 0.2
+_TAIL_LINES = 8
+# How Python's fault handler begins; the stack of each thread follows.
+_CRASH = "Fatal Python error:"
+_STOPPED = ("failed", "blocked", "not_reached", "interrupted")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How the nodes of a run are treated.
+
+    Attributes:
+      workers: how many run at the same time, at most.
+      use_cache: whether outputs of earlier runs may stand for a node.
+      forced: nodes that run even so.
+      retries: of transient failures.
+      finished: nodes that ended well before this run was continued.
+    """
+
+    workers: int
+    use_cache: bool = True
+    forced: frozenset[str] = frozenset()
+    retries: Retries = field(default_factory=Retries)
+    finished: Mapping[str, NodeResult] = field(default_factory=dict)
+
+
+class Scheduler:
+    """Runs the nodes of one prepared run."""
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        run_dir: Path,
+        graph: GraphFile,
+        options: RunOptions,
+        watch: Watch,
+    ) -> None:
+        self._nursery = nursery
+        self._run_dir = run_dir
+        self._graph = graph
+        self._options = options
+        self._watch = watch
+        self._progress = FollowProgress(run_dir, watch.on_progress)
+        self._results: dict[str, NodeResult] = dict(options.finished)
+        self._running: dict[str, float] = {}
+        self._attempts: dict[str, int] = {}
+        self._due: dict[str, float] = {}
+
+    def run(self) -> RunResult:
+        """Runs until every node has ended or cannot be reached.
+
+        Raises:
+          NodeError: the process that starts the nodes has ended by itself.
+        """
+        told_to_stop = killed = False
+        while len(self._results) < len(self._graph.nodes):
+            stop = self._watch.stop
+            if stop.signal is None:
+                self._start_what_can()
+            elif not told_to_stop:
+                told_to_stop = True
+                self._tell_to_stop()
+            elif stop.urgent and not killed:
+                killed = True
+                for node_id in self._running:
+                    self._nursery.signal(node_id, signal.SIGKILL)
+            if not self._running and (told_to_stop or not self._due):
+                break
+            for message in self._nursery.messages(POLL_S):
+                if "ended" in message:
+                    self._end(message)
+            self._progress.poll()
+            self._watch.on_tick()
+        results = [self._results.get(node.id) for node in self._graph.nodes]
+        return RunResult(self._run_dir.name, tuple(filter(None, results)))
+
+    def _tell_to_stop(self) -> None:
+        stop = self._watch.stop
+        assert stop.signal is not None
+        nodes = list(self._running)
+        self._emit(event="stopping", signal=stop.signal.name, nodes=nodes)
+        for node_id in nodes:
+            self._nursery.signal(node_id, signal.SIGTERM)
+
+    def _start_what_can(self) -> None:
+        for node in self._graph.nodes:
+            if node.id in self._results or node.id in self._running:
+                continue
+            upstream = [self._results.get(name) for name in node.upstream]
+            if held_back := _held_back(node, upstream):
+                self._settle(held_back)
+            elif None in upstream:
+                continue
+            elif node.action != "run":
+                self._settle(self._not_launched(node))
+            elif self._may_start(node):
+                self._start(node)
+
+    def _may_start(self, node: PlannedNode) -> bool:
+        free = len(self._running) < self._options.workers
+        return free and self._due.get(node.id, 0.0) <= time.monotonic()
+
+    def _start(self, node: PlannedNode) -> None:
+        self._due.pop(node.id, None)
+        self._attempts[node.id] = self._attempts.get(node.id, 0) + 1
+        forget_result(self._run_dir, node.id)
+        self._emit(event="node_started", node=node.id, attempt=self._attempts[node.id])
+        self._running[node.id] = time.monotonic()
+        self._progress.begin(node.id)
+        forced = node.id in self._options.forced
+        job = Job(
+            function="runners.local.node_job:run_node",
+            arguments={
+                "run_dir": str(self._run_dir),
+                "node_id": node.id,
+                "use_cache": self._options.use_cache and not forced,
+            },
+            log=str(self._log_of(node.id)),
+            environment={
+                PROGRESS_FILE: str(progress_file(self._run_dir, node.id)),
+                CHECKPOINT_DIR: str(self._checkpoints_of(node.id)),
+            },
+        )
+        self._nursery.start(node.id, job)
+
+    def _end(self, message: dict[str, Any]) -> None:
+        node_id, peak = message["ended"], message["peak_memory_bytes"]
+        if node_id not in self._running:
+            return
+        self._progress.end(node_id)
+        duration_s = time.monotonic() - self._running.pop(node_id)
+        node = next(node for node in self._graph.nodes if node.id == node_id)
+        facts = read_result(self._run_dir, node_id)
+        if facts is None:
+            result = self._ended_early(node, message["status"], duration_s, peak)
+            facts = {}
+        else:
+            result = result_of(facts)
+        if result.state == "failed" and self._watch.stop.signal:
+            reason = self._watch.stop.reason
+            result = replace(result, state="interrupted", reason=reason, error=None)
+        result = replace(result, duration_s=duration_s, peak_memory_bytes=peak)
+        if not self._try_again(result):
+            extra = {key: facts.get(key) for key in ("cache", "documents", "notes")}
+            self._settle(result, **extra)
+
+    def _ended_early(
+        self, node: PlannedNode, status: int, duration_s: float, peak: int
+    ) -> NodeResult:
+        """Returns the result of a node whose process has left none."""
+        stopping = self._watch.stop.signal is not None
+        error = None
+        if not stopping:
+            error = NodeFailure(
+                f"{node.id} {describe_end(status, peak)}",
+                int(ExitCode.NODE),
+                log_tail=_tail(self._log_of(node.id)),
+            )
+        store = open_store(self._graph.connection_config())
+        result = read_back(store, node, duration_s, None, stopped=stopping)
+        if result.state in ("ran", "cached"):
+            # It had published its outputs and was killed on its way out.
+            return result
+        if error is None:
+            reason = self._watch.stop.reason
+            return NodeResult(node.id, "interrupted", reason=reason)
+        return NodeResult(node.id, "failed", reason=error.message, error=error)
+
+    def _try_again(self, result: NodeResult) -> bool:
+        error, attempt = result.error, self._attempts[result.node]
+        retries = self._options.retries
+        if not error or not error.transient or error.gate or self._watch.stop.signal:
+            return False
+        if attempt > retries.of(result.node):
+            return False
+        wait_s = retries.wait_s(attempt)
+        self._due[result.node] = time.monotonic() + wait_s
+        self._emit(
+            event="node_retried",
+            node=result.node,
+            attempt=attempt,
+            wait_s=wait_s,
+            reason=result.reason,
+        )
+        return True
+
+    def _not_launched(self, node: PlannedNode) -> NodeResult:
+        """Returns the result of a node outside the part that was asked for."""
+        if node.action == "reuse":
+            store = open_store(self._graph.connection_config())
+            found = read_back(store, node, 0.0, None)
+            if found.state in ("ran", "cached"):
+                reason = f"taken from run {self._graph.base_run_id}"
+                return replace(found, state="cached", reason=reason)
+        return NodeResult(node.id, "skipped", reason="not in the part asked for")
+
+    def _settle(self, result: NodeResult, **extra: Any) -> None:
+        self._results[result.node] = result
+        if result.state in ("ran", "cached"):
+            shutil.rmtree(self._checkpoints_of(result.node), ignore_errors=True)
+        facts = {"cache": None, "documents": [], "notes": [], **extra}
+        self._emit(**{**result.to_event(), **facts})
+
+    def _emit(self, **event: Any) -> None:
+        self._watch.on_event(event)
+
+    def _log_of(self, node_id: str) -> Path:
+        return self._run_dir / "logs" / f"{node_id}.log"
+
+    def _checkpoints_of(self, node_id: str) -> Path:
+        return self._run_dir / "checkpoints" / node_id
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who follows a run, and who may end it.
+
+    Attributes:
+      on_event: called with each event, see ``runners.local.run_result``.
+      on_progress: called with the node and each line of its progress.
+      on_tick: called a few times per second.
+      stop: whether somebody wants the run to end.
+    """
+
+    on_event: OnEvent
+    on_progress: OnProgress = lambda node, facts: None
+    on_tick: Any = lambda: None
+    stop: StopRequest = field(default_factory=StopRequest)
+
+
+def result_of(facts: dict[str, Any]) -> NodeResult:
+    """Returns the result that a node's process has written."""
+    error = facts["error"]
+    return NodeResult(
+        node=facts["node"],
+        state=facts["state"],
+        duration_s=facts["duration_s"],
+        reason=facts["reason"],
+        error=NodeFailure(**{**error, "log_tail": tuple(error["log_tail"])})
+        if error
+        else None,
+        outputs=facts["outputs"],
+        inputs=facts["inputs"],
+        execution_id=facts["execution_id"],
+    )
+
+
+def _held_back(
+    node: PlannedNode, upstream: list[NodeResult | None]
+) -> NodeResult | None:
+    """Returns the result of a node that must not start, None if it may."""
+    for before in upstream:
+        if before is None or before.state not in _STOPPED:
+            continue
+        by_gate = before.state == "blocked" or (before.error and before.error.gate)
+        return NodeResult(
+            node.id,
+            "blocked" if by_gate else "not_reached",
+            reason=f"stopped by {before.node}" if before.error else before.reason,
+        )
+    return None
+
+
+def _tail(log: Path) -> tuple[str, ...]:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return ()
+    for number, line in enumerate(lines):
+        if line.startswith(_CRASH):
+            return tuple(lines[number : number + _TAIL_LINES])
+    return tuple(lines[-_TAIL_LINES:])

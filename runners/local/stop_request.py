@@ -1,0 +1,59 @@
+"""Notices that somebody wants the run to end: Ctrl-C, SIGTERM, a closed terminal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from sluice.errors import ExitCode
+
+_CODES = {
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+    signal.SIGHUP: ExitCode.TERMINATED,
+}
+
+
+class StopRequest:
+    """What has been asked for so far.
+
+    Attributes:
+      signal: the first signal, None before it.
+      urgent: whether there was a second one.
+    """
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self.urgent = False
+
+    @property
+    def exit_code(self) -> ExitCode | None:
+        """INTERRUPTED or TERMINATED if somebody asked, else None."""
+        return None if self.signal is None else _CODES[self.signal]
+
+    @property
+    def reason(self) -> str:
+        """Why a node has no end."""
+        return f"interrupted by {self.signal.name}" if self.signal else ""
+
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """While in it, signals are noted here; only the main thread can do that."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {number: signal.signal(number, self._note) for number in _CODES}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is None:
+            self.signal = signal.Signals(number)
+        else:
+            self.urgent = True

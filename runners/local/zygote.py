@@ -1,0 +1,180 @@
+"""A process that has imported TFX once, and forks a child for each job.
+
+``python -m runners.local.zygote PARENT SOCKET_FD MODE [MODULE ...]``. Importing TFX
+costs 10 to 20 seconds, a fork of a process that has done so a few milliseconds. The
+zygote imports and does nothing else: no connection, no thread of its own, no device
+query, since none of these survives a fork. In the mode ``spawn`` it imports nothing,
+and every job is a fresh interpreter.
+
+It speaks JSON lines over a socket:
+
+* in: ``{"start": NAME, "job": {...}}`` and ``{"signal": NAME, "number": N}``
+* out: ``{"ready": SECONDS}``, ``{"started": NAME, "pid": N}`` and
+  ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``, the status negative after
+  a signal, as in ``subprocess``
+
+When the other end of the socket closes, for whatever reason, everything that was
+started is killed, whatever process group it has moved to.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from runners.local.job import Job, run_job
+from runners.local.process_tree import (
+    adopt_orphans,
+    die_with,
+    kill_descendants,
+    kill_group,
+    outlive_parent,
+)
+from sluice.compat import prepare_environment
+
+FORK, SPAWN = "fork", "spawn"
+# ru_maxrss has the unit of the BSDs on macOS and kilobytes elsewhere.
+_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+_INTERPRETER = "import sys; from runners.local.job_process import main; main(sys.argv)"
+
+
+def main(arguments: list[str]) -> None:
+    """Serves until the socket closes."""
+    parent, descriptor, mode, *modules = arguments
+    die_with(int(parent))
+    # The terminal's Ctrl-C is for the scheduler, which tells us what to do.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=int(descriptor))
+    control.set_inheritable(False)
+    # Beam parses sys.argv for options of its own.
+    sys.argv = sys.argv[:1]
+    started = time.monotonic()
+    if mode == FORK:
+        prepare_environment()
+        for module in modules:
+            importlib.import_module(module)
+        gc.collect()
+        # What is frozen is never touched by a child's collector, and so never copied.
+        gc.freeze()
+    # From here on the closed socket tells that the scheduler is gone, and there are
+    # processes of others to end before this one.
+    adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    outlive_parent()
+    zygote = _Zygote(control, mode)
+    zygote.say(ready=time.monotonic() - started)
+    try:
+        zygote.serve()
+    finally:
+        kill_descendants()
+
+
+class _Zygote:
+    """The jobs that are running, and who asked for them."""
+
+    def __init__(self, control: socket.socket, mode: str) -> None:
+        self._control = control
+        self._mode = mode
+        self._names: dict[int, str] = {}
+
+    def say(self, **message: Any) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._control.sendall(json.dumps(message).encode() + b"\n")
+
+    def serve(self) -> None:
+        """Reads requests and reaps children until the socket closes."""
+        wake_read, wake_write = os.pipe()
+        for descriptor in (wake_read, wake_write):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        pending = b""
+        while True:
+            ready, _, _ = select.select([self._control, wake_read], [], [])
+            if wake_read in ready:
+                with suppress(BlockingIOError):
+                    os.read(wake_read, 4096)
+                self._reap()
+            if self._control in ready:
+                try:
+                    data = self._control.recv(1 << 16)
+                except ConnectionResetError:
+                    return
+                if not data:
+                    return
+                *lines, pending = (pending + data).split(b"\n")
+                for line in lines:
+                    self._obey(json.loads(line))
+
+    def _obey(self, request: dict[str, Any]) -> None:
+        if "start" in request:
+            pid = self._start(Job(**request["job"]))
+            self._names[pid] = request["start"]
+            self.say(started=request["start"], pid=pid)
+            return
+        for pid, name in self._names.items():
+            if name != request["signal"]:
+                continue
+            if request["number"] == signal.SIGKILL:
+                kill_group(pid)
+            # A group does not exist before its leader has made it.
+            with suppress(ProcessLookupError):
+                os.kill(pid, request["number"])
+
+    def _start(self, job: Job) -> int:
+        """Returns the pid of a new child, which leads a session of its own."""
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads: those of the math libraries, which know
+            # how to be forked.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid:
+            return pid
+        status = 1
+        try:
+            os.setsid()
+            die_with(parent)
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            self._control.close()
+            if self._mode == SPAWN:
+                text = json.dumps(job.to_dict())
+                command = [sys.executable, "-c", _INTERPRETER, str(parent), text]
+                os.execv(sys.executable, command)
+            status = run_job(job)
+        finally:
+            # Never back into the parent's loop; its exit handlers are not ours.
+            os._exit(status)
+
+    def _reap(self) -> None:
+        with suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                name = self._names.pop(pid, None)
+                if name is None:
+                    continue
+                # What the job has left behind in its group ends with it.
+                kill_group(pid)
+                self.say(
+                    ended=name,
+                    status=os.waitstatus_to_exitcode(status),
+                    peak_memory_bytes=usage.ru_maxrss * _MAXRSS_BYTES,
+                )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

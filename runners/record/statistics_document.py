@@ -1,0 +1,113 @@
+"""What the record keeps of an ``ExampleStatistics`` artifact.
+
+Only the statistics over all examples of a split are kept; TFDV's slices are counted.
+Nothing here imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from google.protobuf.message import DecodeError
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from runners.record.feature_statistics import (
+    FeatureStatistics,
+    feature_name,
+    feature_statistics,
+)
+from sluice.errors import WorkspaceError
+
+MAX_FEATURES = 1000
+
+_FILE = "FeatureStats.pb"
+_SPLIT_PREFIX = "Split-"
+# TFDV's name for the examples of all slices together (its constants.py); without
+# slicing the only data set has no name.
+_ALL_EXAMPLES = ("", "All Examples")
+
+
+class SplitStatistics(TypedDict):
+    """One split; ``split`` is None where the artifact has no splits."""
+
+    split: str | None
+    examples: int
+    slices_left_out: int
+    features: list[FeatureStatistics]
+    features_left_out: int
+
+
+class Statistics(TypedDict):
+    """An artifact's splits, in its own order."""
+
+    splits: list[SplitStatistics]
+
+
+def statistics_document(
+    directory: Path, split_names: Sequence[str], *, sensitive: Collection[str] = ()
+) -> Statistics:
+    """Returns the statistics of every split.
+
+    TFX's StatisticsGen writes a folder per split, its Transform one file for all.
+
+    Args:
+      directory: the artifact.
+      split_names: as the artifact names them; empty to take those that are there.
+      sensitive: features of which only counts are shown.
+
+    Raises:
+      WorkspaceError: there are no statistics, or a file is damaged.
+      OSError: the artifact or a file cannot be read.
+    """
+    if not split_names:
+        split_names = sorted(
+            path.name.removeprefix(_SPLIT_PREFIX)
+            for path in directory.iterdir()
+            if path.name.startswith(_SPLIT_PREFIX)
+        )
+    if not split_names:
+        return {"splits": [_split(None, directory / _FILE, sensitive)]}
+    return {
+        "splits": [
+            _split(name, directory / f"{_SPLIT_PREFIX}{name}" / _FILE, sensitive)
+            for name in split_names
+        ]
+    }
+
+
+def _split(name: str | None, path: Path, sensitive: Collection[str]) -> SplitStatistics:
+    data_sets = _read(path)
+    overall = next(
+        (item for item in data_sets if item.name in _ALL_EXAMPLES), data_sets[0]
+    )
+    return {
+        "split": name,
+        "examples": overall.num_examples,
+        "slices_left_out": len(data_sets) - 1,
+        "features": [
+            feature_statistics(item, sensitive=feature_name(item) in sensitive)
+            for item in overall.features[:MAX_FEATURES]
+        ],
+        "features_left_out": max(0, len(overall.features) - MAX_FEATURES),
+    }
+
+
+def _read(path: Path) -> list[statistics_pb2.DatasetFeatureStatistics]:
+    problem = "no data set in it"
+    try:
+        data_sets = statistics_pb2.DatasetFeatureStatisticsList.FromString(
+            path.read_bytes()
+        ).datasets
+    except DecodeError as error:
+        data_sets, problem = [], str(error)
+    if not data_sets:
+        raise WorkspaceError(
+            "These statistics cannot be read.",
+            where=path,
+            expected="a DatasetFeatureStatisticsList as StatisticsGen writes it",
+            actual=problem,
+            hint="Run the node that made them again: sluice run NAME --force NODE",
+        )
+    return list(data_sets)

@@ -1,0 +1,175 @@
+"""``sluice gc`` and ``sluice lineage`` as a user sees them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+
+from runners.cli.gc import gc
+from runners.cli.lineage import lineage
+from sluice.errors import LockedError, UsageError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+
+Call = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Calls a verb; returns what it wrote to stdout and to stderr."""
+
+    def call(command: click.Command, *arguments: str) -> tuple[str, str]:
+        command.main(list(arguments), standalone_mode=False)
+        captured = capsys.readouterr()
+        return captured.out, captured.err
+
+    return call
+
+
+def test_gc_says_what_went(past: Any, call: Call) -> None:
+    past.run(blessed=False)
+    kept = past.run(blessed=False)
+    would = call(gc, "digits", "--keep", "1", "--dry-run")[0]
+    assert "would go" in would and "would free" in would
+    uri = past.workspace.artifacts / "Trainer" / "model" / "2"
+    assert f"  {uri}  " in would and uri.is_dir()
+    done = call(gc, "digits", "--keep", "1")[0]
+    assert f"kept runs: {kept}" in done
+    (line,) = [line for line in done.splitlines() if "outputs of nodes" in line]
+    assert line.split()[3] == "4"
+    assert not uri.exists()
+
+
+def test_gc_as_json(past: Any, call: Call) -> None:
+    dropped = past.run(blessed=False)
+    kept = past.run(blessed=False)
+    killed = past.execution(kept, "Trainer", state=2)
+    out, err = call(gc, "digits", "--keep", "1", "--json")
+    document = json.loads(out)
+    assert document["deleted"].keys() == {"artifacts", "runs", "inputs", "leftovers"}
+    assert document["deleted"]["runs"] == [dropped]
+    assert len(document["deleted"]["artifacts"]) == 4
+    assert document["freed_bytes"] > 0
+    del document["deleted"], document["freed_bytes"]
+    assert document == {
+        "schema_version": 1,
+        "pipeline": "digits",
+        "dry_run": False,
+        "closed_executions": [killed],
+        "kept_runs": [kept],
+    }
+    assert "outputs of nodes" in err
+
+
+def test_gc_keeps_five_runs_unless_told_otherwise(past: Any, call: Call) -> None:
+    runs = [past.run(blessed=False) for _ in range(6)]
+    document = json.loads(call(gc, "digits", "--json")[0])
+    assert document["kept_runs"] == runs[1:]
+
+
+def test_gc_keeps_at_least_one_run(past: Any, call: Call) -> None:
+    past.run()
+    with pytest.raises(click.BadParameter, match="0 is not in the range x>=1"):
+        call(gc, "digits", "--keep", "0")
+
+
+def test_gc_during_a_run_is_6(past: Any, call: Call) -> None:
+    past.run()
+    with past.workspace.exclusive("sluice run digits"):
+        with pytest.raises(LockedError, match="sluice run digits") as raised:
+            call(gc, "digits")
+        assert "would free" in call(gc, "digits", "--dry-run")[0]
+    assert raised.value.exit_code == 6
+
+
+def test_gc_before_any_run(past: Any, call: Call) -> None:
+    past.workspace.metadata_db.unlink()
+    assert "kept runs: none" in call(gc, "digits")[0]
+
+
+def test_lineage_of_a_version_as_a_tree(past: Any, call: Call) -> None:
+    first = past.run()
+    second = past.run(push=True)
+    lines = [line.rstrip() for line in call(lineage, "digits", "v1")[0].splitlines()]
+    assert lines[0] == "Trainer.model  artifact:6  Model"
+    facts = dict(line.split(maxsplit=1) for line in lines[3:12])
+    assert facts["run"] == second
+    assert facts["data"] == "/data/digits  span 0  da7a"
+    assert facts["schema"] == "schema.pbtxt  5c5c5c5c5c5c"
+    assert facts["code"] == "ImportExampleGen c0de1, Trainer 1 module"
+    assert facts["served"].endswith(f"by run {second}")
+    tree = lines[lines.index("made from") + 1 :]
+    assert tree[0] == "Trainer.model  artifact:6"
+    assert tree[1].endswith(
+        f"examples: ImportExampleGen.examples  artifact:1  run {first}"
+    )
+    assert (
+        "ModelVerdict, model: blessing  artifact:8  blessed" in lines
+        and "Pusher, model: pushed_model  artifact:9  pushed as version 1" in lines
+    )
+
+
+def test_lineage_draws_the_past_of_an_artifact_once(past: Any, call: Call) -> None:
+    past.run(push=True)
+    text = call(lineage, "digits", "Pusher.pushed_model")[0]
+    assert text.count("examples: ImportExampleGen.examples  artifact:1") == 1
+    assert text.count("model: Trainer.model  artifact:2") == 2
+    assert text.count("(above)") == 1
+
+
+def test_lineage_as_json(past: Any, call: Call) -> None:
+    run_id = past.run(push=True)
+    out, err = call(lineage, "digits", "v1", "--json")
+    document = json.loads(out)
+    assert document["schema_version"] == 1
+    assert (document["pipeline"], document["read_as"]) == ("digits", "version 1")
+    assert document["artifact"]["name"] == "Trainer.model"
+    assert document["origin"]["run_id"] == run_id
+    assert [item["name"] for item in document["artifacts"]] == [
+        "ImportExampleGen.examples",
+        "Trainer.model",
+    ]
+    assert [item["node"] for item in document["executions"]] == [
+        "ImportExampleGen",
+        "Trainer",
+    ]
+    assert document["executions"][1]["inputs"] == {"examples": [1]}
+    assert [use["node"] for use in document["uses"]] == ["ModelVerdict", "Pusher"]
+    assert document["served"][0]["version"] == 1
+    assert "Trainer.model  artifact:2" in err
+
+
+def test_lineage_before_any_run(past: Any, call: Call) -> None:
+    with pytest.raises(UsageError, match="has made no artifact yet") as raised:
+        call(lineage, "digits", "v1")
+    assert "sluice run digits" in str(raised.value)
+
+
+@pytest.mark.parametrize("verb", ["gc", "lineage"])
+def test_the_verbs_import_no_tensorflow(past: Any, verb: str) -> None:
+    past.run(push=True)
+    arguments = ["digits"] if verb == "gc" else ["digits", "v1"]
+    code = (
+        "import sys\n"
+        f"from runners.cli.{verb} import {verb}\n"
+        "assert 'ml_metadata' not in sys.modules, 'help would be slow'\n"
+        f"{verb}.main({arguments!r}, standalone_mode=False)\n"
+        "heavy = {'tensorflow', 'tfx', 'apache_beam', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=past.root,
+        env={"PYTHONPATH": str(own_root()), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

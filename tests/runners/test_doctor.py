@@ -1,0 +1,582 @@
+"""What the doctor finds, in conditions that are really made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from runners.cli.doctor import doctor
+from runners.doctor.cgroup_limits import CgroupLimits, cgroup_limits
+from runners.doctor.check import Check
+from runners.doctor.cloud_credentials import check_cloud_credentials
+from runners.doctor.cores import check_cores
+from runners.doctor.devices import check_devices
+from runners.doctor.disk_space import check_disk_space
+from runners.doctor.file_locks import check_file_locks
+from runners.doctor.keras_flavour import check_keras_flavour
+from runners.doctor.locked_packages import check_locked_packages
+from runners.doctor.memory import check_memory
+from runners.doctor.run_checks import run_checks
+from runners.doctor.workspace_folder import check_workspace_folder
+from sluice.project import own_root
+
+unit = pytest.mark.unit
+GIB = 2**30
+
+
+def in_a_process(
+    code: str, *, python: str = sys.executable, prepare: str = "", **env: str
+) -> Check:
+    """Runs code that ends with a check as its last line, in a process of its own."""
+    *before, call = code.splitlines()
+    lines = [
+        *before,
+        "import json, dataclasses",
+        prepare,
+        f"print(json.dumps(dataclasses.asdict({call})))",
+    ]
+    done = subprocess.run(
+        [python, "-c", "\n".join(lines)],
+        cwd=own_root(),
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return Check(**json.loads(done.stdout))
+
+
+def import_of(function: str, module: str, call: str = "") -> str:
+    return f"from runners.doctor.{module} import {function}\n{call or function + '()'}"
+
+
+@pytest.fixture
+def on_tmpfs() -> Iterator[Callable[..., Check]]:
+    """Runs a check on a file system of its own, mounted for that process alone."""
+    tools = [shutil.which(tool) for tool in ("unshare", "mount")]
+    if not all(tools) or subprocess.run(["unshare", "-Urm", "true"]).returncode:
+        pytest.skip("this machine permits no mounts")
+
+    def run(folder: Path, options: str, check: str, before: str = "true") -> Check:
+        code = f"import json, dataclasses\nfrom pathlib import Path\n{check}"
+        script = (
+            f"mount -t tmpfs -o {options} tmpfs {folder} && cd {own_root()} && "
+            f'{{ {before}; }} && exec {sys.executable} -c "$CODE"'
+        )
+        done = subprocess.run(
+            ["unshare", "-Urm", "sh", "-c", script],
+            env={**os.environ, "CODE": code},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return Check(**json.loads(done.stdout))
+
+    yield run
+
+
+def printed(module: str, function: str, arguments: str) -> str:
+    return (
+        f"from runners.doctor.{module} import {function}\n"
+        f"print(json.dumps(dataclasses.asdict({function}({arguments}))))"
+    )
+
+
+@pytest.fixture
+def tensorflow_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], None]:
+    """Puts a module named tensorflow before the installed one, for child processes."""
+
+    def write(code: str) -> None:
+        folder = tmp_path / "instead"
+        folder.mkdir()
+        (folder / "tensorflow.py").write_text(code)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+
+    return write
+
+
+# Python and packages
+
+
+@unit
+def test_another_python_is_not_the_projects() -> None:
+    found = in_a_process(
+        import_of("check_python", "python_version"),
+        python=os.path.realpath(sys.executable),
+    )
+    assert found.state == "warning"
+    assert found.found.endswith("not the project's environment")
+    assert "make setup" in (found.hint or "")
+
+
+def write_lock(root: Path, name: str, *lines: str) -> None:
+    (root / "requirements").mkdir(exist_ok=True)
+    entries = [f"{line} \\\n    --hash=sha256:00\n    # via x\n" for line in lines]
+    (root / "requirements" / name).write_text("# made\n" + "".join(entries))
+
+
+@unit
+def test_a_lock_that_holds(tmp_path: Path) -> None:
+    write_lock(
+        tmp_path,
+        "tfx-9.txt",
+        f"click=={version('click')}",
+        f"PyYAML=={version('PyYAML')}",
+        "nowhere==1.0 ; python_version < '3.0'",
+    )
+    assert check_locked_packages(tmp_path) == Check(
+        "lock", "ok", "requirements/tfx-9.txt: all 2 as locked"
+    )
+
+
+@unit
+def test_a_lock_with_another_version_and_a_package_that_is_not_there(
+    tmp_path: Path,
+) -> None:
+    write_lock(
+        tmp_path, "tfx-9.txt", "click==0.0.1", "no-such==2", f"rich=={version('rich')}"
+    )
+    assert check_locked_packages(tmp_path) == Check(
+        "lock",
+        "warning",
+        "requirements/tfx-9.txt: 2 of 3 differ: "
+        f"click is {version('click')}, locked is 0.0.1; no-such 2 is not installed",
+        "make setup",
+    )
+
+
+@unit
+def test_the_nearest_lock_counts_and_five_differences_are_listed(
+    tmp_path: Path,
+) -> None:
+    far = [f"no-such-{i}==1" for i in range(9)]
+    write_lock(tmp_path, "tfx-8.txt", *far)
+    write_lock(tmp_path, "tfx-9.txt", f"rich=={version('rich')}", *far[:8])
+    found = check_locked_packages(tmp_path).found
+    assert found.startswith("requirements/tfx-9.txt: 8 of 9 differ: no-such-0 1 is not")
+    assert found.endswith("no-such-4 1 is not installed; and 3 more")
+
+
+@unit
+def test_no_lock_and_a_damaged_one(tmp_path: Path) -> None:
+    assert "there is no" in check_locked_packages(tmp_path).found
+    write_lock(tmp_path, "tfx-9.txt", "click=?1")
+    found = check_locked_packages(tmp_path)
+    assert found.state == "problem"
+    assert found.found.startswith("a lock is unreadable: ")
+
+
+@unit
+def test_a_python_without_tfx() -> None:
+    found = in_a_process(
+        import_of("check_tfx_versions", "tfx_versions"),
+        python=os.path.realpath(sys.executable),
+    )
+    assert found.state == "problem"
+    assert found.found.startswith("not installed: tfx, tensorflow, apache-beam")
+
+
+@unit
+def test_the_slow_protobuf() -> None:
+    code = import_of("check_protobuf_runtime", "protobuf_runtime")
+    variable = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+    found = in_a_process(code, **{variable: "python"})
+    assert (found.state, found.found) == (
+        "warning",
+        f"{version('protobuf')}, python",
+    )
+    assert variable in (found.hint or "")
+
+
+@unit
+def test_the_environment_asks_for_another_keras(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert check_keras_flavour().state == "ok"
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")
+    found = check_keras_flavour()
+    assert found.state == "warning"
+    assert "the environment says TF_USE_LEGACY_KERAS=0" in found.found
+
+
+# Folders and disks
+
+
+@unit
+def test_a_workspace_that_is_not_there_yet_is_not_made(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "workspace"
+    found = check_workspace_folder(folder)
+    assert found == Check("workspace", "ok", f"{folder}; the first run makes it")
+    assert check_file_locks(folder) == Check(
+        "file_locks", "ok", f"they hold in {tmp_path}"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@unit
+def test_a_workspace_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "workspace").touch()
+    found = check_workspace_folder(tmp_path / "workspace" / "digits")
+    assert found.state == "problem"
+    assert found.found == f"{tmp_path}/workspace is not a directory"
+
+
+@unit
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
+def test_a_file_system_that_takes_no_files() -> None:
+    assert check_workspace_folder(Path("/proc")).state == "problem"
+    found = check_file_locks(Path("/proc"))
+    assert found.state == "problem"
+    assert "a file in /proc cannot be locked" in found.found
+
+
+@pytest.mark.fault
+def test_a_full_disk(tmp_path: Path, on_tmpfs: Callable[..., Check]) -> None:
+    fill = f"head -c 10M /dev/zero > {tmp_path}/big 2>/dev/null || true"
+    folder = f"Path('{tmp_path}')"
+    written = on_tmpfs(
+        tmp_path,
+        "size=1m",
+        printed("workspace_folder", "check_workspace_folder", folder),
+        fill,
+    )
+    assert written.state == "problem"
+    assert written.found == f"{tmp_path} cannot be written: No space left on device"
+    space = on_tmpfs(
+        tmp_path,
+        "size=1m",
+        printed("disk_space", "check_disk_space", f"'disk_workspace', {folder}"),
+        fill,
+    )
+    assert space.state == "problem"
+    assert space.found == f"0 MiB free of 1 MiB, {tmp_path}"
+    assert "sluice gc" in (space.hint or "")
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    ("options", "state", "found"),
+    [
+        ("size=1g", "warning", "1.0 GiB free of 1.0 GiB, "),
+        ("size=3g,nr_inodes=50", "problem", ", room for 49 files"),
+        ("size=3g", "ok", "3.0 GiB free of 3.0 GiB, "),
+    ],
+)
+def test_a_small_disk(
+    tmp_path: Path,
+    on_tmpfs: Callable[..., Check],
+    options: str,
+    state: str,
+    found: str,
+) -> None:
+    arguments = f"'disk_temp', Path('{tmp_path}')"
+    check = printed("disk_space", "check_disk_space", arguments)
+    space = on_tmpfs(tmp_path, options, check)
+    assert space.state == state
+    assert found in space.found
+
+
+@pytest.mark.fault
+def test_a_disk_that_is_read_only(
+    tmp_path: Path, on_tmpfs: Callable[..., Check]
+) -> None:
+    folder = f"Path('{tmp_path}')"
+    check = printed("workspace_folder", "check_workspace_folder", folder)
+    written = on_tmpfs(tmp_path, "size=1m,ro", check)
+    assert written.state == "problem"
+    assert written.found == f"{tmp_path} cannot be written: Read-only file system"
+
+
+@unit
+def test_the_disk_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    found = check_disk_space("disk_temp", tmp_path / "not" / "there").found
+    assert found.endswith(f", {tmp_path}")
+
+
+# Memory, cores, processes
+
+
+def write_group(folder: Path, **files: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(f"{text}\n")
+
+
+@unit
+def test_limits_of_cgroup_2_come_from_the_tightest_above(tmp_path: Path) -> None:
+    proc, mount = tmp_path / "cgroup", tmp_path / "mount"
+    proc.write_text("0::/pod/container\n")
+    write_group(mount, cpu__weight=100)
+    write_group(
+        mount / "pod",
+        memory__max=4 * GIB,
+        memory__current=3 * GIB,
+        memory__stat=f"anon 5\ninactive_file {GIB}",
+        cpu__max="150000 100000",
+    )
+    write_group(mount / "pod/container", memory__max="max", cpu__max="max 100000")
+    assert cgroup_limits(proc, mount) == CgroupLimits(4 * GIB, 2 * GIB, 1.5)
+
+
+@unit
+def test_limits_of_cgroup_1_in_a_container_that_sees_the_hosts_path(
+    tmp_path: Path,
+) -> None:
+    proc, mount = tmp_path / "cgroup", tmp_path / "mount"
+    proc.write_text("4:memory:/docker/ab12\n2:cpu,cpuacct:/docker/ab12\n0::/\n")
+    write_group(
+        mount / "memory",
+        memory__limit_in_bytes=2 * GIB,
+        memory__usage_in_bytes=GIB,
+        memory__stat=f"inactive_file 1\ntotal_inactive_file {GIB // 2}",
+    )
+    write_group(
+        mount / "cpu,cpuacct", cpu__cfs_quota_us=50000, cpu__cfs_period_us=100000
+    )
+    assert cgroup_limits(proc, mount) == CgroupLimits(2 * GIB, 3 * GIB // 2, 0.5)
+
+
+@unit
+def test_no_limits_and_no_groups(tmp_path: Path) -> None:
+    proc, mount = tmp_path / "cgroup", tmp_path / "mount"
+    assert cgroup_limits(proc, mount) == CgroupLimits()
+    proc.write_text("4:memory:/\n1:cpu:/\n")
+    write_group(mount / "memory", memory__limit_in_bytes=9223372036854771712)
+    write_group(mount / "cpu", cpu__cfs_quota_us=-1, cpu__cfs_period_us=100000)
+    assert cgroup_limits(proc, mount) == CgroupLimits()
+
+
+@unit
+@pytest.mark.parametrize(
+    ("left", "state"), [(1.5, "warning"), (0.5, "problem"), (0, "problem")]
+)
+def test_a_container_with_little_memory(left: float, state: str) -> None:
+    limits = CgroupLimits(2 * GIB, int(left * GIB))
+    found = check_memory(limits)
+    assert found.state == state
+    assert "the cgroup allows 2.0 GiB" in found.found
+    assert found.hint
+
+
+@unit
+def test_memory_and_cores_of_this_machine() -> None:
+    assert " available of " in check_memory().found
+    assert check_cores(CgroupLimits()).found.startswith(
+        f"{len(os.sched_getaffinity(0))} of "
+    )
+
+
+@unit
+def test_one_core_is_said_to_be_one() -> None:
+    pinned = in_a_process(
+        import_of("check_cores", "cores"),
+        prepare="import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})",
+    )
+    assert pinned.state == "warning"
+    assert pinned.found.startswith("1 of ")
+    quota = check_cores(CgroupLimits(cores=0.5))
+    assert quota.state == "warning"
+    assert quota.found.endswith("; the cgroup allows the time of 0.5")
+
+
+@unit
+def test_no_more_processes_may_be_started() -> None:
+    """As another user where this is root, whom the limit does not bind."""
+    found = in_a_process(
+        import_of("check_forks", "forks"),
+        prepare="import os, resource\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
+        "os.getuid() or os.setuid(65534)",
+    )
+    assert found.state == "problem"
+    assert found.found == "a fork failed: Resource temporarily unavailable"
+
+
+# Credentials
+
+
+@pytest.fixture
+def no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    folder = tmp_path / "gcloud"
+    folder.mkdir()
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(folder))
+    return folder
+
+
+@unit
+def test_credentials_are_found_and_never_shown(
+    no_credentials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check_cloud_credentials().found.startswith("no credentials")
+    default = no_credentials / "application_default_credentials.json"
+    default.write_text('{"private": "do-not-show"}')
+    assert check_cloud_credentials() == Check(
+        "cloud", "ok", f"gcloud's default, {default}"
+    )
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(default))
+    assert check_cloud_credentials() == Check(
+        "cloud", "ok", f"GOOGLE_APPLICATION_CREDENTIALS names {default}"
+    )
+
+
+@unit
+def test_credentials_that_are_named_and_not_there(
+    no_credentials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(no_credentials / "key"))
+    found = check_cloud_credentials()
+    assert found.state == "warning"
+    assert found.found.endswith("gcloud/key, which is not a readable file")
+
+
+# Devices
+
+
+@unit
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+            "the process that imports TensorFlow was killed by SIGSEGV",
+        ),
+        (
+            "raise ImportError('libcudart.so.12: cannot open')",
+            "the process that imports TensorFlow ended with exit code 1: "
+            "ImportError: libcudart.so.12: cannot open",
+        ),
+        ("import os; os._exit(9)", "ended with exit code 9"),
+    ],
+)
+def test_a_tensorflow_that_breaks_is_a_row(
+    tensorflow_that: Callable[[str], None], code: str, found: str
+) -> None:
+    tensorflow_that(code)
+    check = check_devices()
+    assert check.state == "problem"
+    assert found in check.found
+    assert 'import tensorflow"' in (check.hint or "")
+
+
+@unit
+def test_a_tensorflow_that_hangs_is_a_row(
+    tensorflow_that: Callable[[str], None],
+) -> None:
+    tensorflow_that("import time; time.sleep(60)")
+    found = check_devices(time_limit_s=1)
+    assert found.state == "problem"
+    assert found.found == "TensorFlow did not answer within 1 s"
+
+
+@pytest.mark.tf
+def test_the_real_tensorflow_and_a_driver_without_a_visible_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    driver = tmp_path / "version"
+    driver.touch()
+    found = check_devices(driver=(tmp_path / "none", driver))
+    assert found.state == "warning"
+    assert found.found == (
+        f"1 CPU; an NVIDIA driver is there ({driver}), but no GPU is visible"
+    )
+    assert found.hint == "CUDA_VISIBLE_DEVICES=-1 hides it: unset it"
+
+
+# All of it
+
+
+@unit
+def test_a_check_that_breaks_is_a_row_too(tmp_path: Path) -> None:
+    """The folder in which the process stands is gone, and with it ``Path.cwd()``."""
+    code = (
+        "import os, sys\n"
+        f"os.chdir({str(tmp_path)!r}); os.rmdir({str(tmp_path)!r})\n"
+        f"sys.path[0] = {str(own_root())!r}\n"
+        "from runners.doctor.run_checks import run_checks\n"
+        "next(row for row in run_checks(None) if row.check == 'workspace')"
+    )
+    found = in_a_process(code)
+    assert found.state == "problem"
+    assert found.found.startswith("the check itself failed: FileNotFoundError: ")
+
+
+@unit
+def test_devices_come_last_so_that_nobody_waits_for_the_rest(tmp_path: Path) -> None:
+    rows = list(takewhile(lambda row: row.check != "disk_temp", run_checks(tmp_path)))
+    assert [row.check for row in rows] == [
+        "python",
+        "lock",
+        "versions",
+        "beam",
+        "protobuf",
+        "keras",
+        "workspace",
+        "file_locks",
+        "disk_workspace",
+    ]
+    assert "fn_api_runner.FnApiRunner" in rows[3].found
+
+
+@unit
+def test_a_problem_exits_with_2_and_json_has_every_row(
+    tmp_path: Path,
+    no_credentials: Path,
+    tensorflow_that: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tensorflow_that("raise ImportError('broken')")
+    (tmp_path / "configs").mkdir()
+    monkeypatch.chdir(tmp_path / "configs")
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    assert doctor.main(["--json"], standalone_mode=False) == 2
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert (report["schema_version"], report["ok"]) == (1, False)
+    assert [set(row) for row in report["checks"]] == [
+        {"check", "state", "found", "hint"}
+    ] * len(report["checks"])
+    rows = {row["check"]: row for row in report["checks"]}
+    assert rows["workspace"]["found"].startswith(f"{tmp_path}/workspace")
+    assert rows["devices"]["state"] == "problem"
+    assert list(rows)[-1] == "devices"
+    assert "ImportError: broken" in err
+    assert "1 problem, " in err
+    assert "Traceback" not in err
+
+
+@unit
+def test_warnings_exit_with_0_and_no_project_is_one(
+    tmp_path: Path,
+    no_credentials: Path,
+    tensorflow_that: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tensorflow_that(
+        "from types import SimpleNamespace as Names\n"
+        "config = Names(list_physical_devices=lambda: [])\n"
+        "sysconfig = Names(get_build_info=dict)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    assert doctor.main([], standalone_mode=False) == 0
+    out = capsys.readouterr().out
+    assert "warning  workspace       no project: no configs/ in" in out
+    assert "no problems, " in out
+    assert "file locks" not in out
