@@ -35,7 +35,7 @@ from sluice import interrupt, progress
 from sluice.errors import NodeError
 
 # How much of the time short epochs may spend on checkpoints; the rest is not saved.
-SHARE_OF_TIME = 0.05
+SHARE_OF_TIME = 0.02
 # After how long an epoch is saved in its middle, in seconds.
 LONG_EPOCH_S = 600.0
 _KEPT = 2
@@ -114,12 +114,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
     def report_restored(self) -> None:
         """Reports and logs where training goes on."""
-        if self.epoch == self._epochs:
-            line = "restored: training was done"
-        else:
-            line = f"restored: goes on with epoch {self.epoch + 1} of {self._epochs}"
-        if self.batch:
-            line += f" after {self.batch} of its batches"
+        line = f"restored: {self._goes_on()}"
         _say("restored", line, epoch=self.epoch, epochs=self._epochs)
 
     def rest_of(self, make_dataset: Callable[[], tf.data.Dataset]) -> tf.data.Dataset:
@@ -193,11 +188,15 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
     def _stop(self, epoch: int, batch: int) -> None:
         self._save(epoch, batch)
-        where = f"{self.epoch} of {self._epochs} epochs"
-        if self.batch:
-            where += f" and {self.batch} batches"
-        _say("stopped", f"stopped after {where}", epoch=epoch, epochs=self._epochs)
+        line = f"stopped: {self._goes_on()}"
+        _say("stopped", line, epoch=epoch, epochs=self._epochs)
         interrupt.check()
+
+    def _goes_on(self) -> str:
+        if self.epoch == self._epochs:
+            return "training is done"
+        place = f"training goes on with epoch {self.epoch + 1} of {self._epochs}"
+        return f"{place}, after batch {self.batch}" if self.batch else place
 
     def _save(self, epoch: int, batch: int, *, required: bool = False) -> None:
         """Writes a checkpoint; a failure is reported, and raised if ``required``."""

@@ -165,7 +165,7 @@ class Workspace:
                         "another run of this pipeline is in progress",
                         where=path,
                         actual=_describe(owner),
-                        hint="wait for it to end (run and resume take --wait), or stop it",
+                        hint="wait for it (run and resume take --wait), or stop it",
                     ) from error
             if wait and not told:
                 told = True

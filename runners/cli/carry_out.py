@@ -19,8 +19,9 @@ from runners.local.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
-from sluice.errors import NodeError, WorkspaceError
-from sluice.run_record import RunRecord
+from sluice.errors import ExitCode, NodeError, SluiceError, WorkspaceError
+from sluice.run_record import ErrorRecord, RunRecord
+from sluice.workspace import utc_now
 
 
 def carry_out(
@@ -90,6 +91,25 @@ def report(record: RunRecord, predict: str, console: Console) -> None:
         console.print(plain(text), soft_wrap=True)
     if push.uri:
         console.print(plain(f"ask it:  {predict}"), soft_wrap=True)
+
+
+def not_run(name: str, command: str, error: BaseException) -> RunRecord:
+    """Returns the record of a run that was refused before it began, or broke."""
+    code = ExitCode.BUG
+    if isinstance(error, SluiceError):
+        code = error.exit_code
+    elif isinstance(error, KeyboardInterrupt):
+        code = ExitCode.INTERRUPTED
+    return RunRecord(
+        run_id="",
+        pipeline=Path(name).stem,
+        started_at=utc_now(),
+        command=command,
+        status="interrupted" if code == ExitCode.INTERRUPTED else "failed",
+        exit_code=int(code),
+        ended_at=utc_now(),
+        error=ErrorRecord(None, str(error) or type(error).__name__, None),
+    )
 
 
 def predict_command(config: Config, name: str, workspace_dir: str | None) -> str:

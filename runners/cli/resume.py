@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from pipeline.config import Config
-from pipeline.run_inputs import differences, run_inputs
+from pipeline.run_inputs import RunInputs, differences, run_inputs
 from pipeline.stored_config import read_stored_config
 from runners.cli.carry_out import (
     carry_out,
     default_workers,
+    not_run,
     predict_command,
     program,
     report,
@@ -25,6 +27,7 @@ from runners.cli.console import make_console, plain
 from runners.cli.find_run import find_run, newest_run
 from runners.cli.options import json_option, workspace_option
 from runners.cli.run import INPUTS_FILE, retries_of
+from runners.local import last_complete
 from runners.local.complete_runs import complete_killed_runs
 from runners.local.execute import Plan
 from runners.local.journal import Journal
@@ -40,6 +43,18 @@ from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
 
 _RESUMABLE = ("failed", "interrupted")
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What the user asked for."""
+
+    name: str | None
+    run_id: str | None
+    workspace_dir: str | None
+    command: str
+    workers: int
+    wait: bool
 
 
 @click.command()
@@ -62,38 +77,65 @@ def resume(
     Nodes that have finished stay as they are. The run keeps its id and its config;
     where code, schema or data have changed since, only a new run can tell the truth.
     """
-    console = make_console(to_stderr=as_json)
-    if name is None:
-        workspace, name = newest_run(workspace_dir, _RESUMABLE)
+    request = _Request(
+        name=name,
+        run_id=run_id,
+        workspace_dir=workspace_dir,
+        command=shlex.join(["sluice", *sys.argv[1:]]),
+        workers=workers or default_workers(),
+        wait=wait,
+    )
+    try:
+        record = _resume(request, make_console(to_stderr=as_json))
+    except (Exception, KeyboardInterrupt) as error:
+        if as_json:
+            refused = not_run(name or "", request.command, error)
+            click.echo(json.dumps(refused.to_dict()))
+        raise
+    if as_json:
+        click.echo(json.dumps(record.to_dict()))
+    return record.exit_code or 0
+
+
+def _resume(request: _Request, console: Console) -> RunRecord:
+    if request.name is None:
+        workspace, name = newest_run(request.workspace_dir, _RESUMABLE)
     else:
-        workspace = find_run(name, workspace_dir).workspace
-    command = shlex.join(["sluice", *sys.argv[1:]])
+        name = request.name
+        workspace = find_run(name, request.workspace_dir).workspace
 
     def on_wait(owner: str) -> None:
         console.print(plain(f"waiting for {owner}", "yellow"), soft_wrap=True)
 
-    with workspace.exclusive(command, wait=wait, on_wait=on_wait) as lock:
+    with workspace.exclusive(
+        request.command, wait=request.wait, on_wait=on_wait
+    ) as lock:
         notes = [lock.note] if lock.note else []
         notes += check_metadata(workspace)
         complete_killed_runs(workspace, locked=True)
-        record = _resumable(workspace, name, run_id)
+        record = _resumable(workspace, name, request.run_id)
         record.notes += [note for note in notes if note not in record.notes]
         config = _stored_config(workspace.run_dir(record.run_id), name)
-        recorder = _begin(
-            record, config, workspace, name, workspace_dir, command, workers
+        inputs = _check_unchanged(record, config, workspace, name)
+        run_dir = workspace.run_dir(record.run_id)
+        recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))
+        recorder.apply(
+            {
+                "event": "run_resumed",
+                "command": request.command,
+                "workers": request.workers,
+                "resume_command": resume_command(
+                    name, request.workspace_dir, record.run_id
+                ),
+            }
         )
         _carry_on(
-            recorder,
-            config,
-            workspace,
-            lock.descriptor,
-            workers or default_workers(),
-            console,
+            recorder, config, workspace, lock.descriptor, request.workers, console
         )
-    report(record, predict_command(config, name, workspace_dir), console)
-    if as_json:
-        click.echo(json.dumps(record.to_dict()))
-    return record.exit_code or 0
+        if _is_whole(run_dir):
+            last_complete.remember(workspace, record, inputs)
+    report(record, predict_command(config, name, request.workspace_dir), console)
+    return record
 
 
 def _stored_config(run_dir: Path, name: str) -> Config:
@@ -147,26 +189,24 @@ def _ended(record: RunRecord) -> str:
     }.get(record.status, record.status)
 
 
-def _begin(
-    record: RunRecord,
-    config: Config,
-    workspace: Workspace,
-    name: str,
-    workspace_dir: str | None,
-    command: str,
-    workers: int | None,
-) -> RecordRun:
-    """Checks that the run can go on, and opens its record again."""
+def _check_unchanged(
+    record: RunRecord, config: Config, workspace: Workspace, name: str
+) -> RunInputs:
+    """Returns what the run is made of.
+
+    Raises:
+      UsageError: that has changed since the run began.
+    """
     run_dir = workspace.run_dir(record.run_id)
     activate(config.root)
-    serving_dir = Path(record.pushes[0].destination)
     stored = run_dir / INPUTS_FILE
     digests = FileDigests(workspace.root / "state" / "file_digests.json")
-    now = run_inputs(config, workspace.root, serving_dir, digests).to_dict()
+    serving_dir = Path(record.pushes[0].destination)
+    now = run_inputs(config, workspace.root, serving_dir, digests)
     digests.save()
-    before = json.loads(stored.read_text()) if stored.exists() else now
-    changed = differences(before, now, ("schema", "code", "data", "packages"))
-    if changed:
+    before = json.loads(stored.read_text()) if stored.exists() else now.to_dict()
+    parts = ("schema", "code", "data", "packages")
+    if changed := differences(before, now.to_dict(), parts):
         raise UsageError(
             f"run {record.run_id} cannot go on: what it is made of has changed since",
             where=run_dir,
@@ -174,16 +214,14 @@ def _begin(
             hint=f"{program()} run {name}   (its cache skips what has finished and "
             "is the same)",
         )
-    recorder = RecordRun(record, run_dir, serving_dir)
-    recorder.apply(
-        {
-            "event": "run_resumed",
-            "command": command,
-            "workers": workers or default_workers(),
-            "resume_command": resume_command(name, workspace_dir, record.run_id),
-        }
-    )
-    return recorder
+    return now
+
+
+def _is_whole(run_dir: Path) -> bool:
+    """Whether the run was asked for without options that make it do more or less."""
+    asked = Journal(run_dir).events()[0]
+    part = asked["forced"] or asked["from_nodes"] or asked["to_nodes"]
+    return asked["use_cache"] and not part
 
 
 def _carry_on(

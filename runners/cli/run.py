@@ -22,6 +22,7 @@ from pipeline.validate_config import validate_config
 from runners.cli.carry_out import (
     carry_out,
     default_workers,
+    not_run,
     predict_command,
     report,
     resume_command,
@@ -44,10 +45,10 @@ from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
 from sample_data import catalog
 from sluice import atomic
-from sluice.errors import ExitCode, SluiceError
+from sluice.errors import SluiceError
 from sluice.file_digests import FileDigests
 from sluice.project import activate
-from sluice.run_record import ErrorRecord, RunRecord
+from sluice.run_record import RunRecord
 from sluice.workspace import Workspace, utc_now
 
 INPUTS_FILE = "inputs.json"
@@ -145,7 +146,8 @@ def run(
         record = _run(request, make_console(to_stderr=as_json))
     except (Exception, KeyboardInterrupt) as error:
         if as_json:
-            click.echo(json.dumps(_not_run(request, error).to_dict()))
+            refused = not_run(request.name, request.command, error)
+            click.echo(json.dumps(refused.to_dict()))
         raise
     if as_json:
         click.echo(json.dumps(record.to_dict()))
@@ -288,22 +290,3 @@ def _data_hint(config: Config) -> str | None:
         if config.data_dir == config.root / "data" / name:
             return f"sluice data make {name}"
     return None
-
-
-def _not_run(request: Request, error: BaseException) -> RunRecord:
-    """Returns the record of a run that was refused before it began, or broke."""
-    code = ExitCode.BUG
-    if isinstance(error, SluiceError):
-        code = error.exit_code
-    elif isinstance(error, KeyboardInterrupt):
-        code = ExitCode.INTERRUPTED
-    return RunRecord(
-        run_id="",
-        pipeline=Path(request.name).stem,
-        started_at=utc_now(),
-        command=request.command,
-        status="interrupted" if code == ExitCode.INTERRUPTED else "failed",
-        exit_code=int(code),
-        ended_at=utc_now(),
-        error=ErrorRecord(None, str(error) or type(error).__name__, None),
-    )

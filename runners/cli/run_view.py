@@ -59,6 +59,14 @@ class RunView:
             note = node.reason or ""
             took = seconds(node.duration_s)
             self._line(f"{node.id:<20} {LABELS[node.state][0]:<12} {took:>7}  {note}")
+        elif event["event"] == "node_retried":
+            self._line(
+                f"{event['node']:<20} failed, again in {event['wait_s']:g} s: "
+                f"{event['reason']}"
+            )
+        elif event["event"] == "stopping" and event["nodes"]:
+            nodes = " and ".join(event["nodes"])
+            self._line(f"stopping: {nodes} may finish what is begun; again to kill")
         self.tick()
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
@@ -104,10 +112,8 @@ class RunView:
 
 def describe_progress(facts: dict[str, Any]) -> str | None:
     """Returns one line for a progress report, None for one that says nothing new."""
-    if facts.get("event") == "strategy":
-        return facts["line"]
     if facts.get("event") != "epoch":
-        return None
+        return facts.get("line")
     left = facts["epochs"] - facts["epoch"]
     metrics = "  ".join(
         f"{name} {value:.4f}"
@@ -124,5 +130,5 @@ def seconds(value: float | None) -> str:
         return ""
     if value < 60:
         return f"{value:.1f}s"
-    minutes, seconds = divmod(round(value), 60)
-    return f"{minutes}m{seconds:02d}s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes}m{rest:02d}s"

@@ -44,6 +44,7 @@ _TRANSIENT_NAMES = (
 )
 _TRANSIENT = (TransientError, ConnectionError, TimeoutError)
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
+_LAUNCHER = Path(__file__).parent
 
 
 def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
@@ -103,6 +104,8 @@ def _causes(error: BaseException) -> list[BaseException]:
 def _own_line(error: BaseException) -> str | None:
     """Returns the innermost line of code that is neither installed nor generated.
 
+    The frames of this package, which launches every node, say nothing.
+
     Keras hides the frames of a layer's ``call`` in the message of what it raises.
     """
     places = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', str(error))
@@ -115,6 +118,6 @@ def _own_line(error: BaseException) -> str | None:
         generated = path.name.startswith(_GENERATED)
         if installed or generated or not path.is_file():
             continue
-        if _STANDARD_LIBRARY not in path.parents:
+        if not {_STANDARD_LIBRARY, _LAUNCHER} & {*path.parents}:
             return f"{name}:{line} in {function}"
     return None

@@ -29,6 +29,7 @@ class PlannedNode:
       gate: whether its failure means that what it has judged is not good enough.
       resolver: whether it only looks for artifacts.
       action: ``reuse`` takes the outputs of an earlier run, ``skip`` leaves it out.
+      needs: for each input that it cannot do without, the nodes that may make it.
     """
 
     id: str
@@ -38,6 +39,7 @@ class PlannedNode:
     gate: bool
     resolver: bool
     action: Action = "run"
+    needs: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class GraphFile:
                     **node,
                     "upstream": tuple(node["upstream"]),
                     "contexts": tuple((kind, name) for kind, name in node["contexts"]),
+                    "needs": tuple(map(tuple, node["needs"])),
                 }
             )
             for node in data.pop("nodes")

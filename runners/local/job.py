@@ -39,7 +39,7 @@ def run_job(job: Job) -> int:
 
     The function reports through files; the status only says whether it returned.
     """
-    _redirect_output(Path(job.log))
+    redirect_output(Path(job.log))
     faulthandler.enable(file=2)
     os.environ.update(job.environment)
     # Beam parses sys.argv for options of its own.
@@ -57,8 +57,11 @@ def run_job(job: Job) -> int:
     return status
 
 
-def _redirect_output(path: Path) -> None:
-    """Sends the descriptors 1 and 2 to a file: native code writes to them too."""
+def redirect_output(path: Path) -> None:
+    """Sends the descriptors 1 and 2 to a file, since native code writes to them too.
+
+    Standard input is empty then.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -144,7 +144,9 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                 result = execute(plan, self._nursery, watch)
             else:
                 log = plan.run_dir / "logs" / "start.log"
-                with Nursery(log, cwd=Path.cwd(), modules=_modules()) as nursery:
+                with Nursery(
+                    log, cwd=Path.cwd(), modules=_modules(), from_here=True
+                ) as nursery:
                     result = execute(plan, nursery, watch)
         if stop.signal is not None:
             raise KeyboardInterrupt(stop.reason)

@@ -52,7 +52,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     except interrupt.Interrupted:
         os.write(2, traceback.format_exc().encode())
         stopped = True
-    except Exception as raised:
+    except (Exception, SystemExit) as raised:
         os.write(2, traceback.format_exc().encode())
         # Some libraries turn the interrupt into an error of their own.
         stopped = interrupt.requested()

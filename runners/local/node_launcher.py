@@ -7,6 +7,8 @@ ExampleGen were read together with the new ones.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ from tfx.orchestration.portable import launcher
 from tfx.orchestration.portable.mlmd import execution_lib
 
 _ERROR = "__execution_result__"
+_MODULE_FILE = "module_file"
 
 
 class NodeLauncher(launcher.Launcher):
@@ -44,6 +47,10 @@ class NodeLauncher(launcher.Launcher):
         _remove(execution_info.tmp_dir)
         fileio.makedirs(execution_info.tmp_dir)
         _remove(execution_info.execution_output_uri)
+        module_file = execution_info.exec_properties.get(_MODULE_FILE)
+        if isinstance(module_file, str) and module_file:
+            # TFX would pack the modules beside it into one wheel with it.
+            sys.path.append(os.path.dirname(os.path.abspath(module_file)))
         return super()._run_executor(execution_info)
 
 

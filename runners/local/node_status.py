@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +22,8 @@ _OUTPUTS = (
     metadata_store_pb2.Event.INTERNAL_OUTPUT,
 )
 _RESULT = "__execution_result__"
+# The class at the beginning of a traceback's last line.
+_EXCEPTION = re.compile(r"^[\w.]+: ")
 
 Contexts = Sequence[tuple[str, str]]
 Artifacts = dict[str, list[dict[str, Any]]]
@@ -61,9 +65,18 @@ def state_of(execution: Any | None) -> NodeState:
 
 
 def failure_text(execution: Any) -> str | None:
-    """Returns the error that TFX published with a failed execution, if it did."""
+    """Returns the error that TFX published with a failed execution, if it did.
+
+    What TFX publishes is JSON with a whole traceback in it.
+    """
     value = execution.custom_properties.get(_RESULT)
-    return value.string_value if value is not None else None
+    if value is None:
+        return None
+    try:
+        *_, last = json.loads(value.string_value)["resultMessage"].strip().splitlines()
+    except (ValueError, KeyError):
+        return value.string_value
+    return _EXCEPTION.sub("", last)
 
 
 def close(store: Any, execution: Any) -> None:

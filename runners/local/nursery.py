@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -16,8 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from runners.local.job import Job
+from runners.local.forked_process import ForkedProcess
+from runners.local.job import Job, redirect_output
 from runners.local.zygote import FORK, SPAWN
+from runners.local.zygote import main as zygote_main
 from sluice.errors import NodeError, UsageError
 
 START_METHOD = "SLUICE_START_METHOD"
@@ -56,6 +59,7 @@ class Nursery:
         cwd: Path,
         modules: Sequence[str] = PRELOADED,
         keep_open: Iterable[int] = (),
+        from_here: bool = False,
     ) -> None:
         """Starts the zygote and returns at once.
 
@@ -65,6 +69,8 @@ class Nursery:
           modules: what the zygote imports beforehand.
           keep_open: descriptors that every process of the run holds, such as that of
             a lock which must not be free before the last of them has ended.
+          from_here: whether the zygote may be a fork of this process, where this
+            process has imported TFX already and can be forked.
 
         Raises:
           UsageError: the environment variable SLUICE_START_METHOD is neither ``fork``
@@ -74,18 +80,40 @@ class Nursery:
         self._pending = b""
         self.ready = False
         self._socket, theirs = socket.socketpair()
+        self._log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as log_file, theirs:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "runners.local.zygote",
-                    str(os.getpid()),
-                    str(theirs.fileno()),
-                    start_method(),
-                    *modules,
-                ],
+        arguments = [
+            str(os.getpid()),
+            str(theirs.fileno()),
+            start_method(),
+            *modules,
+        ]
+        self._process: subprocess.Popen | ForkedProcess
+        with theirs:
+            if from_here and can_fork():
+                self._process = self._fork(arguments, cwd)
+            else:
+                self._process = self._spawn(arguments, cwd, theirs, keep_open)
+
+    def _fork(self, arguments: list[str], cwd: Path) -> ForkedProcess:
+        def zygote() -> None:
+            self._socket.close()
+            redirect_output(self._log)
+            os.chdir(cwd)
+            zygote_main(arguments)
+
+        return ForkedProcess(zygote)
+
+    def _spawn(
+        self,
+        arguments: list[str],
+        cwd: Path,
+        theirs: socket.socket,
+        keep_open: Iterable[int],
+    ) -> subprocess.Popen:
+        with open(self._log, "ab") as log_file:
+            return subprocess.Popen(
+                [sys.executable, "-m", "runners.local.zygote", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,
                 stderr=log_file,
@@ -93,7 +121,6 @@ class Nursery:
                 pass_fds=[theirs.fileno(), *keep_open],
                 start_new_session=True,
             )
-        self._log = log
 
     def __enter__(self) -> Nursery:
         return self
@@ -191,6 +218,18 @@ def start_method() -> str:
             actual=method,
         )
     return method
+
+
+def can_fork() -> bool:
+    """Whether this process has imported TFX, and a fork of it can run nodes.
+
+    Threads do not survive a fork, and neither do TensorFlow's devices.
+    """
+    if start_method() != FORK or "tfx.orchestration" not in sys.modules:
+        return False
+    eager = sys.modules.get("tensorflow.python.eager.context")
+    has_devices = getattr(eager, "_context", None) is not None
+    return threading.active_count() == 1 and not has_devices
 
 
 def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,7 @@ def _mark(
     if not required:
         return None
     with metadata.Metadata(connection) as handle:
-        base = base_run_id or _base_run(handle.store, required)
+        base = _base_run(handle.store, required, base_run_id)
         partial_run_utils.set_base_pipeline_run_strategy(
             ir.runtime_spec.snapshot_settings, base
         )
@@ -148,8 +148,14 @@ def _mark(
     return base
 
 
-def _base_run(store: Any, required: Collection[Any]) -> str:
-    """Returns the newest run in which every node that is needed has succeeded."""
+def _base_run(store: Any, required: Collection[Any], wanted: str | None) -> str:
+    """Returns the newest run in which every node that is needed has succeeded.
+
+    Args:
+      store: an ML Metadata store.
+      required: the nodes that are needed.
+      wanted: the run that it must be; None for the newest.
+    """
     candidates: set[str] | None = None
     for node in required:
         finished = set()
@@ -159,13 +165,16 @@ def _base_run(store: Any, required: Collection[Any]) -> str:
                 runs = store.get_contexts_by_execution(execution.id)
                 finished |= {run.name for run in runs if run.type == _RUN}
         candidates = finished if candidates is None else candidates & finished
-    if not candidates:
+    if not candidates or wanted not in (None, *candidates):
         names = [node.node_info.id for node in required]
+        which = f"run {wanted} does not have" if wanted else "no earlier run has"
         raise UsageError(
-            "no earlier run has what this part of the graph starts from",
+            f"{which} what this part of the graph starts from",
             expected="a run in which these have finished: " + ", ".join(names),
             hint="run the whole pipeline first",
         )
+    if wanted:
+        return wanted
     ids = {
         name: store.get_context_by_type_and_name(_RUN, name).id for name in candidates
     }
@@ -183,7 +192,17 @@ def _planned(node: Any, base: str | None) -> PlannedNode:
         gate=kind.endswith("DataGate"),
         resolver=node.node_info.type.name == _RESOLVER,
         action="skip" if action == "reuse" and base is None else action,
+        needs=tuple(_needs(node)),
     )
+
+
+def _needs(node: Any) -> Iterator[tuple[str, ...]]:
+    """Yields, for each input that a node cannot do without, who may make it."""
+    for spec in node.inputs.inputs.values():
+        makers = [channel.producer_node_query.id for channel in spec.channels]
+        # A maker elsewhere is one of another pipeline.
+        if spec.min_count and makers and {*makers} <= {*node.upstream_nodes}:
+            yield tuple(dict.fromkeys(makers))
 
 
 def _contexts(node: Any) -> list[tuple[str, str]]:

@@ -48,6 +48,8 @@ def read_back(
         node_status.close(store, execution)
     if state == "failed" and stopped:
         state, reason = "interrupted", "stopped when asked to"
+    elif state == "skipped":
+        reason = "its condition does not hold"
     elif state == "failed" and error is None:
         text = node_status.failure_text(execution) or "its inputs could not be resolved"
         error = NodeFailure(f"{node.id} failed: {text}", int(ExitCode.NODE))

@@ -124,8 +124,18 @@ class Scheduler:
                 continue
             elif node.action != "run":
                 self._settle(self._not_launched(node))
+            elif missing := self._missing(node):
+                reason = f"needs what {missing} would have made"
+                self._settle(NodeResult(node.id, "skipped", reason=reason))
             elif self._may_start(node):
                 self._start(node)
+
+    def _missing(self, node: PlannedNode) -> str | None:
+        """Returns the skipped nodes without which a node has nothing to read."""
+        for makers in node.needs:
+            if all(self._results[maker].state == "skipped" for maker in makers):
+                return " or ".join(makers)
+        return None
 
     def _may_start(self, node: PlannedNode) -> bool:
         free = len(self._running) < self._options.workers

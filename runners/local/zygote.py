@@ -38,6 +38,7 @@ from runners.local.process_tree import (
     die_with,
     kill_descendants,
     kill_group,
+    name_process,
     outlive_parent,
 )
 from sluice.compat import prepare_environment
@@ -54,6 +55,9 @@ def main(arguments: list[str]) -> None:
     die_with(int(parent))
     # The terminal's Ctrl-C is for the scheduler, which tells us what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    name_process("sluice-zygote")
     control = socket.socket(fileno=int(descriptor))
     control.set_inheritable(False)
     # Beam parses sys.argv for options of its own.
@@ -118,7 +122,7 @@ class _Zygote:
 
     def _obey(self, request: dict[str, Any]) -> None:
         if "start" in request:
-            pid = self._start(Job(**request["job"]))
+            pid = self._start(request["start"], Job(**request["job"]))
             self._names[pid] = request["start"]
             self.say(started=request["start"], pid=pid)
             return
@@ -131,7 +135,7 @@ class _Zygote:
             with suppress(ProcessLookupError):
                 os.kill(pid, request["number"])
 
-    def _start(self, job: Job) -> int:
+    def _start(self, name: str, job: Job) -> int:
         """Returns the pid of a new child, which leads a session of its own."""
         parent = os.getpid()
         with warnings.catch_warnings():
@@ -145,6 +149,7 @@ class _Zygote:
         try:
             os.setsid()
             die_with(parent)
+            name_process(f"sluice:{name}")
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import signal
@@ -17,6 +18,8 @@ import pytest
 
 from sample_data.tf_example import encode
 from sluice import progress, tfrecord
+from sluice.compat import teach_autograph
+from sluice.errors import NodeError
 from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
@@ -299,12 +302,14 @@ def test_a_stop_within_an_epoch_costs_nothing(
     assert trainings.run(tmp_path, at_step=2 * BATCHES + 4) == STOPPED
     assert _epochs(tmp_path) == EACH_ONCE[:2]
     (stopped,) = _events(tmp_path, "stopped")
-    assert stopped["line"] == "stopped after 2 of 5 epochs and 4 batches"
+    assert (
+        stopped["line"] == "stopped: training goes on with epoch 3 of 5, after batch 4"
+    )
     assert trainings.run(tmp_path) == DONE
     (restored,) = _events(tmp_path, "restored")
     assert restored == {
         "event": "restored",
-        "line": "restored: goes on with epoch 3 of 5 after 4 of its batches",
+        "line": "restored: training goes on with epoch 3 of 5, after batch 4",
         "epoch": 2,
         "epochs": 5,
     }
@@ -329,7 +334,7 @@ def test_a_kill_costs_the_epoch(
     assert trainings.run(tmp_path, **kill) == -signal.SIGKILL
     assert trainings.run(tmp_path) == DONE
     (restored,) = _events(tmp_path, "restored")
-    assert restored["line"] == "restored: goes on with epoch 4 of 5"
+    assert restored["line"] == "restored: training goes on with epoch 4 of 5"
     assert _epochs(tmp_path) == EACH_ONCE
     assert _weights(tmp_path) == _weights(whole)
     assert _history(tmp_path) == _history(whole)
@@ -344,7 +349,7 @@ def test_a_long_epoch_is_saved_in_its_middle(
     assert trainings.run(tmp_path) == DONE
     (restored,) = _events(tmp_path, "restored")
     assert restored["line"] == (
-        "restored: goes on with epoch 1 of 5 after 7 of its batches"
+        "restored: training goes on with epoch 1 of 5, after batch 7"
     )
     assert _weights(tmp_path) == _weights(whole)
 
@@ -356,7 +361,9 @@ def test_a_stop_in_validation_does_not_wait_for_its_end(
     at = EVAL_BATCHES + 2
     assert trainings.run(tmp_path, at_eval_step=at) == STOPPED
     (stopped,) = _events(tmp_path, "stopped")
-    assert stopped["line"] == "stopped after 1 of 5 epochs and 10 batches"
+    assert (
+        stopped["line"] == "stopped: training goes on with epoch 2 of 5, after batch 10"
+    )
     assert trainings.run(tmp_path) == DONE
     assert _epochs(tmp_path) == EACH_ONCE
     assert {len(values) for values in _history(tmp_path).values()} == {EPOCHS}
@@ -376,7 +383,7 @@ def test_early_stopping_forgets_nothing(trainings: Trainings, tmp_path: Path) ->
     # Killed after training, which is then not done again.
     assert trainings.run(cut, export="killed", **common) == -signal.SIGKILL
     assert trainings.run(cut, **common) == DONE
-    assert _events(cut, "restored")[1]["line"] == "restored: training was done"
+    assert _events(cut, "restored")[1]["line"] == "restored: training is done"
     assert len(_epochs(cut)) == len(losses)
     assert _history(cut)["val_loss"] == losses
     assert _weights(cut) == _weights(whole)
@@ -403,7 +410,7 @@ def test_a_truncated_checkpoint_leads_to_the_one_before(
     (damaged,) = _events(tmp_path, "checkpoint_damaged")
     assert damaged["line"].startswith("checkpoint ckpt-4 is damaged and not used: ")
     (restored,) = _events(tmp_path, "restored")
-    assert restored["line"] == "restored: goes on with epoch 4 of 5"
+    assert restored["line"] == "restored: training goes on with epoch 4 of 5"
     assert _weights(tmp_path) == _weights(whole)
     assert _history(tmp_path) == _history(whole)
 
@@ -433,7 +440,7 @@ def test_killed_at_any_moment_it_ends_with_each_epoch_once(
     for kill_after_s in (0.0, 0.01, 0.02, 0.03):
         _, offset = progress.read(log)
         pid = trainings.start(tmp_path, long_epoch_s=0.0)
-        _wait_for(lambda start=offset: _epoch_since(log, start))
+        _wait_for(functools.partial(_epoch_since, log, offset))
         time.sleep(kill_after_s)
         subprocess.run(["kill", "-KILL", str(pid)], check=False)
         if trainings.wait() == DONE:
@@ -450,7 +457,9 @@ def test_replicas_go_on_together(trainings: Trainings, tmp_path: Path) -> None:
     # Each replica counts.
     assert trainings.run(cut, at_step=2 * (BATCHES + 4), **common) == STOPPED
     (stopped,) = _events(cut, "stopped")
-    assert stopped["line"] == "stopped after 1 of 2 epochs and 4 batches"
+    assert (
+        stopped["line"] == "stopped: training goes on with epoch 2 of 2, after batch 4"
+    )
     assert trainings.run(cut, **common) == DONE
     assert _epochs(cut) == [(1, 2), (2, 2)]
     weights, expected = _weights(cut), _weights(whole)
@@ -475,6 +484,80 @@ def test_training_outlives_a_checkpoint_that_cannot_be_written(
         "checkpoint not saved: " in _events(tmp_path, "checkpoint_not_saved")[0]["line"]
     )
     assert _weights(tmp_path) == _weights(whole)
+
+
+def _model(*units: int, layers: tuple[Any, ...] = ()) -> Any:
+    import tensorflow as tf
+
+    inputs = tf.keras.Input((2,))
+    x = inputs
+    for layer in layers:
+        x = layer(x)
+    for count in units:
+        x = tf.keras.layers.Dense(count)(x)
+    return tf.keras.Model(inputs, x)
+
+
+def _fit(model: Any, directory: Path, *, restore: bool) -> Any:
+    import tensorflow as tf
+
+    from pipeline.checkpoint import Checkpoint
+
+    teach_autograph()
+    model.compile("adam", "mse")
+    history = tf.keras.callbacks.History()
+    checkpoint = Checkpoint(directory, model, 2, history)
+    if restore:
+        assert checkpoint.restore()
+    data = tf.data.Dataset.from_tensor_slices(([[1.0, 2.0]], [[1.0]])).batch(1)
+    callbacks = [history, checkpoint]
+    epoch = checkpoint.epoch
+    model.fit(data, initial_epoch=epoch, epochs=2, callbacks=callbacks, verbose=0)
+    return model
+
+
+@pytest.mark.parametrize("units", [(3, 2, 1), (4, 1), (3,)])
+def test_a_checkpoint_of_another_model_is_refused(
+    tmp_path: Path, units: tuple[int, ...]
+) -> None:
+    _fit(_model(3, 1), tmp_path, restore=False)
+    with pytest.raises(NodeError, match="the checkpoint is of another model") as caught:
+        _fit(_model(*units), tmp_path, restore=True)
+    assert caught.value.where == str(tmp_path / "ckpt-2")
+    assert "sluice run" in str(caught.value)
+
+
+def test_a_model_with_a_lookup_table_is_restored(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    def build() -> Any:
+        lookup = tf.keras.layers.IntegerLookup(vocabulary=[1, 2])
+        layers = (lookup, tf.keras.layers.CategoryEncoding(3))
+        return _model(1, layers=layers)
+
+    saved = _fit(build(), tmp_path, restore=False)
+    restored = _fit(build(), tmp_path, restore=True)
+    assert _lists(restored) == _lists(saved)
+
+
+def test_a_model_that_is_built_by_its_first_batch_is_restored(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    from pipeline.checkpoint import Checkpoint
+
+    def build() -> Any:
+        return tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
+
+    saved = _fit(build(), tmp_path, restore=False)
+    restored = build()
+    restored.compile("adam", "mse")
+    assert Checkpoint(tmp_path, restored, 2, tf.keras.callbacks.History()).restore()
+    restored(tf.zeros([1, 2]))
+    assert _lists(restored) == _lists(saved)
+
+
+def _lists(model: Any) -> list[Any]:
+    return [weight.tolist() for weight in model.get_weights()]
 
 
 def _epoch_since(path: Path, offset: int) -> bool:
