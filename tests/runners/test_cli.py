@@ -58,7 +58,7 @@ def _one_screen(text: str) -> bool:
 def test_help_lists_every_verb_and_the_exit_codes(sluice: Sluice) -> None:
     code, out, _ = sluice("--help")
     assert code == 0
-    for verb in ("run", "validate", "config", "runs", "predict", "data", "models"):
+    for verb in ("run", "resume", "status", "explain", "gc", "validate", "doctor"):
         assert f"\n  {verb} " in out
     assert "4 model gate" in out
 
