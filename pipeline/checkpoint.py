@@ -13,9 +13,9 @@ trained once more, because Keras cannot go through an epoch without batches.
 What is reproduced: the order of the examples (an iteration over the dataset takes the
 next order of its seeded shuffles), and so the weights, where the model draws no random
 numbers and the machine computes deterministically. What is not: the masks of dropout,
-which begin anew, as their state lies in TensorFlow's kernels. In the history, the
-training metrics of an epoch that was cut are those of its batches after the cut; its
-validation metrics are whole.
+which begin anew, as their state lies in TensorFlow's kernels. Replicas go on with the
+mean of their moving averages. In the history, the training metrics of an epoch that was
+cut are those of its batches after the cut; its validation metrics are whole.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
         except (tf.errors.OpError, OSError) as error:
             if required:
                 raise
-            reason = str(error).splitlines()[0]
+            reason = str(error).partition("\n")[0]
             _say("checkpoint_not_saved", f"checkpoint not saved: {reason}")
         self._saved_at_s = time.monotonic()
         self._cost_s = self._saved_at_s - started_s
@@ -226,7 +226,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
             raise NodeError(
                 "the checkpoint is of another model",
                 where=path,
-                actual=str(error).splitlines()[0],
+                actual=str(error).partition("\n")[0],
                 hint="sluice run, which trains from the beginning",
             ) from error
 
@@ -294,7 +294,7 @@ def _damage(path: str) -> str | None:
         for name in reader.get_variable_to_shape_map():
             reader.get_tensor(name)
     except Exception as error:  # its type depends on where the damage is
-        return str(error).splitlines()[0]
+        return str(error).partition("\n")[0]
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ def report(**facts: Any) -> None:
 
 
 def read(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """Returns the whole lines after ``offset`` and the offset after them (bytes)."""
+    """Returns the whole lines after ``offset`` and the offset after them (bytes).
+
+    A line that a full disk has cut is left out.
+    """
     try:
         with open(path, "rb") as file:
             file.seek(offset)
@@ -32,4 +36,8 @@ def read(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
     except FileNotFoundError:
         return [], offset
     end = data.rfind(b"\n") + 1
-    return [json.loads(line) for line in data[:end].splitlines()], offset + end
+    lines = []
+    for line in data[:end].splitlines():
+        with suppress(ValueError):
+            lines.append(json.loads(line))
+    return lines, offset + end

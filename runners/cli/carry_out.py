@@ -19,7 +19,7 @@ from runners.local.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
-from sluice.errors import ExitCode, NodeError, SluiceError, WorkspaceError
+from sluice.errors import ExitCode, SluiceError, WorkspaceError
 from sluice.run_record import ErrorRecord, RunRecord
 from sluice.workspace import utc_now
 
@@ -44,11 +44,12 @@ def carry_out(
             view.on_event(event)
 
         try:
-            watch = Watch(on_event, view.on_progress, view.tick, stop)
-            execute(plan, nursery, watch)
-            recorder.close(stop.exit_code, stop.reason)
-        except NodeError as error:
-            recorder.stop(error)
+            try:
+                watch = Watch(on_event, view.on_progress, view.tick, stop)
+                execute(plan, nursery, watch)
+                recorder.close(stop.exit_code, stop.reason)
+            except SluiceError as error:
+                recorder.stop(error)
         except OSError as error:
             raise WorkspaceError(
                 "the run's record could not be written",

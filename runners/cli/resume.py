@@ -38,6 +38,7 @@ from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
 from sluice.errors import UsageError
 from sluice.file_digests import FileDigests
+from sluice.full_disk import explain_full_disk
 from sluice.project import activate
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
@@ -107,9 +108,12 @@ def _resume(request: _Request, console: Console) -> RunRecord:
     def on_wait(owner: str) -> None:
         console.print(plain(f"waiting for {owner}", "yellow"), soft_wrap=True)
 
-    with workspace.exclusive(
-        request.command, wait=request.wait, on_wait=on_wait
-    ) as lock:
+    with (
+        explain_full_disk(workspace.root),
+        workspace.exclusive(
+            request.command, wait=request.wait, on_wait=on_wait
+        ) as lock,
+    ):
         notes = [lock.note] if lock.note else []
         notes += check_metadata(workspace)
         complete_killed_runs(workspace, locked=True)

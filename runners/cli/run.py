@@ -47,6 +47,7 @@ from sample_data import catalog
 from sluice import atomic
 from sluice.errors import SluiceError
 from sluice.file_digests import FileDigests
+from sluice.full_disk import explain_full_disk
 from sluice.project import activate
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace, utc_now
@@ -171,9 +172,12 @@ def _run(request: Request, console: Console) -> RunRecord:
     def on_wait(owner: str) -> None:
         console.print(plain(f"waiting for {owner}", "yellow"), soft_wrap=True)
 
-    with workspace.exclusive(
-        request.command, wait=request.wait, on_wait=on_wait
-    ) as lock:
+    with (
+        explain_full_disk(workspace.root),
+        workspace.exclusive(
+            request.command, wait=request.wait, on_wait=on_wait
+        ) as lock,
+    ):
         notes = [lock.note] if lock.note else []
         notes += check_metadata(workspace)
         for run_id in complete_killed_runs(workspace, locked=True):

@@ -78,7 +78,8 @@ class RunView:
         now = time.monotonic()
         last = facts.get("epoch") is not None and facts["epoch"] == facts["epochs"]
         due = now - self._last_plain_note >= _PLAIN_PROGRESS_S
-        if self._live is None and (last or due or "epoch" not in facts):
+        note_of_its_own = facts.get("event") != "epoch"
+        if self._live is None and (last or due or note_of_its_own):
             self._last_plain_note = now
             self._line(f"{node:<20} {note}")
 

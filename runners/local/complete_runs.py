@@ -11,6 +11,7 @@ from runners.local.read_back import open_store, read_back
 from runners.local.record_run import RecordRun
 from runners.local.scheduler import result_of
 from sluice.errors import LockedError
+from sluice.full_disk import explain_full_disk
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
 
@@ -29,6 +30,9 @@ def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[
 
     Returns:
       The ids of the runs that were completed; none while a run is in progress.
+
+    Raises:
+      WorkspaceError: a record or the metadata cannot be written: the disk is full.
     """
     open_runs = [
         run_id for run_id in workspace.run_ids() if _is_open(workspace, run_id)
@@ -36,11 +40,13 @@ def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[
     if not open_runs:
         return []
     if locked:
-        for run_id in open_runs:
-            _complete(workspace.run_dir(run_id))
+        with explain_full_disk(workspace.root):
+            for run_id in open_runs:
+                _complete(workspace.run_dir(run_id))
         return open_runs
+    command = "complete the record of a killed run"
     try:
-        with workspace.exclusive("complete the record of a killed run"):
+        with explain_full_disk(workspace.root), workspace.exclusive(command):
             return complete_killed_runs(workspace, locked=True)
     except LockedError:
         return []
@@ -56,7 +62,11 @@ def _is_open(workspace: Workspace, run_id: str) -> bool:
 def _complete(run_dir: Path) -> None:
     record = RunRecord.load(run_dir)
     recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))
-    for event in Journal(run_dir).events():
+    events = Journal(run_dir).events()
+    if any(event["event"] == "graph" for event in events):
+        # The journal has it all, and tries must not be counted twice.
+        record.nodes = []
+    for event in events:
         recorder.replay(event)
     _read_back(recorder, run_dir)
     recorder.close_killed(_KILLED)
@@ -68,12 +78,12 @@ def _read_back(recorder: RecordRun, run_dir: Path) -> None:
     graph = GraphFile.load(run_dir)
     if graph is None or not running:
         return
-    store = open_store(graph.connection_config())
     for node in graph.nodes:
         if node.id not in running:
             continue
         facts = read_result(run_dir, node.id) or {}
-        result = read_back(store, node, 0.0, None, stopped=True)
+        with open_store(graph.connection_config()) as store:
+            result = read_back(store, node, 0.0, None, stopped=True)
         if facts and facts["state"] == "failed":
             result = result_of(facts)
         if result.state in ("ran", "cached", "failed"):

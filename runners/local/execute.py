@@ -104,7 +104,13 @@ def finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:
     Raises:
       UsageError: the outputs of one of them are gone.
     """
-    store = open_store(graph.connection_config())
+    with open_store(graph.connection_config()) as store:
+        return _finished_nodes(run_dir, graph, store)
+
+
+def _finished_nodes(
+    run_dir: Path, graph: GraphFile, store: Any
+) -> dict[str, NodeResult]:
     finished = {}
     for node in graph.nodes:
         if node.action != "run":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import traceback
 from pathlib import Path
@@ -15,6 +14,7 @@ from sluice.errors import (
     SluiceError,
     TransientError,
 )
+from sluice.full_disk import FULL, FULL_TEXTS
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
@@ -68,7 +68,7 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
     hint = "the whole traceback is in the log"
     if isinstance(error, MemoryError):
         hint = "lower train.batch_size or free memory; the traceback is in the log"
-    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    elif any(sign in text for sign in FULL_TEXTS) or _is_full(error):
         hint = "free some disk space, then run again: finished nodes are cached"
     explained = NodeError(
         f"{node} failed: {type(error).__name__}: {_first_lines(error)}",
@@ -77,6 +77,10 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
     )
     transient = any(map(_is_transient, causes))
     return NodeFailure(str(explained), int(ExitCode.NODE), transient=transient)
+
+
+def _is_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in FULL
 
 
 def _is_transient(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ import sys
 import traceback
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,21 @@ def redirect_output(path: Path) -> None:
     with open(path, "ab", buffering=0) as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    # Line by line, so that what was printed before a crash is there; and new, since
+    # the inherited ones may hold text of the parent, or be something else altogether.
+    sys.stdout = _text_file(1)
+    sys.stderr = _text_file(2)
+
+
+def _text_file(descriptor: int) -> TextIO:
+    return open(
+        descriptor,
+        "w",
+        buffering=1,
+        encoding="utf-8",
+        errors="backslashreplace",
+        closefd=False,
+    )
 
 
 def _reseed() -> None:

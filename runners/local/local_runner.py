@@ -22,7 +22,7 @@ from runners.local.graph_file import IR_FILE
 from runners.local.journal import Journal
 from runners.local.nursery import PRELOADED, Nursery
 from runners.local.prepare_job import connection_of
-from runners.local.run_result import OnEvent, RunResult
+from runners.local.run_result import NodeFailure, OnEvent, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
@@ -154,7 +154,9 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             raise _as_error(stopped[-1])
         for node in result.nodes:
             if node.error:
-                raise NodeError(node.error.message, where=plan.run_dir)
+                raise _as_node_error(
+                    node.error, plan.run_dir / "logs" / f"{node.node}.log"
+                )
         return result
 
     def _runs_folder(self, pipeline: Any) -> Path:
@@ -172,10 +174,14 @@ class LocalRunner(tfx_runner.IrBasedRunner):
 
 
 def _surroundings() -> Surroundings:
-    main_path = getattr(sys.modules["__main__"], "__file__", None)
+    main = sys.modules["__main__"]
+    main_path = getattr(main, "__file__", None)
+    name = getattr(main.__spec__, "name", "__main__")
     return Surroundings(
         python_path=tuple(os.path.abspath(entry) for entry in sys.path),
         main_path=os.path.abspath(main_path) if main_path else None,
+        # The standard library leaves a package's own __main__ alone.
+        main_module=None if name.endswith("__main__") else name,
     )
 
 
@@ -192,6 +198,11 @@ def _base_run_id(partial: Any | None) -> str | None:
         return None
     strategy = partial.snapshot_settings.base_pipeline_run_strategy
     return strategy.base_run_id or None
+
+
+def _as_node_error(failure: NodeFailure, log: Path) -> NodeError:
+    tail = [f"  | {line}" for line in failure.log_tail]
+    return NodeError("\n".join([failure.message, *tail, f"  log:      {log}"]))
 
 
 def _as_error(event: dict[str, Any]) -> SluiceError:

@@ -16,6 +16,7 @@ from sluice.errors import WorkspaceError
 from sluice.workspace import Workspace
 
 _COPY = "metadata.copy.db"
+_EMPTY = "it is empty"
 
 
 def check_metadata(workspace: Workspace) -> list[str]:
@@ -27,11 +28,12 @@ def check_metadata(workspace: Workspace) -> list[str]:
       Notes for the run's record.
 
     Raises:
-      WorkspaceError: the file is damaged, and there is no copy that is not.
+      WorkspaceError: the file is damaged and there is no copy that is not, or it can
+        neither be read nor be called damaged, such as one that somebody else locks.
     """
     path, copy = workspace.metadata_db, workspace.root / "state" / _COPY
     problem = _problem(path)
-    if problem is None:
+    if problem is None or (problem == _EMPTY and not copy.exists()):
         return []
     if not copy.exists() or _problem(copy) is not None:
         raise WorkspaceError(
@@ -43,12 +45,7 @@ def check_metadata(workspace: Workspace) -> list[str]:
         )
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
-    # The journal belongs to the damaged file: it must not be applied to the copy.
-    for suffix in ("-journal", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            os.replace(f"{path}{suffix}", f"{aside}{suffix}")
-    os.replace(path, aside)
-    copy_metadata(copy, path)
+    _replace(path, copy, aside)
     made = datetime.fromtimestamp(copy.stat().st_mtime, timezone.utc)
     return [
         f"the metadata was damaged ({problem}): went back to the copy of "
@@ -82,8 +79,35 @@ def copy_metadata(source: Path, target: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _replace(path: Path, copy: Path, aside: Path) -> None:
+    """Puts the copy in the place of the file; at no time is there neither of them."""
+    incoming = path.with_name(f"{path.name}.copy")
+    try:
+        copy_metadata(copy, incoming)
+    except (OSError, sqlite3.Error) as error:
+        raise WorkspaceError(
+            "the pipeline's metadata is damaged, and its copy cannot take its place",
+            where=path,
+            actual=str(error),
+            hint="free some space if the disk is full, then give the command again",
+        ) from error
+    # The journal belongs to the damaged file: it must not be applied to the copy.
+    for suffix in ("-journal", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.replace(f"{path}{suffix}", f"{aside}{suffix}")
+    try:
+        os.link(path, aside)
+    except OSError:  # a file system without links
+        os.replace(path, aside)
+    os.replace(incoming, path)
+
+
 def _problem(path: Path) -> str | None:
-    """Returns what is wrong with a database, None where nothing is, or no file."""
+    """Returns what is wrong with a database, None where nothing is, or no file.
+
+    Raises:
+      WorkspaceError: it cannot be read, which does not mean that it is damaged.
+    """
     if not path.exists():
         return None
     try:
@@ -93,8 +117,18 @@ def _problem(path: Path) -> str | None:
             if answer != "ok":
                 return str(answer)
             tables = database.execute("SELECT name FROM sqlite_master").fetchall()
+    except sqlite3.OperationalError as error:
+        raise WorkspaceError(
+            "the pipeline's metadata cannot be read",
+            where=path,
+            actual=str(error),
+            hint="free some space if its disk is full, and see that nobody else has "
+            "it open and that this user may write it; then give the command again",
+        ) from error
     except sqlite3.Error as error:
         return str(error)
-    if tables and ("MLMDEnv",) not in tables:
+    if not tables:
+        return _EMPTY
+    if ("MLMDEnv",) not in tables:
         return "it is not a database of ML Metadata"
     return None

@@ -21,10 +21,11 @@ from runners.local.node_cache import NodeCache
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_back import read_back
-from runners.local.run_result import NodeFailure
+from runners.local.run_result import NodeFailure, NodeResult
 from runners.local.surroundings import Surroundings
 from runners.record.describe_outputs import describe_outputs
 from sluice import interrupt
+from sluice.compat import teach_autograph
 
 
 def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
@@ -37,6 +38,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     """
     place = Path(run_dir)
     interrupt.listen()
+    teach_autograph()
     surroundings = Surroundings.load(place)
     surroundings.enter()
     ir = read_ir(place)
@@ -59,10 +61,17 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
         if not stopped:
             error = explain_failure(node_id, planned.kind, raised)
     duration_s = time.monotonic() - started
-    with metadata.Metadata(connection_of(ir)) as handle:
-        result = read_back(handle.store, planned, duration_s, error, stopped)
-        if result.state == "ran" and result.execution_id is not None:
-            cache.record_outputs(handle, result.execution_id)
+    try:
+        with metadata.Metadata(connection_of(ir)) as handle:
+            result = read_back(handle.store, planned, duration_s, error, stopped)
+            if result.state == "ran" and result.execution_id is not None:
+                cache.record_outputs(handle, result.execution_id)
+    except Exception as unread:
+        # Such as on a full disk, which is also why the node itself has failed.
+        os.write(2, traceback.format_exc().encode())
+        error = error or explain_failure(node_id, planned.kind, unread)
+        reason = error.message.splitlines()[0]
+        result = NodeResult(node_id, "failed", duration_s, reason, error)
     facts = result.to_event()
     facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
     facts.update(_describe(node_id, result.outputs, place))

@@ -78,10 +78,22 @@ def read_ir(run_dir: Path) -> Any:
 
 
 def connection_of(ir: Any) -> message.Message:
-    """Returns ML Metadata's ``ConnectionConfig`` of a compiled pipeline."""
+    """Returns ML Metadata's ``ConnectionConfig`` of a compiled pipeline.
+
+    Raises:
+      UsageError: the pipeline has none.
+    """
     deployment = runner_utils.extract_local_deployment_config(ir)
     connection = deployment.metadata_connection_config
-    return getattr(connection, connection.WhichOneof("connection_config"))
+    kind = connection.WhichOneof("connection_config")
+    if kind is None:
+        raise UsageError(
+            "the pipeline does not say where its metadata is",
+            where=ir.pipeline_info.id,
+            expected="Pipeline(metadata_connection_config="
+            "sqlite_metadata_connection_config(path))",
+        )
+    return getattr(connection, kind)
 
 
 def _compile(run_dir: Path, workspace: str | None) -> Any:

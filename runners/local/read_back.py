@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from ml_metadata import errors
 from ml_metadata.metadata_store import metadata_store
 
 from runners.local import node_status
 from runners.local.graph_file import PlannedNode
 from runners.local.run_result import NodeFailure, NodeResult
-from sluice.errors import ExitCode
+from sluice.errors import ExitCode, WorkspaceError
 from sluice.run_record import NodeState
 
 
-def open_store(connection: Any) -> Any:
-    """Returns an ML Metadata store.
+@contextmanager
+def open_store(connection: Any) -> Iterator[Any]:
+    """Opens an ML Metadata store.
 
     Args:
       connection: ML Metadata's ``ConnectionConfig``.
+
+    Raises:
+      WorkspaceError: it cannot be opened, read or written, such as on a full disk.
     """
-    return metadata_store.MetadataStore(connection)
+    try:
+        yield metadata_store.MetadataStore(connection)
+    except (RuntimeError, errors.StatusError) as error:
+        raise WorkspaceError(
+            "the pipeline's metadata cannot be read or written",
+            where=connection.sqlite.filename_uri or None,
+            actual=str(error).partition("query:")[0].strip(),
+            hint="free some space if its disk is full, then: sluice resume",
+        ) from error
 
 
 def read_back(

@@ -25,7 +25,7 @@ from runners.local.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeFailure, NodeResult, OnEvent, RunResult
 from runners.local.stop_request import StopRequest
-from sluice.errors import ExitCode
+from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
 from sluice.progress import PROGRESS_FILE
 
@@ -33,6 +33,7 @@ POLL_S = 0.2
 _TAIL_LINES = 8
 # How Python's fault handler begins; the stack of each thread follows.
 _CRASH = "Fatal Python error:"
+_CRASHED_THREAD = "Current thread"
 _STOPPED = ("failed", "blocked", "not_reached", "interrupted")
 
 
@@ -75,6 +76,7 @@ class Scheduler:
         self._results: dict[str, NodeResult] = dict(options.finished)
         self._running: dict[str, float] = {}
         self._attempts: dict[str, int] = {}
+        self._log_starts: dict[str, int] = {}
         self._due: dict[str, float] = {}
 
     def run(self) -> RunResult:
@@ -97,13 +99,25 @@ class Scheduler:
                     self._nursery.signal(node_id, signal.SIGKILL)
             if not self._running and (told_to_stop or not self._due):
                 break
-            for message in self._nursery.messages(POLL_S):
-                if "ended" in message:
+            for message in self._messages():
+                if message.get("started") in self._running:
+                    # After a wait for the zygote, which imports TFX first.
+                    self._running[message["started"]] = time.monotonic()
+                elif "ended" in message:
                     self._end(message)
             self._progress.poll()
             self._watch.on_tick()
         results = [self._results.get(node.id) for node in self._graph.nodes]
         return RunResult(self._run_dir.name, tuple(filter(None, results)))
+
+    def _messages(self) -> list[dict[str, Any]]:
+        try:
+            return self._nursery.messages(POLL_S)
+        except NodeError:
+            # The zygote's children have ended with it.
+            for node_id in list(self._running):
+                self._end({"ended": node_id, "status": None, "peak_memory_bytes": None})
+            raise
 
     def _tell_to_stop(self) -> None:
         stop = self._watch.stop
@@ -148,6 +162,8 @@ class Scheduler:
         self._emit(event="node_started", node=node.id, attempt=self._attempts[node.id])
         self._running[node.id] = time.monotonic()
         self._progress.begin(node.id)
+        log = self._log_of(node.id)
+        self._log_starts[node.id] = log.stat().st_size if log.exists() else 0
         forced = node.id in self._options.forced
         job = Job(
             function="runners.local.node_job:run_node",
@@ -156,7 +172,7 @@ class Scheduler:
                 "node_id": node.id,
                 "use_cache": self._options.use_cache and not forced,
             },
-            log=str(self._log_of(node.id)),
+            log=str(log),
             environment={
                 PROGRESS_FILE: str(progress_file(self._run_dir, node.id)),
                 CHECKPOINT_DIR: str(self._checkpoints_of(node.id)),
@@ -186,26 +202,26 @@ class Scheduler:
             self._settle(result, **extra)
 
     def _ended_early(
-        self, node: PlannedNode, status: int, duration_s: float, peak: int
+        self, node: PlannedNode, status: int | None, duration_s: float, peak: int | None
     ) -> NodeResult:
         """Returns the result of a node whose process has left none."""
-        stopping = self._watch.stop.signal is not None
-        error = None
-        if not stopping:
-            error = NodeFailure(
-                f"{node.id} {describe_end(status, peak)}",
-                int(ExitCode.NODE),
-                log_tail=_tail(self._log_of(node.id)),
-            )
-        store = open_store(self._graph.connection_config())
-        result = read_back(store, node, duration_s, None, stopped=stopping)
-        if result.state in ("ran", "cached"):
-            # It had published its outputs and was killed on its way out.
-            return result
-        if error is None:
-            reason = self._watch.stop.reason
+        stopping = self._watch.stop.signal is not None or status is None
+        reason = f"{node.id} {describe_end(status, peak)}"
+        text = reason
+        try:
+            with open_store(self._graph.connection_config()) as store:
+                result = read_back(store, node, duration_s, None, stopped=stopping)
+            if result.state in ("ran", "cached"):
+                # It had published its outputs and was killed on its way out.
+                return result
+        except WorkspaceError as unread:
+            text += f"; {unread}"
+        if stopping:
+            reason = self._watch.stop.reason or reason
             return NodeResult(node.id, "interrupted", reason=reason)
-        return NodeResult(node.id, "failed", reason=error.message, error=error)
+        tail = _tail(self._log_of(node.id), self._log_starts[node.id])
+        error = NodeFailure(text, int(ExitCode.NODE), log_tail=tail)
+        return NodeResult(node.id, "failed", reason=reason, error=error)
 
     def _try_again(self, result: NodeResult) -> bool:
         error, attempt = result.error, self._attempts[result.node]
@@ -228,8 +244,8 @@ class Scheduler:
     def _not_launched(self, node: PlannedNode) -> NodeResult:
         """Returns the result of a node outside the part that was asked for."""
         if node.action == "reuse":
-            store = open_store(self._graph.connection_config())
-            found = read_back(store, node, 0.0, None)
+            with open_store(self._graph.connection_config()) as store:
+                found = read_back(store, node, 0.0, None)
             if found.state in ("ran", "cached"):
                 reason = f"taken from run {self._graph.base_run_id}"
                 return replace(found, state="cached", reason=reason)
@@ -302,12 +318,23 @@ def _held_back(
     return None
 
 
-def _tail(log: Path) -> tuple[str, ...]:
+def _tail(log: Path, start: int) -> tuple[str, ...]:
+    """Returns the lines of a log that say most about how its process ended.
+
+    Args:
+      log: the file.
+      start: the offset at which that process began to write.
+    """
     try:
-        lines = log.read_text(errors="replace").splitlines()
+        data = log.read_bytes()[start:]
     except FileNotFoundError:
         return ()
-    for number, line in enumerate(lines):
-        if line.startswith(_CRASH):
-            return tuple(lines[number : number + _TAIL_LINES])
-    return tuple(lines[-_TAIL_LINES:])
+    lines = data.decode(errors="replace").splitlines()
+    crash = [line for line in lines if line.startswith(_CRASH)]
+    if not crash:
+        return tuple(lines[-_TAIL_LINES:])
+    # The stacks of the other threads, such as those of servers, come before it.
+    rest = lines[lines.index(crash[0]) + 1 :]
+    while rest and not rest[0].startswith(_CRASHED_THREAD):
+        rest.pop(0)
+    return (crash[0], *rest[: _TAIL_LINES - 1])

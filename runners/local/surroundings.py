@@ -27,11 +27,13 @@ class Surroundings:
       project_root: of a project of Sluice; None for a pipeline built elsewhere.
       python_path: ``sys.path`` of the process that built the pipeline.
       main_path: the script that is ``__main__`` there, None if it is no file.
+      main_module: its name, where it was started by ``python -m``.
     """
 
     project_root: str | None = None
     python_path: tuple[str, ...] = ()
     main_path: str | None = None
+    main_module: str | None = None
 
     def save(self, run_dir: Path) -> None:
         """Writes them beside the run's record."""
@@ -41,7 +43,7 @@ class Surroundings:
     def load(cls, run_dir: Path) -> Surroundings:
         """Reads what ``save`` wrote."""
         data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
-        return cls(data["project_root"], tuple(data["python_path"]), data["main_path"])
+        return cls(**{**data, "python_path": tuple(data["python_path"])})
 
     def enter(self) -> None:
         """Makes this process look like the one that built the pipeline."""
@@ -50,8 +52,10 @@ class Surroundings:
                 sys.path.append(entry)
         if self.project_root:
             activate(Path(self.project_root))
-        if self.main_path:
-            # As a spawned process of the standard library finds its functions.
+        # As a spawned process of the standard library finds its functions.
+        if self.main_module:
+            multiprocessing.spawn.prepare({"init_main_from_name": self.main_module})
+        elif self.main_path:
             multiprocessing.spawn.prepare({"init_main_from_path": self.main_path})
 
     def roots(self) -> list[Path]:

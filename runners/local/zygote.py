@@ -64,7 +64,8 @@ def main(arguments: list[str]) -> None:
     sys.argv = sys.argv[:1]
     started = time.monotonic()
     if mode == FORK:
-        prepare_environment()
+        if "tensorflow" not in sys.modules:
+            prepare_environment()
         for module in modules:
             importlib.import_module(module)
         gc.collect()
