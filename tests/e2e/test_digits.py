@@ -96,6 +96,84 @@ def test_a_second_run_says_what_is_served(
 
 
 @pytest.mark.usefixtures("second")
+def test_a_run_with_nothing_to_do_imports_no_tfx(project: Path) -> None:
+    code = (
+        "import sys\n"
+        "from runners.cli.main import main\n"
+        "try:\n"
+        "    main(['run', 'digits', '--json'])\n"
+        "finally:\n"
+        "    heavy = {'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules)\n"
+        "    print(sorted(heavy), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project,
+        env={**os.environ, "SLUICE_WORKSPACE": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"
+    document = json.loads(done.stdout)
+    assert document["status"] == "nothing_to_do"
+    assert set(_states(document).values()) == {"cached"}
+    assert document["pushes"][0]["state"] == "already_served"
+    run_dir = project / "workspace/digits/runs" / document["run_id"]
+    assert not (run_dir / "logs").exists()
+
+
+@pytest.mark.usefixtures("second")
+def test_explain_names_what_has_changed_and_changes_nothing(project: Path) -> None:
+    arguments = ("explain", "digits", "Evaluator", "--set", "train.epochs=7")
+    before = sorted((project / "workspace").rglob("*"))
+    done = _sluice(*arguments, "--json", cwd=project)
+    assert done.returncode == 0, done.stderr
+    answers = {item["node"]: item for item in json.loads(done.stdout)["nodes"]}
+    assert answers["Trainer"]["because"] == ["property train.epochs: 30 -> 7"]
+    assert answers["Evaluator"]["waits_for"] == ["Trainer"]
+    assert not answers["Transform"]["would_run"]
+    assert "Pusher" not in answers
+    assert sorted((project / "workspace").rglob("*")) == before
+
+
+@pytest.mark.usefixtures("second")
+def test_a_part_of_the_graph_on_what_an_earlier_run_has_left(
+    project: Path, run_config, first: dict
+) -> None:
+    config, workspace = load_config("digits", cwd=project), locate(project, "digits")
+    record = run_config(
+        config,
+        workspace,
+        from_nodes=("Evaluator",),
+        to_nodes=("ModelVerdict",),
+        use_cache=False,
+    )
+    states = {node.id: node.state for node in record.nodes}
+    assert {name for name, state in states.items() if state == "ran"} == {
+        "Evaluator",
+        "ModelVerdict",
+    }
+    assert states["Trainer"] == "cached" and states["Pusher"] == "skipped"
+    assert "taken from run" in (record.node("Trainer").reason or "")
+    model = [node["outputs"] for node in first["nodes"] if node["id"] == "Trainer"]
+    assert record.node("Evaluator").inputs["model"] == model[0]["model"]
+
+
+@pytest.mark.usefixtures("second")
+def test_a_forced_node_runs_and_an_unknown_one_is_refused(
+    project: Path, run_config
+) -> None:
+    config, workspace = load_config("digits", cwd=project), locate(project, "digits")
+    record = run_config(config, workspace, forced=("ImportSchemaGen",))
+    assert record.node("ImportSchemaGen").state == "ran"
+    assert record.node("ImportExampleGen").state == "cached"
+    record = run_config(config, workspace, forced=("SchemaGen",))
+    assert (record.status, record.exit_code) == ("failed", 2)
+    assert record.error and "there is no node 'SchemaGen'" in record.error.message
+
+
+@pytest.mark.usefixtures("second")
 def test_a_push_is_not_cached_once_it_is_gone(project: Path, run_config) -> None:
     workspace = locate(project, "digits")
     shutil.rmtree(workspace.serving)
