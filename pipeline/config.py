@@ -28,6 +28,7 @@ from pipeline.config_types import (
     ClassList,
     Count,
     Number,
+    Params,
     Pattern,
     PipelineName,
     Pixels,
@@ -205,7 +206,7 @@ class Metric(Section):
 
     class_name: Annotated[Text, Field(alias="class")]
     name: Text | None = None
-    params: dict[str, Any] = {}
+    params: Params = {}
 
 
 def _metric(value: Any) -> Any:
@@ -335,7 +336,7 @@ class Config(Section):
     features: Annotated[dict[str, FeatureSpec] | None, AfterValidator(not_empty)] = None
     preprocessing: Text | None = None
     model: Text
-    model_params: dict[str, Any] = {}
+    model_params: Params = {}
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()

@@ -5,7 +5,9 @@ A message that begins with "Input should be" is shown as what was expected.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Any, NoReturn
 
@@ -83,9 +85,29 @@ def _slice(value: Any) -> Slice | None:
     )
 
 
+def _finite(value: Any) -> Any:
+    for place, number in _not_finite(value):
+        what = f"finite numbers only; at {place} is {number}"
+        expect(what if place else "a finite number")
+    return value
+
+
+def _not_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
+    """Yields what JSON cannot hold, and where it is in the value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(item, f"{place}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, f"{place}[{index}]")
+
+
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Params = dict[str, Annotated[Any, AfterValidator(_finite)]]
 PipelineName = Annotated[str, Field(strict=True), AfterValidator(_name)]
 Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
 Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,22 @@ from typing import Any
 def write_bytes(path: str | Path, data: bytes) -> None:
     """Writes a file so that a reader sees the old content or the new, never a part.
 
-    The bytes and the directory entry are flushed to the disk before this returns.
+    The bytes and the directory entry are flushed to the disk before this returns. The
+    file's mode is the umask's.
 
     Raises:
       OSError: the directory cannot be written, or the disk is full; the old file is
         then untouched and no temporary file stays.
     """
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    # Not tempfile's, whose mode is 0600: the umask can be read only by setting it.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -73,9 +75,26 @@ def lock(path: str | Path, *, wait: bool = True) -> Iterator[int]:
     Raises:
       BlockingIOError: ``wait`` is false and another process holds the lock.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield handle
     finally:
         os.close(handle)
+
+
+def is_locked(path: str | Path) -> bool:
+    """Whether a ``lock`` on a file is held; the file is only read.
+
+    Raises:
+      OSError: the file cannot be opened, such as where there is none.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        # Shared, so that two that ask at once do not see each other.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

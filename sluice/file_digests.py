@@ -1,8 +1,9 @@
 """Content digests of files that are read only when the file has changed.
 
-A file whose path, size, modification time and inode are those of last time has the
-digest of last time, as Git's index has it. A file that was modified moments before it
-was read is not remembered: it may change again within the clock's resolution.
+A file whose path, size, inode, and times of modification and change are those of last
+time has the digest of last time, as Git's index has it. A file that was modified
+moments before it was read is not remembered: it may change again within the clock's
+resolution.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from sluice import atomic, digest
 
+# Names the file of a process's parent that remembers digests.
+MEMORY_FILE = "SLUICE_FILE_DIGESTS"
 _SETTLED_S = 2.0
 
 
@@ -54,4 +57,4 @@ class FileDigests:
 
 def _state(path: Path) -> list[int]:
     status = path.stat()
-    return [status.st_size, status.st_mtime_ns, status.st_ino]
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]

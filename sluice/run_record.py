@@ -8,14 +8,16 @@ Its form is versioned by ``SCHEMA_VERSION``.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from sluice import atomic
 
 SCHEMA_VERSION = 1
 RECORD_FILE = "run.json"
+
+Part = TypeVar("Part")
 
 RunStatus = Literal[
     "succeeded", "nothing_to_do", "blocked", "failed", "interrupted", "running"
@@ -191,28 +193,32 @@ class RunRecord:
 
     @classmethod
     def load(cls, run_dir: Path) -> RunRecord:
-        """Reads what ``save`` wrote.
+        """Reads what ``save`` wrote; keys that a later Sluice added are left out.
 
         Raises:
           ValueError: the file is damaged or was written in another format.
         """
         path = run_dir / RECORD_FILE
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data.pop("schema_version", None) != SCHEMA_VERSION:
+        if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
             raise ValueError(f"{path} has another format than {SCHEMA_VERSION}")
         error = data["error"]
-        return cls(
-            **{
-                **data,
-                "error": ErrorRecord(**error) if error else None,
-                "nodes": [NodeRecord(**node) for node in data["nodes"]],
-                "pushes": [PushRecord(**push) for push in data["pushes"]],
-                "artifacts": {
-                    uri: ArtifactRecord(**artifact)
-                    for uri, artifact in data.get("artifacts", {}).items()
-                },
-                "documents": [
-                    DocumentRecord(**document) for document in data.get("documents", [])
-                ],
-            }
-        )
+        parts = {
+            "error": _made_of(ErrorRecord, error) if error else None,
+            "nodes": [_made_of(NodeRecord, node) for node in data["nodes"]],
+            "pushes": [_made_of(PushRecord, push) for push in data["pushes"]],
+            "artifacts": {
+                uri: _made_of(ArtifactRecord, artifact)
+                for uri, artifact in data.get("artifacts", {}).items()
+            },
+            "documents": [
+                _made_of(DocumentRecord, document)
+                for document in data.get("documents", [])
+            ],
+        }
+        return _made_of(cls, {**data, **parts})
+
+
+def _made_of(kind: type[Part], data: dict[str, Any]) -> Part:
+    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{key: value for key, value in {**data}.items() if key in known})

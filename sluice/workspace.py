@@ -31,13 +31,14 @@ from typing import Any
 
 from sluice import atomic
 from sluice.errors import LockedError, WorkspaceError
+from sluice.full_disk import FULL
 
 FORMAT = 1
 _FORMAT_FILE = "workspace.json"
 _DIRECTORIES = ("artifacts", "inputs", "state", "runs")
 _ID_TIME = "%Y%m%dT%H%M%SZ"
 _POLL_S = 0.1
-# How long the processes of a killed owner may take to end.
+# How long the processes of a killed owner may take to end, or a brief owner to finish.
 _ORPHANS_END_S = 10.0
 
 
@@ -88,12 +89,7 @@ class Workspace:
             else:
                 atomic.write_json(path, {"format": FORMAT, **_versions()})
         except OSError as error:
-            raise WorkspaceError(
-                "the workspace cannot be written",
-                where=self.root,
-                actual=error.strerror,
-                hint="choose another with --workspace DIR or SLUICE_WORKSPACE",
-            ) from error
+            raise _unwritable(self.root, error) from error
 
     def run_ids(self) -> list[str]:
         """Returns the ids of the runs that have a record, oldest first."""
@@ -105,14 +101,13 @@ class Workspace:
         return new_run_id(after=max(names, default=None))
 
     def is_running(self) -> bool:
-        """Whether a live process holds the run lock."""
+        """Whether a live process holds the run lock; true where that is unknown."""
         try:
-            with atomic.lock(self._lock_file, wait=False):
-                return False
-        except BlockingIOError:
-            return True
+            return atomic.is_locked(self._lock_file)
         except FileNotFoundError:
             return False
+        except OSError:
+            return True
 
     @property
     def _lock_file(self) -> Path:
@@ -125,24 +120,28 @@ class Workspace:
         *,
         wait: bool = False,
         on_wait: Callable[[str], None] = lambda owner: None,
+        brief: bool = False,
     ) -> Iterator[RunLock]:
         """Holds the pipeline's run lock, so that two runs never write at once.
 
         The lock is the kernel's and dies with its owner, but not before the last of
-        the owner's own processes has ended.
+        the owner's own processes has ended. Owners that are dead, brief or have not
+        said yet who they are get some seconds to let go.
 
         Args:
           command: what this process was called with, for others to read.
           wait: whether to wait for another run to end.
           on_wait: called once with the other's facts when waiting begins.
+          brief: whether this is no run and soon over, so that others wait for it.
 
         Raises:
           LockedError: another live process holds it; its facts are in the message.
+          WorkspaceError: the lock cannot be written.
         """
         with ExitStack() as stack:
             handle = self._acquire(stack, wait, on_wait)
             before = os.pread(handle, 1 << 16, 0).decode(errors="replace")
-            _write_owner(handle, command)
+            _write_owner(handle, command, brief)
             try:
                 yield RunLock(handle, _taken_over(before))
             finally:
@@ -159,7 +158,7 @@ class Workspace:
                 return stack.enter_context(atomic.lock(path, wait=False))
             except BlockingIOError as error:
                 owner = _read_owner(path)
-                ending = not _is_alive(owner) and time.monotonic() < patience_ends
+                ending = _ends_soon(owner) and time.monotonic() < patience_ends
                 if not (wait or ending):
                     raise LockedError(
                         "another run of this pipeline is in progress",
@@ -167,7 +166,11 @@ class Workspace:
                         actual=_describe(owner),
                         hint="wait for it (run and resume take --wait), or stop it",
                     ) from error
-            if wait and not told:
+            except OSError as error:
+                if error.errno in FULL:
+                    raise
+                raise _unwritable(path, error) from error
+            if not (told or ending):
                 told = True
                 on_wait(_describe(owner))
             time.sleep(_POLL_S)
@@ -221,13 +224,15 @@ def utc_now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _write_owner(handle: int, command: str) -> None:
-    owner = {
+def _write_owner(handle: int, command: str, brief: bool) -> None:
+    owner: dict[str, Any] = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "command": command,
         "started_at": utc_now(),
     }
+    if brief:
+        owner["brief"] = True
     os.truncate(handle, 0)
     os.pwrite(handle, json.dumps(owner).encode(), 0)
 
@@ -247,6 +252,11 @@ def _describe(owner: dict[str, Any]) -> str:
         f"process {owner.get('pid')} on {owner.get('host')}, since "
         f"{owner.get('started_at')}: {owner.get('command')}"
     )
+
+
+def _ends_soon(owner: dict[str, Any]) -> bool:
+    """Whether the lock is likely to be free, or its owner known, in a moment."""
+    return not owner or bool(owner.get("brief")) or not _is_alive(owner)
 
 
 def _is_alive(owner: dict[str, Any]) -> bool:
@@ -269,6 +279,15 @@ def _taken_over(text: str) -> str | None:
     except ValueError:
         return None
     return f"took over the lock of a dead owner: {_describe(owner)}"
+
+
+def _unwritable(where: Path, error: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        "the workspace cannot be written",
+        where=where,
+        actual=error.strerror,
+        hint="choose another with --workspace DIR or SLUICE_WORKSPACE",
+    )
 
 
 def _check_format(path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -12,44 +14,82 @@ from rich.console import Console
 from pipeline.check_inputs import check_inputs
 from pipeline.config import Config
 from runners.cli.console import plain
+from runners.cli.quietly import quietly
 from runners.cli.run_view import RunView
 from runners.cli.verdict_table import verdict_table
+from runners.local.complete_runs import complete_killed_runs
 from runners.local.execute import Plan, execute
+from runners.local.metadata_file import check_metadata
 from runners.local.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
-from sluice.errors import ExitCode, SluiceError, WorkspaceError
+from sluice.errors import ExitCode, SluiceError, UsageError, WorkspaceError
+from sluice.full_disk import explain_full_disk
 from sluice.run_record import ErrorRecord, RunRecord
-from sluice.workspace import utc_now
+from sluice.workspace import Workspace, utc_now
+
+
+@contextmanager
+def hold(
+    workspace: Workspace, command: str, wait: bool, console: Console
+) -> Iterator[tuple[int, list[str]]]:
+    """Holds the pipeline's lock, and puts in order what a killed run has left.
+
+    Yields:
+      The lock's descriptor, and notes for the record.
+
+    Raises:
+      LockedError: another run is in progress.
+      WorkspaceError: the metadata is damaged, or the disk is full.
+    """
+
+    def on_wait(owner: str) -> None:
+        console.print(plain(f"waiting for {owner}", "yellow"), soft_wrap=True)
+
+    with (
+        explain_full_disk(workspace.root),
+        workspace.exclusive(command, wait=wait, on_wait=on_wait) as lock,
+    ):
+        notes = [lock.note] if lock.note else []
+        notes += check_metadata(workspace)
+        for run_id in complete_killed_runs(workspace, locked=True):
+            notes.append(f"run {run_id} was killed; its record is complete now")
+        yield lock.descriptor, notes
 
 
 def carry_out(
     plan: Plan,
-    nursery: Nursery,
     recorder: RecordRun,
     console: Console,
-    stop: StopRequest,
-) -> RunRecord:
+    lock: int,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
     """Runs the nodes, shows them, and closes the record.
+
+    Args:
+      plan: what is to be run.
+      recorder: of the run, which has begun.
+      console: for people.
+      lock: the descriptor of the pipeline's lock; all processes hold it.
+      meanwhile: called once while TFX is imported.
 
     Raises:
       WorkspaceError: the record cannot be written, such as on a full disk.
     """
-    record = recorder.record
-    with RunView(console, record) as view:
-
-        def on_event(event: dict) -> None:
-            recorder.apply(event)
-            view.on_event(event)
-
+    log = plan.run_dir / "logs" / "start.log"
+    cwd = Path(plan.surroundings.project_root or Path.cwd())
+    with Nursery(log, cwd=cwd, keep_open=[lock]) as nursery:
         try:
-            try:
-                watch = Watch(on_event, view.on_progress, view.tick, stop)
-                execute(plan, nursery, watch)
-                recorder.close(stop.exit_code, stop.reason)
-            except SluiceError as error:
-                recorder.stop(error)
+            meanwhile()
+        except SluiceError as error:
+            recorder.stop(error)
+            return
+        except KeyboardInterrupt:
+            recorder.close(ExitCode.INTERRUPTED, "interrupted by SIGINT")
+            return
+        try:
+            _carry_out(plan, nursery, recorder, console)
         except OSError as error:
             raise WorkspaceError(
                 "the run's record could not be written",
@@ -57,11 +97,38 @@ def carry_out(
                 actual=error.strerror or str(error),
                 hint="free some space, then: sluice resume",
             ) from error
-        view.tick()
-    return record
 
 
-def report(record: RunRecord, predict: str, console: Console) -> None:
+def _carry_out(
+    plan: Plan, nursery: Nursery, recorder: RecordRun, console: Console
+) -> None:
+    stop = StopRequest()
+    view = RunView(console, recorder.record)
+
+    def on_event(event: dict) -> None:
+        recorder.apply(event)
+        quietly(console, view.on_event, event)
+
+    def on_progress(node: str, facts: dict) -> None:
+        quietly(console, view.on_progress, node, facts)
+
+    def on_tick() -> None:
+        quietly(console, view.tick)
+
+    quietly(console, view.__enter__)
+    try:
+        with stop.listen():
+            try:
+                execute(plan, nursery, Watch(on_event, on_progress, on_tick, stop))
+                recorder.close(stop.exit_code, stop.reason)
+            except SluiceError as error:
+                recorder.stop(error)
+            on_tick()
+    finally:
+        quietly(console, view.__exit__, None, None, None)
+
+
+def report(record: RunRecord, predict: str | None, console: Console) -> None:
     """Prints the gates, where the model went, and what to do next."""
     for gate in record.gates:
         console.print()
@@ -90,7 +157,7 @@ def report(record: RunRecord, predict: str, console: Console) -> None:
             console.print(plain("interrupted", "red"))
         text = f"go on:   {record.resume_command}   (nodes that have finished stay)"
         console.print(plain(text), soft_wrap=True)
-    if push.uri:
+    if push.uri and predict:
         console.print(plain(f"ask it:  {predict}"), soft_wrap=True)
 
 
@@ -113,10 +180,13 @@ def not_run(name: str, command: str, error: BaseException) -> RunRecord:
     )
 
 
-def predict_command(config: Config, name: str, workspace_dir: str | None) -> str:
-    """Returns a command that asks the pushed model about files that exist."""
+def predict_command(config: Config, name: str, workspace_dir: str | None) -> str | None:
+    """Returns a command that asks the pushed model, None where the data is gone."""
     split = "test" if config.data.splits.test else "eval"
-    example = check_inputs(config)[split][0]
+    try:
+        example = check_inputs(config)[split][0]
+    except UsageError:
+        return None
     if Path.cwd() in example.parents:
         example = example.relative_to(Path.cwd())
     words = [program(), "predict", name, str(example), "--limit", "5"]
@@ -140,10 +210,6 @@ def program() -> str:
     return str(called) if installed else "sluice"
 
 
-def default_workers() -> int:
-    """Returns the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def _workspace_words(workspace_dir: str | None) -> list[str]:
-    return ["--workspace", workspace_dir] if workspace_dir else []
+    given = workspace_dir or os.environ.get("SLUICE_WORKSPACE")
+    return ["--workspace", os.path.abspath(given)] if given else []

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import click
 
 from pipeline.load_config import load_config
 from runners.cli.options import workspace_of
 from runners.local.complete_runs import complete_killed_runs
-from sluice.errors import UsageError, WorkspaceError
+from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import find_root
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace, locate
+
+RESUMABLE = ("failed", "interrupted")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ def find_run(
 ) -> FoundRun:
     """Returns a run of a pipeline, by default its last; killed runs are completed.
 
+    Where the last one's record is damaged, it warns and returns the one before.
+
     Args:
       name: a config's name or path.
       workspace_dir: the ``--workspace`` option.
@@ -87,7 +93,17 @@ def find_run(
             examples=(matching or ids)[::-1],
             hint=f"sluice runs {name}",
         )
-    return FoundRun(workspace, load_run(workspace, matching[-1]))
+    record = None if run_id else next(readable_runs(workspace), None)
+    return FoundRun(workspace, record or load_run(workspace, matching[-1]))
+
+
+def readable_runs(workspace: Workspace) -> Iterator[RunRecord]:
+    """Yields the records of the runs, newest first; warns of those that are damaged."""
+    for run_id in reversed(workspace.run_ids()):
+        try:
+            yield load_run(workspace, run_id)
+        except WorkspaceError as error:
+            click.secho(f"warning: {error.what}", err=True)
 
 
 def load_run(workspace: Workspace, run_id: str) -> RunRecord:
@@ -104,6 +120,8 @@ def load_run(workspace: Workspace, run_id: str) -> RunRecord:
             f"the record of run {run_id} cannot be read",
             where=run_dir / "run.json",
             actual=str(error),
+            hint=f"sluice run {workspace.root.name}   (its cache skips what has "
+            "finished)",
         ) from error
 
 
@@ -122,27 +140,33 @@ def all_workspaces(workspace_dir: str | None) -> list[Workspace]:
     return [Workspace(folder) for folder in folders]
 
 
-def newest_run(
-    workspace_dir: str | None, statuses: Collection[str]
-) -> tuple[Workspace, str]:
-    """Returns the workspace whose newest run with one of ``statuses`` is the newest.
+def last_real_run(workspace: Workspace) -> RunRecord | None:
+    """Returns the last run that was more than a look or a refused command."""
+    for record in readable_runs(workspace):
+        refused = record.status == "failed" and record.exit_code == ExitCode.USAGE
+        if record.status != "nothing_to_do" and not refused:
+            return record
+    return None
+
+
+def newest_resumable(workspace_dir: str | None) -> tuple[Workspace, str]:
+    """Returns the pipeline whose last run can be resumed; of several, the newest.
 
     Returns:
       The workspace and the name that the pipeline's commands take.
 
     Raises:
-      UsageError: there is no such run.
+      UsageError: there is no such pipeline.
     """
     found: list[tuple[str, Workspace, str]] = []
     for workspace in all_workspaces(workspace_dir):
         complete_killed_runs(workspace)
-        for run_id in workspace.run_ids():
-            record = load_run(workspace, run_id)
-            if record.status in statuses:
-                found.append((run_id, workspace, record.pipeline))
+        record = last_real_run(workspace)
+        if record is not None and record.status in RESUMABLE:
+            found.append((record.run_id, workspace, record.pipeline))
     if not found:
         raise UsageError(
-            "no run has " + " or ".join(statuses),
+            "no pipeline's last run has " + " or ".join(RESUMABLE),
             hint="sluice status",
         )
     _, workspace, name = max(found, key=lambda item: item[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from runners.cli.find_run import FoundRun, find_run, load_run
+from runners.cli.find_run import FoundRun, find_run, load_run, readable_runs
 from runners.cli.options import json_option, workspace_option
 from sluice.errors import UsageError
 
@@ -36,7 +36,7 @@ def logs(
     With --json: the log's path and its lines, in one object.
     """
     found = find_run(name, workspace_dir, run_id=run_id)
-    if run_id is None and node != START:
+    if run_id is None and node != START and not _is_running(found):
         found = _newest_with_log(found, node)
     path = found.run_dir / "logs" / f"{node}.log"
     if not path.exists() and not (follow and _is_running(found)):
@@ -60,14 +60,13 @@ def logs(
 
 
 def _newest_with_log(found: FoundRun, node: str) -> FoundRun:
-    """Returns the newest run in which the node has printed something.
-
-    In the runs since then it was cached.
-    """
+    """Returns the newest run in which the node has a log and was not only cached."""
     workspace = found.workspace
-    for run_id in reversed(workspace.run_ids()):
-        if (workspace.run_dir(run_id) / "logs" / f"{node}.log").exists():
-            return FoundRun(workspace, load_run(workspace, run_id))
+    for record in readable_runs(workspace):
+        log = workspace.run_dir(record.run_id) / "logs" / f"{node}.log"
+        states = {item.id: item.state for item in record.nodes}
+        if log.exists() and states.get(node) != "cached":
+            return FoundRun(workspace, record)
     return found
 
 

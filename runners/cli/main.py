@@ -6,6 +6,7 @@ It imports click and nothing heavy; ``sluice --help`` answers at once.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -22,7 +23,7 @@ def _packages_missing(name: str | None) -> None:
 try:
     import click
 
-    from sluice.errors import ExitCode, SluiceError
+    from sluice.errors import ExitCode, SluiceError, UsageError
     from sluice.version import __version__
 except ModuleNotFoundError as missing:
     _packages_missing(missing.name)
@@ -79,6 +80,20 @@ class _LazyGroup(click.Group):
 def cli(ctx: click.Context, verbose: bool) -> None:
     """From TFRecords to a served model, with gates that hold and explain."""
     ctx.obj = verbose
+    _check_directory()
+
+
+def _check_directory() -> None:
+    """Raises a ``UsageError`` where the current directory has been deleted."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise UsageError(
+            "the current directory cannot be found",
+            where=os.environ.get("PWD"),
+            actual=error.strerror,
+            hint="cd to the project, then give the command again",
+        ) from error
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -16,7 +17,7 @@ from pipeline.run_inputs import RunInputs, differences, run_inputs
 from pipeline.stored_config import read_stored_config
 from runners.cli.carry_out import (
     carry_out,
-    default_workers,
+    hold,
     not_run,
     predict_command,
     program,
@@ -24,26 +25,28 @@ from runners.cli.carry_out import (
     resume_command,
 )
 from runners.cli.console import make_console, plain
-from runners.cli.find_run import find_run, newest_run
+from runners.cli.find_run import (
+    RESUMABLE,
+    find_run,
+    last_real_run,
+    newest_resumable,
+)
 from runners.cli.options import json_option, workspace_option
-from runners.cli.run import INPUTS_FILE, retries_of
+from runners.cli.quietly import quietly
+from runners.cli.run import INPUTS_FILE, note_inputs, retries_of
 from runners.local import last_complete
-from runners.local.complete_runs import complete_killed_runs
+from runners.local.default_workers import default_workers
 from runners.local.execute import Plan
+from runners.local.graph_file import GraphFile
 from runners.local.journal import Journal
-from runners.local.metadata_file import check_metadata, keep_copy
-from runners.local.nursery import Nursery
+from runners.local.metadata_file import keep_copy
 from runners.local.record_run import RecordRun
-from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
 from sluice.errors import UsageError
 from sluice.file_digests import FileDigests
-from sluice.full_disk import explain_full_disk
 from sluice.project import activate
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
-
-_RESUMABLE = ("failed", "interrupted")
 
 
 @dataclass(frozen=True)
@@ -100,28 +103,19 @@ def resume(
 
 def _resume(request: _Request, console: Console) -> RunRecord:
     if request.name is None:
-        workspace, name = newest_run(request.workspace_dir, _RESUMABLE)
+        workspace, name = newest_resumable(request.workspace_dir)
     else:
         name = request.name
         workspace = find_run(name, request.workspace_dir).workspace
 
-    def on_wait(owner: str) -> None:
-        console.print(plain(f"waiting for {owner}", "yellow"), soft_wrap=True)
-
-    with (
-        explain_full_disk(workspace.root),
-        workspace.exclusive(
-            request.command, wait=request.wait, on_wait=on_wait
-        ) as lock,
-    ):
-        notes = [lock.note] if lock.note else []
-        notes += check_metadata(workspace)
-        complete_killed_runs(workspace, locked=True)
+    held = hold(workspace, request.command, request.wait, console)
+    with held as (lock, notes):
         record = _resumable(workspace, name, request.run_id)
         record.notes += [note for note in notes if note not in record.notes]
-        config = _stored_config(workspace.run_dir(record.run_id), name)
-        inputs = _check_unchanged(record, config, workspace, name)
         run_dir = workspace.run_dir(record.run_id)
+        config = _stored_config(run_dir, name)
+        inputs = _check_unchanged(record, config, workspace, name)
+        asked = _asked(run_dir, name)
         recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))
         recorder.apply(
             {
@@ -133,12 +127,15 @@ def _resume(request: _Request, console: Console) -> RunRecord:
                 ),
             }
         )
-        _carry_on(
-            recorder, config, workspace, lock.descriptor, request.workers, console
-        )
-        if _is_whole(run_dir):
+        text = f"{config.name}  resuming run {record.run_id}"
+        quietly(console, console.print, plain(text, "bold"))
+        plan = _plan(run_dir, config, workspace, asked, request.workers)
+        carry_out(plan, recorder, console, lock)
+        keep_copy(workspace)
+        if _is_whole(asked) and inputs == _inputs_now(record, config, workspace):
             last_complete.remember(workspace, record, inputs)
-    report(record, predict_command(config, name, request.workspace_dir), console)
+    predict = predict_command(config, name, request.workspace_dir)
+    quietly(console, report, record, predict, console)
     return record
 
 
@@ -154,35 +151,34 @@ def _stored_config(run_dir: Path, name: str) -> Config:
 
 
 def _resumable(workspace: Workspace, name: str, run_id: str | None) -> RunRecord:
-    """Returns the run to go on with.
+    """Returns the run to go on with: the last one that was more than a look.
+
+    An older one is never: its gates compared with what was served then.
 
     Raises:
-      UsageError: there is none, or the one that was named has ended.
+      UsageError: there is none, it has ended, or another one was named.
     """
+    record = last_real_run(workspace)
+    hint = f"{program()} run {name}"
+    if record is None:
+        raise UsageError(f"{name} has not run yet", where=workspace.root, hint=hint)
     if run_id is not None:
-        record = find_run(name, workspace=workspace, run_id=run_id).record
-        if record.status not in _RESUMABLE:
+        named = find_run(name, workspace=workspace, run_id=run_id).record
+        if named.run_id != record.run_id:
             raise UsageError(
-                f"run {run_id} cannot be resumed: it has {_ended(record)}",
-                where=workspace.run_dir(run_id),
-                hint=f"{program()} run {name}",
+                f"run {named.run_id} cannot be resumed: {record.run_id} has run since, "
+                "and its gates would compare with what was served before that",
+                where=workspace.run_dir(named.run_id),
+                hint=f"{hint}   (its cache skips what has finished and is the same)",
             )
-        return record
-    for candidate in reversed(workspace.run_ids()):
-        record = find_run(name, workspace=workspace, run_id=candidate).record
-        if record.status in _RESUMABLE:
-            return record
-        if record.status == "nothing_to_do":
-            continue
+    if record.status not in RESUMABLE:
         raise UsageError(
             f"there is no run of {name} to go on with: the last one has "
             + _ended(record),
-            where=workspace.run_dir(candidate),
-            hint=f"{program()} run {name}",
+            where=workspace.run_dir(record.run_id),
+            hint=hint,
         )
-    raise UsageError(
-        f"{name} has not run yet", where=workspace.root, hint=f"{program()} run {name}"
-    )
+    return record
 
 
 def _ended(record: RunRecord) -> str:
@@ -202,13 +198,18 @@ def _check_unchanged(
       UsageError: that has changed since the run began.
     """
     run_dir = workspace.run_dir(record.run_id)
-    activate(config.root)
     stored = run_dir / INPUTS_FILE
-    digests = FileDigests(workspace.root / "state" / "file_digests.json")
-    serving_dir = Path(record.pushes[0].destination)
-    now = run_inputs(config, workspace.root, serving_dir, digests)
-    digests.save()
-    before = json.loads(stored.read_text()) if stored.exists() else now.to_dict()
+    now = _inputs_now(record, config, workspace)
+    if not stored.exists():
+        if GraphFile.load(run_dir) is not None:
+            raise UsageError(
+                f"run {record.run_id} cannot go on: what it was made of is not known",
+                where=stored,
+                hint=f"{program()} run {name}",
+            )
+        # Stopped before its first node.
+        note_inputs(record, run_dir, now)
+    before = json.loads(stored.read_text())
     parts = ("schema", "code", "data", "packages")
     if changed := differences(before, now.to_dict(), parts):
         raise UsageError(
@@ -221,42 +222,54 @@ def _check_unchanged(
     return now
 
 
-def _is_whole(run_dir: Path) -> bool:
+def _inputs_now(record: RunRecord, config: Config, workspace: Workspace) -> RunInputs:
+    activate(config.root)
+    digests = FileDigests(workspace.root / "state" / "file_digests.json")
+    serving_dir = Path(record.pushes[0].destination)
+    found = run_inputs(config, workspace.root, serving_dir, digests)
+    digests.save()
+    return found
+
+
+def _asked(run_dir: Path, name: str) -> dict[str, Any]:
+    """Returns the event that says how the run was begun.
+
+    Raises:
+      UsageError: the journal does not have it.
+    """
+    for event in Journal(run_dir).events():
+        if event["event"] == "run_started":
+            return event
+    raise UsageError(
+        f"run {run_dir.name} cannot go on: its journal is damaged",
+        where=run_dir / "journal.jsonl",
+        expected="a line on how the run was begun",
+        hint=f"{program()} run {name}   (its cache skips what has finished)",
+    )
+
+
+def _is_whole(asked: dict[str, Any]) -> bool:
     """Whether the run was asked for without options that make it do more or less."""
-    asked = Journal(run_dir).events()[0]
     part = asked["forced"] or asked["from_nodes"] or asked["to_nodes"]
     return asked["use_cache"] and not part
 
 
-def _carry_on(
-    recorder: RecordRun,
+def _plan(
+    run_dir: Path,
     config: Config,
     workspace: Workspace,
-    lock: int,
+    asked: dict[str, Any],
     workers: int,
-    console: Console,
-) -> None:
-    record = recorder.record
-    run_dir = workspace.run_dir(record.run_id)
-    console.print(plain(f"{config.name}  resuming run {record.run_id}", "bold"))
-    stop = StopRequest()
-    start_log = run_dir / "logs" / "start.log"
-    with (
-        stop.listen(),
-        Nursery(start_log, cwd=config.root, keep_open=[lock]) as nursery,
-    ):
-        asked = Journal(run_dir).events()[0]
-        plan = Plan(
-            run_dir=run_dir,
-            surroundings=Surroundings(project_root=str(config.root)),
-            workers=workers,
-            workspace=workspace.root,
-            use_cache=asked["use_cache"],
-            forced=tuple(asked["forced"]),
-            from_nodes=tuple(asked["from_nodes"]),
-            to_nodes=tuple(asked["to_nodes"]),
-            retries=retries_of(config),
-            resumed=True,
-        )
-        carry_out(plan, nursery, recorder, console, stop)
-    keep_copy(workspace)
+) -> Plan:
+    return Plan(
+        run_dir=run_dir,
+        surroundings=Surroundings(project_root=str(config.root)),
+        workers=workers,
+        workspace=workspace.root,
+        use_cache=asked["use_cache"],
+        forced=tuple(asked["forced"]),
+        from_nodes=tuple(asked["from_nodes"]),
+        to_nodes=tuple(asked["to_nodes"]),
+        retries=retries_of(config),
+        resumed=True,
+    )

@@ -16,12 +16,12 @@ from pipeline.check_inputs import check_inputs
 from pipeline.config import Config
 from pipeline.load_config import load_config
 from pipeline.retries import Retries
-from pipeline.run_inputs import RunInputs, run_inputs
+from pipeline.run_inputs import RunInputs, differences, run_inputs
 from pipeline.stored_config import plain_config, write_stored_config
 from pipeline.validate_config import validate_config
 from runners.cli.carry_out import (
     carry_out,
-    default_workers,
+    hold,
     not_run,
     predict_command,
     report,
@@ -35,19 +35,18 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
+from runners.cli.quietly import quietly
 from runners.local import last_complete
-from runners.local.complete_runs import complete_killed_runs
+from runners.local.default_workers import default_workers
 from runners.local.execute import Plan
-from runners.local.metadata_file import check_metadata, keep_copy
-from runners.local.nursery import Nursery
+from runners.local.graph_file import GraphFile
+from runners.local.metadata_file import keep_copy
+from runners.local.nursery import start_method
 from runners.local.record_run import RecordRun
-from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
 from sample_data import catalog
 from sluice import atomic
-from sluice.errors import SluiceError
 from sluice.file_digests import FileDigests
-from sluice.full_disk import explain_full_disk
 from sluice.project import activate
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace, utc_now
@@ -166,27 +165,14 @@ def _run(request: Request, console: Console) -> RunRecord:
     for warning in valid.warnings:
         console.print(plain(f"warning: {warning}", "yellow"))
     check_inputs(config, hint=_data_hint(config))
+    start_method()
     workspace = workspace_of(config, request.workspace_dir)
     workspace.prepare()
-
-    def on_wait(owner: str) -> None:
-        console.print(plain(f"waiting for {owner}", "yellow"), soft_wrap=True)
-
-    with (
-        explain_full_disk(workspace.root),
-        workspace.exclusive(
-            request.command, wait=request.wait, on_wait=on_wait
-        ) as lock,
-    ):
-        notes = [lock.note] if lock.note else []
-        notes += check_metadata(workspace)
-        for run_id in complete_killed_runs(workspace, locked=True):
-            notes.append(f"run {run_id} was killed; its record is complete now")
-        record = _run_locked(
-            request, config, workspace, lock.descriptor, notes, console
-        )
+    held = hold(workspace, request.command, request.wait, console)
+    with held as (lock, notes):
+        record = _run_locked(request, config, workspace, lock, notes, console)
     predict = predict_command(config, request.name, request.workspace_dir)
-    report(record, predict, console)
+    quietly(console, report, record, predict, console)
     return record
 
 
@@ -200,7 +186,6 @@ def _run_locked(
 ) -> RunRecord:
     serving_dir = serving_dir_of(config, request.workspace_dir)
     digests = FileDigests(workspace.root / "state" / "file_digests.json")
-    stop = StopRequest()
     last = None
     if request.whole and last_complete.exists(workspace):
         # Before the zygote starts to import: this may be all there is to do.
@@ -212,7 +197,8 @@ def _run_locked(
     write_stored_config(config, run_dir / "config.json")
     record = RunRecord(run_id, config.name, utc_now(), request.command, notes=notes)
     record.config = plain_config(config)
-    console.print(plain(f"{config.name}  run {run_id}", "bold"))
+    header = plain(f"{config.name}  run {run_id}", "bold")
+    quietly(console, console.print, header)
     recorder = RecordRun(record, run_dir, serving_dir)
     recorder.apply(
         {
@@ -230,34 +216,44 @@ def _run_locked(
     )
     if last is not None:
         digests.save()
-        _note_inputs(record, run_dir, inputs)
+        note_inputs(record, run_dir, inputs)
         recorder.close_unchanged(last)
-        console.print(plain(f"nothing has changed since run {last.run_id}", "cyan"))
+        text = f"nothing has changed since run {last.run_id}"
+        quietly(console, console.print, plain(text, "cyan"))
         return record
-    start_log = run_dir / "logs" / "start.log"
-    with (
-        stop.listen(),
-        Nursery(start_log, cwd=config.root, keep_open=[lock]) as nursery,
-    ):
-        try:
-            # While the zygote imports TFX.
-            inputs = run_inputs(config, workspace.root, serving_dir, digests)
-        except SluiceError as error:
-            recorder.stop(error)
-            return record
+    begun: list[RunInputs] = []
+
+    def look_at_inputs() -> None:
+        begun.append(run_inputs(config, workspace.root, serving_dir, digests))
         digests.save()
-        _note_inputs(record, run_dir, inputs)
-        carry_out(
-            _plan(request, config, workspace, run_dir),
-            nursery,
-            recorder,
-            console,
-            stop,
-        )
+        note_inputs(record, run_dir, begun[0])
+
+    plan = _plan(request, config, workspace, run_dir)
+    carry_out(plan, recorder, console, lock, look_at_inputs)
     keep_copy(workspace)
-    if request.whole:
-        last_complete.remember(workspace, record, inputs)
+    if request.from_nodes or request.to_nodes:
+        _note_base(record, workspace, run_dir)
+    elif request.whole and record.exit_code == 0 and begun:
+        # What was edited meanwhile is the next run's.
+        ended = run_inputs(config, workspace.root, serving_dir, digests)
+        if ended == begun[0]:
+            last_complete.remember(workspace, record, ended)
     return record
+
+
+def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:
+    """Notes where a part of the graph ran on what is no longer as it is on disk."""
+    graph = GraphFile.load(run_dir)
+    if graph is None or graph.base_run_id is None:
+        return
+    try:
+        text = (workspace.run_dir(graph.base_run_id) / INPUTS_FILE).read_text()
+        now = json.loads((run_dir / INPUTS_FILE).read_text())
+    except OSError:
+        return
+    for line in differences(json.loads(text), now, ("schema", "code", "data")):
+        record.notes.append(f"differs from run {graph.base_run_id}, reused: {line}")
+    record.save(run_dir)
 
 
 def _plan(
@@ -282,7 +278,8 @@ def retries_of(config: Config) -> Retries:
     return Retries(given.default, given.nodes, given.backoff_s)
 
 
-def _note_inputs(record: RunRecord, run_dir: Path, inputs: RunInputs) -> None:
+def note_inputs(record: RunRecord, run_dir: Path, inputs: RunInputs) -> None:
+    """Writes what a run is made of beside its record, and its digests into it."""
     atomic.write_json(run_dir / INPUTS_FILE, inputs.to_dict())
     record.digests = inputs.summary()
     record.packages = inputs.packages

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from runners.cli.console import make_console, plain
-from runners.cli.find_run import all_workspaces, find_run, load_run
+from runners.cli.find_run import all_workspaces, find_run, readable_runs
 from runners.cli.options import json_option, workspace_option
 from runners.cli.run_view import LABELS, seconds
 from runners.cli.runs import STYLES
@@ -41,8 +41,8 @@ def _show_all(workspace_dir: str | None, as_json: bool) -> None:
     records = []
     for workspace in all_workspaces(workspace_dir):
         complete_killed_runs(workspace)
-        if ids := workspace.run_ids():
-            records.append(load_run(workspace, ids[-1]))
+        if record := next(readable_runs(workspace), None):
+            records.append(record)
     if as_json:
         click.echo(json.dumps([record.to_dict() for record in records]))
         return

@@ -39,9 +39,10 @@ def what_to_keep(
       graph: the pipeline's metadata.
       records: the record of each run that has a folder; None if it is unreadable.
       served: the versions on disk.
-      keep: how many of the newest runs stay, by run id.
+      keep: how many of the newest runs that did something stay, by run id; what lies
+        between them stays too.
     """
-    newest = sorted(graph.run_ids | set(records))[-keep:]
+    newest = _newest(graph.run_ids | set(records), records, keep)
     runs = {*newest, *_last_complete(graph, records), *_runs_of(graph, served)}
     executions = graph.executions_of(runs)
     artifacts, made_by = graph.upstream(
@@ -56,6 +57,23 @@ def what_to_keep(
         frozenset({*artifacts, *_baseline(graph)}),
         frozenset({*made_by, *(execution.id for execution in executions)}),
     )
+
+
+def _newest(
+    run_ids: Iterable[str], records: Mapping[str, RunRecord | None], keep: int
+) -> list[str]:
+    """Returns the newest runs; those that had nothing to do do not count.
+
+    A schedule of such would else drop a failed run that could be resumed.
+    """
+    ordered = sorted(run_ids)
+    counted = [run_id for run_id in ordered if not _is_idle(records.get(run_id))]
+    oldest = "" if len(counted) <= keep else counted[-keep]
+    return [run_id for run_id in ordered if run_id >= oldest]
+
+
+def _is_idle(record: RunRecord | None) -> bool:
+    return record is not None and record.status == "nothing_to_do"
 
 
 def is_complete(record: RunRecord | None) -> bool:

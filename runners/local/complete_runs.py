@@ -10,12 +10,14 @@ from runners.local.journal import Journal
 from runners.local.read_back import open_store, read_back
 from runners.local.record_run import RecordRun
 from runners.local.scheduler import result_of
-from sluice.errors import LockedError
+from sluice.errors import LockedError, SluiceError
 from sluice.full_disk import explain_full_disk
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
 
+_INCOMPLETE = (OSError, ValueError, KeyError, TypeError, SluiceError)
 _KILLED = "was killed"
+_COMMAND = "complete the record of a killed run"
 
 
 def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[str]:
@@ -34,22 +36,27 @@ def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[
     Raises:
       WorkspaceError: a record or the metadata cannot be written: the disk is full.
     """
-    open_runs = [
-        run_id for run_id in workspace.run_ids() if _is_open(workspace, run_id)
-    ]
-    if not open_runs:
+    if not _open_runs(workspace):
         return []
-    if locked:
-        with explain_full_disk(workspace.root):
-            for run_id in open_runs:
-                _complete(workspace.run_dir(run_id))
-        return open_runs
-    command = "complete the record of a killed run"
-    try:
-        with explain_full_disk(workspace.root), workspace.exclusive(command):
-            return complete_killed_runs(workspace, locked=True)
-    except LockedError:
-        return []
+    with explain_full_disk(workspace.root):
+        if locked:
+            return _complete_all(workspace)
+        try:
+            with workspace.exclusive(_COMMAND, brief=True) as lock:
+                return _complete_all(workspace, lock.note)
+        except LockedError:
+            return []
+
+
+def _open_runs(workspace: Workspace) -> list[str]:
+    return [run_id for run_id in workspace.run_ids() if _is_open(workspace, run_id)]
+
+
+def _complete_all(workspace: Workspace, note: str | None = None) -> list[str]:
+    run_ids = _open_runs(workspace)
+    for run_id in run_ids:
+        _complete(workspace.run_dir(run_id), note)
+    return run_ids
 
 
 def _is_open(workspace: Workspace, run_id: str) -> bool:
@@ -59,16 +66,22 @@ def _is_open(workspace: Workspace, run_id: str) -> bool:
         return False
 
 
-def _complete(run_dir: Path) -> None:
+def _complete(run_dir: Path, note: str | None) -> None:
     record = RunRecord.load(run_dir)
+    if note and note not in record.notes:
+        record.notes.append(note)
     recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))
     events = Journal(run_dir).events()
     if any(event["event"] == "graph" for event in events):
         # The journal has it all, and tries must not be counted twice.
         record.nodes = []
-    for event in events:
-        recorder.replay(event)
-    _read_back(recorder, run_dir)
+    try:
+        for event in events:
+            recorder.replay(event)
+        _read_back(recorder, run_dir)
+    except _INCOMPLETE as error:
+        # What is gone must not keep the next run from beginning.
+        record.notes.append(f"the record is not whole: {error}")
     recorder.close_killed(_KILLED)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ from pipeline.retries import Retries
 from runners.local import node_status
 from runners.local.graph_file import GraphFile
 from runners.local.job import Job
-from runners.local.job_result import PREPARE, forget_result, read_result
+from runners.local.job_result import PREPARE, SWEEP, forget_result, read_result
 from runners.local.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import POLL_S, RunOptions, Scheduler, Watch, result_of
 from runners.local.surroundings import Surroundings
 from sluice.errors import ExitCode, UsageError
+from sluice.file_digests import MEMORY_FILE
 
 
 @dataclass(frozen=True)
@@ -79,21 +81,32 @@ def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
     watch.on_event({"event": "graph", "nodes": nodes})
     try:
         _check_names(plan, graph)
-        finished = finished_nodes(plan.run_dir, graph) if plan.resumed else {}
+        if plan.resumed:
+            finished = finished_nodes(plan.run_dir, graph)
+        else:
+            finished = _sweep(plan, graph, nursery, watch)
     except UsageError as error:
         watch.on_event(_stopped(str(error), error.exit_code))
         return None
     for node_result in finished.values():
-        watch.on_event(node_result.to_event())
+        if not plan.resumed:
+            started = {"event": "node_started", "node": node_result.node, "attempt": 1}
+            watch.on_event(started)
+        facts = read_result(plan.run_dir, node_result.node) or {}
+        extra = {key: facts.get(key) for key in ("cache", "documents", "notes")}
+        watch.on_event({**node_result.to_event(), **extra})
     options = RunOptions(
         workers=plan.workers,
         use_cache=plan.use_cache,
         forced=frozenset(plan.forced),
         retries=plan.retries,
         finished=finished,
+        environment=_environment(plan),
     )
     result = Scheduler(nursery, plan.run_dir, graph, options, watch).run()
-    if watch.stop.signal is None:
+    if all(node.state != "interrupted" for node in result.nodes) and len(
+        result.nodes
+    ) == len(graph.nodes):
         watch.on_event({"event": "finished"})
     return result
 
@@ -130,6 +143,39 @@ def _finished_nodes(
     return finished
 
 
+def _sweep(
+    plan: Plan, graph: GraphFile, nursery: Nursery, watch: Watch
+) -> dict[str, NodeResult]:
+    """Returns the nodes that are in the cache, found in one process."""
+    whole = all(node.action == "run" for node in graph.nodes)
+    if not (plan.use_cache and graph.has_history and whole):
+        return {}
+    job = Job(
+        function="runners.local.sweep_job:sweep",
+        arguments={"run_dir": str(plan.run_dir), "forced": list(plan.forced)},
+        log=str(plan.run_dir / "logs" / "start.log"),
+        environment=_environment(plan),
+    )
+    # However it ends: a node without a result gets a process of its own.
+    _wait_for(SWEEP, job, nursery, watch)
+    found = {node.id: read_result(plan.run_dir, node.id) for node in graph.nodes}
+    return {name: result_of(facts) for name, facts in found.items() if facts}
+
+
+def _wait_for(
+    name: str, job: Job, nursery: Nursery, watch: Watch
+) -> dict[str, Any] | None:
+    """Returns the message of a job's end, None if the run is to stop before it."""
+    nursery.start(name, job)
+    while watch.stop.signal is None:
+        for message in nursery.messages(POLL_S):
+            if message.get("ended") == name:
+                return message
+        watch.on_tick()
+    nursery.signal(name, signal.SIGKILL)
+    return None
+
+
 def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
     forget_result(plan.run_dir, PREPARE)
     log = plan.run_dir / "logs" / "start.log"
@@ -143,16 +189,11 @@ def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
             "base_run_id": plan.base_run_id,
         },
         log=str(log),
+        environment=_environment(plan),
     )
-    nursery.start(PREPARE, job)
-    ended: dict[str, Any] | None = None
-    while ended is None:
-        if watch.stop.signal is not None:
-            return None
-        for message in nursery.messages(POLL_S):
-            if message.get("ended") == PREPARE:
-                ended = message
-        watch.on_tick()
+    ended = _wait_for(PREPARE, job, nursery, watch)
+    if ended is None:
+        return None
     result = read_result(plan.run_dir, PREPARE)
     if result is None:
         end = describe_end(ended["status"], ended["peak_memory_bytes"])
@@ -163,6 +204,12 @@ def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
     else:
         return GraphFile.load(plan.run_dir)
     return None
+
+
+def _environment(plan: Plan) -> dict[str, str]:
+    if plan.workspace is None:
+        return {}
+    return {MEMORY_FILE: str(plan.workspace / "state" / "file_digests.json")}
 
 
 def _check_names(plan: Plan, graph: GraphFile) -> None:

@@ -54,10 +54,11 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
     reported as what it is, with the last line of the user's or our own code.
     """
     causes = _causes(error)
+    explicit = _explicit_causes(error)
     for cause in causes:
         if isinstance(cause, SluiceError):
             gate = kind.endswith("DataGate")
-            transient = isinstance(cause, TransientError)
+            transient = isinstance(cause, TransientError) and cause in explicit
             return NodeFailure(str(cause), int(cause.exit_code), gate, transient)
     text = "\n".join(str(cause) for cause in causes)
     for pattern, what, hint in _BAD_DATA:
@@ -75,7 +76,7 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
         where=_own_line(error),
         hint=hint,
     )
-    transient = any(map(_is_transient, causes))
+    transient = any(map(_is_transient, explicit))
     return NodeFailure(str(explained), int(ExitCode.NODE), transient=transient)
 
 
@@ -102,6 +103,16 @@ def _causes(error: BaseException) -> list[BaseException]:
         current = current.__cause__ or (
             None if current.__suppress_context__ else current.__context__
         )
+    return chain
+
+
+def _explicit_causes(error: BaseException) -> list[BaseException]:
+    """Leaves out what was only being handled: a bug in a handler does not pass."""
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__
     return chain
 
 

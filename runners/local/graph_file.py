@@ -51,12 +51,14 @@ class GraphFile:
       nodes: in topological order.
       connection: ML Metadata's ``ConnectionConfig``, serialized, in hexadecimal.
       base_run_id: the run whose outputs are reused; None where none are.
+      has_history: whether anything was ever executed with this metadata.
     """
 
     pipeline: str
     nodes: tuple[PlannedNode, ...]
     connection: str
     base_run_id: str | None = None
+    has_history: bool = False
 
     def save(self, run_dir: Path) -> None:
         """Writes it beside the run's record; its being there says it is complete."""

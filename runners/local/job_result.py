@@ -8,8 +8,9 @@ from typing import Any
 
 from sluice import atomic
 
-# The name of the job that draws the graph; no node can have it.
+# The names of the jobs that draw the graph and ask the cache; no node can have them.
 PREPARE = ".prepare"
+SWEEP = ".sweep"
 
 
 def _path(run_dir: Path, name: str) -> Path:

@@ -1,7 +1,7 @@
 """Whether the last complete run still stands, found without importing TFX.
 
 After a run that ended well its inputs are stored, with the state of everything it made:
-sizes and modification times of its outputs and of the served version, and of ML
+sizes and times of its outputs and of the served version, and of ML
 Metadata's file, which every other run changes. Where all of that is as it was, running
 again would do nothing.
 """
@@ -95,4 +95,4 @@ def _state_of_tree(root: Path) -> str:
 
 def _state_of_file(path: Path) -> list[int]:
     status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]

@@ -11,23 +11,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tfx.dsl.compiler import compiler
+from tfx.dsl.compiler import compiler, constants
 from tfx.orchestration.pipeline import Pipeline
-from tfx.orchestration.portable import tfx_runner
+from tfx.orchestration.portable import runtime_parameter_utils, tfx_runner
 from tfx.proto.orchestration import pipeline_pb2
 
 from pipeline.retries import Retries
+from runners.local.default_workers import default_workers
 from runners.local.execute import Plan, execute
-from runners.local.graph_file import IR_FILE
+from runners.local.graph_file import IR_FILE, GraphFile
 from runners.local.journal import Journal
 from runners.local.nursery import PRELOADED, Nursery
-from runners.local.prepare_job import connection_of
+from runners.local.prepare_job import connection_of, read_ir
 from runners.local.run_result import NodeFailure, OnEvent, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
 from sluice import atomic
-from sluice.errors import ExitCode, NodeError, SluiceError, UsageError
+from sluice.errors import ExitCode, NodeError, SluiceError, UsageError, bounded
 from sluice.workspace import new_run_id
 
 
@@ -52,7 +53,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
           nursery: where the nodes' processes come from; None for one of the run's own,
             which imports TFX once (10 to 20 seconds).
         """
-        self._workers = workers or len(os.sched_getaffinity(0))
+        self._workers = workers or default_workers()
         self._runs_dir = Path(runs_dir) if runs_dir else None
         self._retries = retries or Retries()
         self._nursery = nursery
@@ -106,13 +107,16 @@ class LocalRunner(tfx_runner.IrBasedRunner):
 
         Raises:
           NodeError: a node has failed; all that did not depend on it has run.
-          UsageError: the pipeline cannot be run here.
+          UsageError: the pipeline cannot be run here, or is not that of the run to
+            be continued.
           KeyboardInterrupt: the run was interrupted.
         """
         run_dir = self._runs_folder(pipeline) / (run_id or new_run_id())
-        resumed = (run_dir / IR_FILE).exists()
-        run_dir.mkdir(parents=True, exist_ok=True)
-        if not resumed:
+        resumed = GraphFile.load(run_dir) is not None
+        if resumed:
+            _check_same(pipeline, run_dir)
+        else:
+            run_dir.mkdir(parents=True, exist_ok=True)
             atomic.write_bytes(run_dir / IR_FILE, pipeline.SerializeToString())
         partial = run_options.partial_run if run_options else None
         plan = Plan(
@@ -191,6 +195,34 @@ def _modules() -> tuple[str, ...]:
         name for name in PRELOADED if not name.startswith(("pipeline", "components"))
     ]
     return (*ours, "tfx.v1") if "tfx.v1" in sys.modules else tuple(ours)
+
+
+def _check_same(pipeline: Any, run_dir: Path) -> None:
+    """Raises a ``UsageError`` unless a run was begun with the same nodes."""
+    before = _nodes_of(read_ir(run_dir), run_dir.name)
+    now = _nodes_of(pipeline, run_dir.name)
+    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if changed:
+        raise UsageError(
+            f"run {run_dir.name} cannot go on: the pipeline has changed since",
+            where=pipeline.pipeline_info.id,
+            actual="changed are " + ", ".join(bounded(changed)),
+            hint="begin a new run: with its cache on, what has not changed is skipped",
+        )
+
+
+def _nodes_of(pipeline: Any, run_id: str) -> dict[str, bytes]:
+    """Returns what each node is, without the marks of a partial run."""
+    nodes = pipeline_pb2.Pipeline(nodes=pipeline.nodes)
+    runtime_parameter_utils.substitute_runtime_parameter(
+        nodes, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
+    )
+    found = {}
+    for node in nodes.nodes:
+        node.pipeline_node.execution_options.ClearField("partial_run_option")
+        text = node.SerializeToString(deterministic=True)
+        found[node.pipeline_node.node_info.id] = text
+    return found
 
 
 def _base_run_id(partial: Any | None) -> str | None:

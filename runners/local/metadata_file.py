@@ -33,9 +33,11 @@ def check_metadata(workspace: Workspace) -> list[str]:
     """
     path, copy = workspace.metadata_db, workspace.root / "state" / _COPY
     problem = _problem(path)
-    if problem is None or (problem == _EMPTY and not copy.exists()):
+    if problem is None:
         return []
     if not copy.exists() or _problem(copy) is not None:
+        if problem == _EMPTY:
+            return []
         raise WorkspaceError(
             "the pipeline's metadata is damaged, and there is no copy of it",
             where=path,

@@ -23,6 +23,7 @@ from typing import Any
 from google.protobuf import json_format, message
 from ml_metadata.proto import metadata_store_pb2
 
+from pipeline.fingerprint import PROPERTY
 from runners.local.cache_history import (
     CACHE_CONTEXT,
     PARTS_PROPERTY,
@@ -39,7 +40,8 @@ from runners.local.cache_key import (
 )
 from serving.model_store import ModelStore
 from sluice import digest
-from sluice.errors import ServingError
+from sluice.code_fingerprint import source_file
+from sluice.errors import ServingError, UsageError
 
 LISTING_PROPERTY = "sluice_files"
 
@@ -125,6 +127,8 @@ class NodeCache:
             outputs=_outputs_of(output_artifacts or {}),
         )
         self.parts = key_parts(self._facts, self._roots)
+        if PROPERTY in self._facts.properties:
+            _check_code(self.parts, self._facts.id, self._roots)
         self.key = key_of(self.parts)
         if not pipeline_node.execution_options.caching_options.enable_cache:
             # The launcher does not ask for outputs then.
@@ -197,6 +201,25 @@ class NodeCache:
         self.reason = reason
         if self._plan:
             raise WouldRun(reason, self.parts or {}, self.key or "")
+
+
+def _check_code(parts: Mapping[str, Any], node_id: str, roots: Sequence[Path]) -> None:
+    """Sees that the code on disk, which is about to be run, is that of the key.
+
+    Raises:
+      UsageError: it was edited since the graph was drawn.
+    """
+    edited = []
+    for module, before in parts["code"].items():
+        path = source_file(module, roots)
+        if path is not None and digest.of_file(path) != before:
+            edited.append(module)
+    if edited:
+        raise UsageError(
+            f"{node_id} was not run: its code was edited while the run went on",
+            examples=edited,
+            hint="run again; what has finished and is the same is cached",
+        )
 
 
 def still_served(pushed_model: Any) -> bool:

@@ -6,6 +6,7 @@ import os
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tfx.orchestration.portable import cache_utils, launcher
 
 from runners.local.any_port_watcher import use_any_port
 from runners.local.explain_failure import explain_failure
-from runners.local.graph_file import GraphFile
+from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_result import write_result
 from runners.local.node_cache import NodeCache
 from runners.local.node_launcher import NodeLauncher
@@ -60,10 +61,31 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
         stopped = interrupt.requested()
         if not stopped:
             error = explain_failure(node_id, planned.kind, raised)
-    duration_s = time.monotonic() - started
+    ended = Ended(time.monotonic() - started, error, stopped)
+    # From here on a request to stop must not hide how the node has ended.
+    with interrupt.cooperative():
+        report_node(place, planned, ir, cache, ended)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a launch ended: wall time, the error explained, or stopped when asked to."""
+
+    duration_s: float
+    error: NodeFailure | None = None
+    stopped: bool = False
+
+
+def report_node(
+    run_dir: Path, planned: PlannedNode, ir: Any, cache: NodeCache, ended: Ended
+) -> None:
+    """Writes the result of a node that has been launched."""
+    node_id, error = planned.id, ended.error
     try:
         with metadata.Metadata(connection_of(ir)) as handle:
-            result = read_back(handle.store, planned, duration_s, error, stopped)
+            result = read_back(
+                handle.store, planned, ended.duration_s, error, ended.stopped
+            )
             if result.state == "ran" and result.execution_id is not None:
                 cache.record_outputs(handle, result.execution_id)
     except Exception as unread:
@@ -71,11 +93,11 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
         os.write(2, traceback.format_exc().encode())
         error = error or explain_failure(node_id, planned.kind, unread)
         reason = error.message.splitlines()[0]
-        result = NodeResult(node_id, "failed", duration_s, reason, error)
+        result = NodeResult(node_id, "failed", ended.duration_s, reason, error)
     facts = result.to_event()
     facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
-    facts.update(_describe(node_id, result.outputs, place))
-    write_result(place, node_id, facts)
+    facts.update(_describe(node_id, result.outputs, run_dir))
+    write_result(run_dir, node_id, facts)
 
 
 def make_cache(

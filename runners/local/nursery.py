@@ -245,7 +245,8 @@ def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> st
     if status == -signal.SIGKILL:
         return f"was killed by signal 9, probably out of memory{peak}"
     if status < 0:
-        number = signal.Signals(-status)
-        what = signal.strsignal(number) or "no description"
-        return f"was killed by signal {-status} ({number.name}, {what.lower()}){peak}"
+        what = (signal.strsignal(-status) or "no description").lower()
+        with suppress(ValueError):  # the real-time signals have no names
+            what = f"{signal.Signals(-status).name}, {what}"
+        return f"was killed by signal {-status} ({what}){peak}"
     return f"ended its process with status {status}{peak}"

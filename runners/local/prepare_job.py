@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf import message
+from ml_metadata.metadata_store import ListOptions
 from tfx.dsl.compiler import compiler, constants
-from tfx.orchestration import metadata
+from tfx.orchestration import metadata, node_proto_view
 from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import partial_run_utils, runtime_parameter_utils
 from tfx.proto.orchestration import pipeline_pb2
@@ -62,12 +63,18 @@ def prepare(
             nodes=tuple(_planned(node.pipeline_node, base) for node in ir.nodes),
             connection=connection.SerializeToString().hex(),
             base_run_id=base,
+            has_history=_has_history(connection),
         ).save(place)
         write_result(place, PREPARE, {"error": None})
     except Exception as error:
         failure = explain_failure("the pipeline", "", error)
         write_result(place, PREPARE, {"error": vars(failure)})
         raise
+
+
+def _has_history(connection: message.Message) -> bool:
+    with metadata.Metadata(connection) as handle:
+        return bool(handle.store.get_executions(ListOptions(limit=1)))
 
 
 def read_ir(run_dir: Path) -> Any:
@@ -120,6 +127,16 @@ def _check(ir: Any) -> None:
             where=where,
             hint="add the inner pipeline's components to the outer one",
         )
+    connection = connection_of(ir)
+    kind = connection.WhichOneof("config")
+    if kind == "fake_database" or (
+        kind == "sqlite" and not connection.sqlite.filename_uri
+    ):
+        raise UsageError(
+            "the pipeline's metadata is in memory, where no other process finds it",
+            where=where,
+            expected="sqlite_metadata_connection_config(path)",
+        )
 
 
 def _mark(
@@ -138,6 +155,8 @@ def _mark(
                 where=ir.pipeline_info.id,
                 expected="one of " + ", ".join(known),
             )
+    if from_nodes:
+        from_nodes = [*from_nodes, *_resolvers_before(ir, from_nodes, to_nodes)]
     partial_run_utils.mark_pipeline(ir, from_nodes or None, to_nodes or None)
     if not any(_action(node.pipeline_node) == "run" for node in ir.nodes):
         raise UsageError(
@@ -158,6 +177,29 @@ def _mark(
         )
         partial_run_utils.snapshot(handle, ir)
     return base
+
+
+def _resolvers_before(
+    ir: Any, from_nodes: Collection[str], to_nodes: Collection[str]
+) -> list[str]:
+    """Returns the resolvers that what runs reads from, and that would be left out.
+
+    They look anew: a baseline of the base run may not be the latest any more.
+    """
+    nodes = {node.pipeline_node.node_info.id: node.pipeline_node for node in ir.nodes}
+    views = partial_run_utils.make_ordered_node_map(
+        node_proto_view.get_view_for_all_in(ir)
+    )
+    running = partial_run_utils.compute_nodes_to_run(
+        views, from_nodes, to_nodes or list(nodes), []
+    )
+    return [
+        name
+        for name, node in nodes.items()
+        if node.node_info.type.name == _RESOLVER
+        and name not in running
+        and not running.isdisjoint(node.downstream_nodes)
+    ]
 
 
 def _base_run(store: Any, required: Collection[Any], wanted: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,8 @@ class RecordRun:
             quiet = all(node.state in ("cached", "skipped") for node in record.nodes)
             record.status = "nothing_to_do" if quiet else "succeeded"
             record.exit_code = int(ExitCode.DONE)
-        if record.status in ("failed", "interrupted"):
+        refused = record.exit_code == ExitCode.USAGE
+        if record.status in ("failed", "interrupted") and not refused:
             record.resume_command = self._resume_command
         record.save(self._run_dir)
 
@@ -87,10 +89,13 @@ class RecordRun:
         """Ends the record of a run that an error of ours has stopped."""
         code = int(error.exit_code)
         self.apply({"event": "stopped", "message": str(error), "exit_code": code})
-        self.close()
+        self.close(reason="was ended with the run")
 
     def close_unchanged(self, last: RunRecord) -> None:
-        """Ends the record of a run that had nothing to do since ``last``."""
+        """Ends the record of a run that had nothing to do since ``last``.
+
+        It takes over what ``last`` has, the documents included.
+        """
         record = self.record
         why = f"nothing has changed since run {last.run_id}"
         nodes = deepcopy(last.nodes)
@@ -104,6 +109,10 @@ class RecordRun:
             push.state = "already_served"
         record.nodes, record.pushes = nodes, pushes
         record.gates, record.artifacts = deepcopy(last.gates), dict(last.artifacts)
+        before = self._run_dir.with_name(last.run_id)
+        if last.documents and (before / "record").is_dir():
+            shutil.copytree(before / "record", self._run_dir / "record")
+            record.documents = deepcopy(last.documents)
         record.status, record.exit_code = "nothing_to_do", int(ExitCode.DONE)
         record.ended_at = workspace.utc_now()
         self._journal.append({"event": "finished"})
@@ -174,7 +183,7 @@ class RecordRun:
         for artifacts in event["outputs"].values():
             for artifact in artifacts:
                 if artifact["type"] in _VERDICTS:
-                    self._add_gate(Verdict.load(artifact["uri"]).to_dict())
+                    self._add_verdict(artifact["uri"])
                 elif artifact["type"] == "PushedModel":
                     self._on_push(node, artifact["properties"])
         if error := event["error"]:
@@ -231,6 +240,12 @@ class RecordRun:
         documents = self.record.documents
         documents[:] = [item for item in documents if item.path != document.path]
         documents.append(document)
+
+    def _add_verdict(self, uri: str) -> None:
+        try:
+            self._add_gate(Verdict.load(uri).to_dict())
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._note(f"the verdict in {uri} cannot be read: {error}")
 
     def _add_gate(self, verdict: dict[str, Any]) -> None:
         gates = self.record.gates

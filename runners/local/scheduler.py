@@ -46,7 +46,8 @@ class RunOptions:
       use_cache: whether outputs of earlier runs may stand for a node.
       forced: nodes that run even so.
       retries: of transient failures.
-      finished: nodes that ended well before this run was continued.
+      finished: nodes that need not be started any more.
+      environment: variables that the nodes' processes have.
     """
 
     workers: int
@@ -54,6 +55,7 @@ class RunOptions:
     forced: frozenset[str] = frozenset()
     retries: Retries = field(default_factory=Retries)
     finished: Mapping[str, NodeResult] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class Scheduler:
@@ -85,6 +87,17 @@ class Scheduler:
         Raises:
           NodeError: the process that starts the nodes has ended by itself.
         """
+        try:
+            self._run_nodes()
+        except NodeError:
+            # The zygote has ended, and its children with it.
+            for node_id in list(self._running):
+                self._end({"ended": node_id, "status": None, "peak_memory_bytes": None})
+            raise
+        results = [self._results.get(node.id) for node in self._graph.nodes]
+        return RunResult(self._run_dir.name, tuple(filter(None, results)))
+
+    def _run_nodes(self) -> None:
         told_to_stop = killed = False
         while len(self._results) < len(self._graph.nodes):
             stop = self._watch.stop
@@ -99,7 +112,7 @@ class Scheduler:
                     self._nursery.signal(node_id, signal.SIGKILL)
             if not self._running and (told_to_stop or not self._due):
                 break
-            for message in self._messages():
+            for message in self._nursery.messages(POLL_S):
                 if message.get("started") in self._running:
                     # After a wait for the zygote, which imports TFX first.
                     self._running[message["started"]] = time.monotonic()
@@ -107,17 +120,6 @@ class Scheduler:
                     self._end(message)
             self._progress.poll()
             self._watch.on_tick()
-        results = [self._results.get(node.id) for node in self._graph.nodes]
-        return RunResult(self._run_dir.name, tuple(filter(None, results)))
-
-    def _messages(self) -> list[dict[str, Any]]:
-        try:
-            return self._nursery.messages(POLL_S)
-        except NodeError:
-            # The zygote's children have ended with it.
-            for node_id in list(self._running):
-                self._end({"ended": node_id, "status": None, "peak_memory_bytes": None})
-            raise
 
     def _tell_to_stop(self) -> None:
         stop = self._watch.stop
@@ -174,6 +176,7 @@ class Scheduler:
             },
             log=str(log),
             environment={
+                **self._options.environment,
                 PROGRESS_FILE: str(progress_file(self._run_dir, node.id)),
                 CHECKPOINT_DIR: str(self._checkpoints_of(node.id)),
             },

@@ -445,3 +445,24 @@ def test_a_loaded_config_is_frozen(project: Path) -> None:
 
     with pytest.raises(ValueError, match="frozen"):
         config.train.epochs = 3
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("model_params.x=.inf", "model_params.x is not right.[\\s\\S]*a finite number"),
+        ("model_params.x=.nan", "found: +nan"),
+        ("model_params.x={a: [1.0, {b: -.inf}]}", "at .a\\[1\\].b is -inf"),
+        (
+            "evaluate.metrics=[{class: AUC, params: {k: .inf}}]",
+            "evaluate.metrics\\[0\\].params.k is not right",
+        ),
+    ],
+)
+def test_numbers_that_json_does_not_know_are_refused(
+    project: Path, override: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        load_config("fares", overrides=[override], cwd=project)
+    assert f"--set {override}" in str(caught.value)
+    assert caught.value.exit_code == 2

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from runners.local.explain_failure import explain_failure
-from sluice.errors import DataError
+from runners.local.nursery import describe_end
+from sluice.errors import DataError, TransientError
 
 pytestmark = pytest.mark.unit
 
@@ -102,3 +103,53 @@ def test_bad_records_are_bad_data(text: str, words: str) -> None:
     message, code = _explain(decode)
     assert words in message
     assert code == 3
+
+
+def _transient(function) -> bool:
+    return explain_failure("Trainer", "tfx.Trainer", _raised(function)).transient
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])
+def test_a_bug_while_a_broken_connection_is_handled_does_not_pass(error) -> None:
+    def fetch() -> None:
+        try:
+            raise error
+        except type(error):
+            {}["fallback"]  # noqa: B018
+
+    assert not _transient(fetch)
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])
+def test_what_is_raised_from_a_broken_connection_may_pass(error) -> None:
+    def fetch() -> None:
+        try:
+            raise error
+        except type(error) as broken:
+            raise RuntimeError("the data cannot be fetched") from broken
+
+    assert _transient(fetch)
+
+
+@pytest.mark.parametrize("kind", [ConnectionError, TransientError])
+def test_a_transient_error_that_beam_raises_again_may_pass(kind) -> None:
+    def read() -> None:
+        try:
+            raise kind("no answer")
+        except kind as error:
+            raise kind(f"{error} [while running 'Read']")  # noqa: B904
+
+    assert _transient(read)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (-40, "was killed by signal 40 (real-time signal 6)"),
+        (-11, "was killed by signal 11 (SIGSEGV, segmentation fault)"),
+        (3, "ended its process with status 3"),
+        (None, "is gone"),
+    ],
+)
+def test_the_end_of_a_process_in_words(status: int | None, words: str) -> None:
+    assert describe_end(status) == words

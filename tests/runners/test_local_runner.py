@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from sluice.errors import NodeError, UsageError
+
 pytestmark = pytest.mark.tf
 
 DEADLINE_S = 120.0
-SCRIPT = '''
+SCRIPT = """
 import sys
 from pathlib import Path
 
@@ -49,8 +51,8 @@ if __name__ == "__main__":
     for node in result.nodes:
         (artifact,) = node.outputs["out"]
         print(node.node, node.state, Path(artifact["uri"], "data.txt").read_text())
-'''
-USER_MODULE = '''
+"""
+USER_MODULE = """
 from pathlib import Path
 
 from beside import TEXT
@@ -60,7 +62,7 @@ def run_fn(fn_args):
     folder = Path(fn_args.serving_model_dir)
     folder.mkdir(parents=True)
     (folder / "saved_model.pb").write_text(TEXT)
-'''
+"""
 
 
 def test_conditions_skip_and_what_needs_the_skipped_is_skipped(foreign, own) -> None:
@@ -95,9 +97,7 @@ def test_conditions_skip_and_what_needs_the_skipped_is_skipped(foreign, own) -> 
     assert run.error is None
     assert run.states == {
         **dict.fromkeys(("Make", "Measure", "Holds", "Optional", "After"), "ran"),
-        **dict.fromkeys(
-            ("HoldsNot", "Inside", "Outer", "Asks", "Outside"), "skipped"
-        ),
+        **dict.fromkeys(("HoldsNot", "Inside", "Outer", "Asks", "Outside"), "skipped"),
     }
     assert run.reasons["HoldsNot"] == "its condition does not hold"
     assert run.reasons["Outer"] == "needs what HoldsNot would have made"
@@ -158,45 +158,39 @@ def test_resolvers_find_what_earlier_runs_have_made(foreign, own) -> None:
     )
     from tfx.types import Channel, standard_artifacts
 
-    def nodes(number: int, good: int):
+    def nodes(good: int):
         latest = Resolver(
             strategy_class=LatestArtifactStrategy,
-            data=Channel(type=standard_artifacts.Examples),
+            model=Channel(type=standard_artifacts.Model),
         ).with_id("Latest")
-        read = own.Read(data=latest.outputs["data"], trace=foreign.trace("Read"))
-        make = own.Make(trace=foreign.trace("Make"), text=f"text {number}")
-        latest.add_upstream_node(make)
         blessed = Resolver(
             strategy_class=LatestBlessedModelStrategy,
             model=Channel(type=standard_artifacts.Model),
             model_blessing=Channel(type=standard_artifacts.ModelBlessing),
         ).with_id("Blessed")
-        train = own.Train(trace=foreign.trace("Train"))
+        train = own.Train()
         train.add_upstream_node(blessed)
-        model = train.outputs["model"]
+        latest.add_upstream_node(train)
         compare = own.Compare(
-            model=model,
+            latest=latest.outputs["model"],
             baseline=blessed.outputs["model"],
             trace=foreign.trace("Compare"),
         )
-        bless = own.Bless(model=model, good=good)
-        return [latest, read, make, blessed, train, compare, bless]
+        bless = own.Bless(model=train.outputs["model"], good=good)
+        bless.add_upstream_node(compare)
+        return [latest, blessed, train, compare, bless]
 
     runs = [
-        foreign.run(nodes(number, good), run_id=str(number))
+        foreign.run(nodes(good), run_id=str(number))
         for number, good in enumerate((1, 0, 1))
     ]
 
     assert all(run.error is None for run in runs)
-    assert [note["read"] for note in foreign.notes("Read")] == [
-        "text 0",
-        "text 1",
-        "text 2",
-    ]
-    models = [note["model"] for note in foreign.notes("Train")]
+    models = [run.nodes["Train"].outputs["model"][0]["id"] for run in runs]
+    assert [note["latest"] for note in foreign.notes("Compare")] == models
     # Nothing at first, then the first model, since the second was not blessed.
-    compared = [(note["baseline"], note["model"]) for note in foreign.notes("Compare")]
-    assert compared == list(zip((None, models[0], models[0]), models, strict=True))
+    baselines = [note["baseline"] for note in foreign.notes("Compare")]
+    assert baselines == [None, models[0], models[0]]
     assert [run.states["Blessed"] for run in runs] == ["ran", "ran", "cached"]
     assert runs[2].reasons["Blessed"] == "resolves to the same artifacts as before"
 
@@ -303,9 +297,216 @@ def test_a_driver_changes_properties_and_an_added_upstream_node_orders(
 
 
 def test_a_failed_node_stops_what_needs_it_and_nothing_else(foreign, own) -> None:
-    from tfx.extensions.experimental.kubernetes.docker import platform_config_pb2  # noqa
+    from tfx.proto.orchestration import platform_config_pb2
+    from tfx.types import Channel
+    from tfx.types.standard_artifacts import Examples
 
-    raise AssertionError
+    no_docker = f"unix://{foreign.root}/no-docker.sock"
+    docker = platform_config_pb2.DockerPlatformConfig(docker_server_url=no_docker)
+    raises = own.Raise(message="the user says no")
+    needs_it = own.Copy(data=raises.outputs["out"], trace=foreign.trace("NeedsIt"))
+    spec = own.DrivenSpec(
+        trace=foreign.trace("Reports"), text="", out=Channel(type=Examples)
+    )
+    make = own.Make(trace=foreign.trace("Make"))
+    further = own.Copy(data=make.outputs["out"], trace=foreign.trace("Further"))
+    nodes = [
+        raises,
+        needs_it.with_id("NeedsIt"),
+        own.Read(data=needs_it.outputs["out"], trace=foreign.trace("AndIt")).with_id(
+            "AndIt"
+        ),
+        own.Reporting(spec),
+        own.InContainer().with_platform_config(docker),
+        make,
+        further.with_id("Further"),
+    ]
+
+    run = foreign.run(nodes)
+
+    assert run.states == {
+        **dict.fromkeys(("Raise", "Reporting", "InContainer"), "failed"),
+        **dict.fromkeys(("Make", "Further"), "ran"),
+        **dict.fromkeys(("NeedsIt", "AndIt"), "not_reached"),
+    }
+    assert run.reasons["NeedsIt"] == "stopped by Raise"
+    message = run.message("Raise")
+    assert message.startswith("Raise failed: ValueError: the user says no\n")
+    assert "foreign_components.py:" in message and " in Raise\n" in message
+    assert "the executor has its reasons" in run.message("Reporting")
+    assert "InContainer failed: DockerException: " in run.message("InContainer")
+    assert "runners/local" not in run.message("InContainer")
+    assert "Traceback" in run.log("Raise")
+    assert isinstance(run.error, NodeError)
+    assert str(run.error).count("where:") <= 1
+    assert str(run.run_dir / "logs") in str(run.error)
+
+
+def test_inputs_that_do_not_resolve_are_a_failure(foreign, own) -> None:
+    """TFX's own runner returns normally after this."""
+    from tfx.dsl.components.common.resolver import Resolver
+    from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import (
+        LatestArtifactStrategy,
+    )
+    from tfx.types import Channel
+    from tfx.types.standard_artifacts import Examples
+
+    def nodes():
+        never_made = Channel(type=Examples)
+        read = own.Read(data=never_made, trace=foreign.trace("Read"))
+        latest = Resolver(strategy_class=LatestArtifactStrategy, data=never_made)
+        found = latest.with_id("Latest").outputs["data"]
+        optional = own.ReadIfThere(data=found, trace=foreign.trace("Optional"))
+        return [read, latest, optional]
+
+    run = foreign.run(nodes())
+
+    assert run.states == {
+        "Read": "failed",
+        "Latest": "failed",
+        "ReadIfThere": "not_reached",
+    }
+    assert run.reasons["Read"] == (
+        "Read failed: Error while resolving inputs for Read: InputSpec min_count has "
+        "not met: inputs[data] has min_count = 1 but only got 0 artifacts. "
+        "(Artifact IDs: [])"
+    )
+    assert "LatestArtifactStrategy" in run.message("Latest")
+    assert isinstance(run.error, NodeError)
+    assert foreign.notes("Read") == []
+    assert foreign.execution_states() == {"FAILED": 2}
+
+    # Somebody makes it, and the run goes on as if nothing had been.
+    foreign.run([own.Make(trace=foreign.trace("Make"))], run_id="two")
+    continued = foreign.run(nodes())
+    assert set(continued.states.values()) == {"ran"}
+    (artifact,) = continued.nodes["Read"].inputs["data"]
+    assert artifact["uri"].endswith("/Make/out/3")
+    assert [note["read"] for note in foreign.notes("Read")] == ["hello"]
+    ids = [continued.nodes["Read"].execution_id]
+    (execution,) = foreign.store().get_executions_by_id(ids)
+    assert "__execution_result__" not in execution.custom_properties
+
+
+def test_what_cannot_be_run_is_refused(foreign, own, nursery) -> None:
+    from ml_metadata.proto import metadata_store_pb2
+    from tfx.orchestration.pipeline import Pipeline
+
+    from runners.local.local_runner import LocalRunner
+
+    def make():
+        return own.Make(trace=foreign.trace("Make"))
+
+    empty = foreign.run([])
+    assert isinstance(empty.error, UsageError)
+    assert "the pipeline has no nodes" in str(empty.error)
+
+    made = make()
+    inner = Pipeline("inner", components=[made], outputs={"out": made.outputs["out"]})
+    read = own.Read(data=inner.outputs["out"], trace=foreign.trace("Read"))
+    nested = foreign.run([inner, read], run_id="nested")
+    assert isinstance(nested.error, UsageError)
+    assert "does not run nested pipelines" in str(nested.error)
+
+    in_memory = metadata_store_pb2.ConnectionConfig(
+        fake_database=metadata_store_pb2.FakeDatabaseConfig()
+    )
+    for connection, message in (
+        (in_memory, "the pipeline's metadata is not in an SQLite file"),
+        (None, "the pipeline does not say where its metadata is"),
+    ):
+        pipeline = Pipeline(
+            "foreign",
+            str(foreign.root),
+            components=[make()],
+            metadata_connection_config=connection,
+        )
+        with pytest.raises(UsageError, match=message):
+            LocalRunner().run(pipeline)
+
+    pipeline = Pipeline(
+        "foreign",
+        str(foreign.root),
+        components=[make()],
+        metadata_connection_config=in_memory,
+    )
+    runner = LocalRunner(nursery=nursery, runs_dir=foreign.root / "runs")
+    with pytest.raises(UsageError, match="the pipeline's metadata is in memory"):
+        runner.run(pipeline)
+    assert foreign.notes("Make") == []
+
+
+def test_ctrl_c_ends_the_run_and_the_same_run_goes_on(foreign, own) -> None:
+    def nodes():
+        sleep = own.SleepAtFirst(trace=foreign.trace("Sleep"))
+        after = own.TakeParameters(trace=foreign.trace("After"))
+        after.add_upstream_node(sleep)
+        return [sleep, after]
+
+    def press_ctrl_c() -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not foreign.notes("Sleep") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    finger = threading.Thread(target=press_ctrl_c)
+    finger.start()
+    with pytest.raises(KeyboardInterrupt, match="interrupted by SIGINT"):
+        foreign.run(nodes())
+    finger.join()
+    assert foreign.execution_states() == {"FAILED": 1}
+
+    continued = foreign.run(nodes())
+    assert continued.states == {"SleepAtFirst": "ran", "TakeParameters": "ran"}
+    assert foreign.execution_states() == {"COMPLETE": 2}
+
+
+def test_a_module_started_by_its_name_is_main_in_a_node_too(tmp_path: Path) -> None:
+    """``python -m package.module``, which may import its neighbours relatively."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "beside.py").write_text("TEXT = 'from beside'\n")
+    (package / "module.py").write_text("from .beside import TEXT\n")
+    program = (
+        "import sys\n"
+        "from runners.local.surroundings import Surroundings\n"
+        f"path = {str(package / 'module.py')!r}\n"
+        f"Surroundings(None, ({str(tmp_path)!r},), path, 'package.module').enter()\n"
+        "print(sys.modules['__main__'].TEXT)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("from beside\n", 0), done.stderr
+
+
+def test_components_of_a_script_run(tmp_path: Path) -> None:
+    """They are in ``__main__``, which is another module in a node's process."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "beside.py").write_text("TEXT = ', and a module beside it'\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    # A script of somebody else does not set what ours sets.
+    environment = {**os.environ}
+    environment.pop("TF_USE_LEGACY_KERAS", None)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py"), str(root)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=5 * DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "Again ran again, and a module beside it",
+        "Make ran from a script, and a module beside it",
+    ]
+    (run_dir,) = (root / "runs").iterdir()
+    assert {path.name for path in (run_dir / "logs").iterdir()} >= {
+        "Make.log",
+        "Again.log",
+    }
 
 
 def test_the_same_run_goes_on_and_another_uses_the_cache(foreign, own) -> None:
@@ -349,14 +550,34 @@ def test_the_same_run_goes_on_and_another_uses_the_cache(foreign, own) -> None:
     assert len(foreign.notes("Make")) == 2
 
 
+def test_a_run_goes_on_with_the_same_pipeline_only(foreign, own) -> None:
+    def run(*nodes):
+        return foreign.run(nodes, cache=True)
+
+    def make(text: str):
+        return own.Make(trace=foreign.trace("Make"), text=text)
+
+    # What was refused has not begun, and does not stand in the way.
+    assert isinstance(run().error, UsageError)
+    assert run(make("hello")).states == {"Make": "ran"}
+    further = own.TakeParameters(trace=foreign.trace("Further"))
+    changed = run(make("other"), further)
+    assert isinstance(changed.error, UsageError)
+    assert "run one cannot go on: the pipeline has changed since" in str(changed.error)
+    assert "changed are Make, TakeParameters" in str(changed.error)
+    assert changed.events == []
+    assert [note["made"] for note in foreign.notes("Make")] == ["hello"]
+    assert run(make("hello")).states == {"Make": "ran"}
+
+
 def test_the_journal_holds_what_was_told(foreign, own) -> None:
     from runners.local.journal import Journal
 
     make = own.Make(trace=foreign.trace("Make"))
-    refuse = own.Refuse()
-    run = foreign.run([make, refuse], workers=1)
+    run = foreign.run([make, own.Raise(message="no")], workers=1)
 
-    assert Journal(run.run_dir).events() == run.events
+    told = json.loads(json.dumps(run.events))
+    assert Journal(run.run_dir).events() == told
     assert [event["event"] for event in run.events] == [
         "graph",
         "node_started",

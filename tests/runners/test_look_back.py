@@ -242,7 +242,7 @@ def test_resume_has_nothing_to_go_on_with(workspace: Workspace, sluice: Sluice) 
     assert "there is no run of digits to go on with" in err
     assert json.loads(out)["exit_code"] == 2
     code, _, err = sluice("resume")
-    assert code == 2 and "no run has failed or interrupted" in err
+    assert code == 2 and "no pipeline's last run has failed or interrupted" in err
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,21 @@ def test_a_write_replaces_the_content_and_leaves_nothing_else(tmp_path: Path) ->
     atomic.write_json(path, {"x": 2})
     assert path.read_text() == '{\n  "x": 2\n}\n'
     assert os.listdir(tmp_path) == ["a.json"]
-    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+def test_files_have_the_mode_of_the_umask(tmp_path: Path, umask: int) -> None:
+    path = tmp_path / "a"
+    path.touch(0o600)
+    before = os.umask(umask)
+    try:
+        atomic.write_text(path, "x")
+        with atomic.lock(tmp_path / "lock"):
+            pass
+    finally:
+        os.umask(before)
+    for name in ("a", "lock"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
@@ -65,7 +79,9 @@ def test_a_lock_is_exclusive_and_dies_with_its_owner(tmp_path: Path) -> None:
         time.sleep(0.01)
     with pytest.raises(BlockingIOError), atomic.lock(path, wait=False):
         pass
+    assert atomic.is_locked(path)
     owner.kill()
     owner.join()
+    assert not atomic.is_locked(path)
     with atomic.lock(path, wait=False):
         pass

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sluice.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
+from sluice.run_record import (
+    ArtifactRecord,
+    DocumentRecord,
+    ErrorRecord,
+    NodeRecord,
+    PushRecord,
+    RunRecord,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -58,3 +65,37 @@ def test_a_node_is_found_by_id() -> None:
     assert _record().node("Trainer").reason == "boom"
     with pytest.raises(KeyError):
         _record().node("Pusher")
+
+
+def test_keys_of_a_later_sluice_are_left_out(tmp_path: Path) -> None:
+    record = _record()
+    record.artifacts = {"/a": ArtifactRecord(1, "Model")}
+    record.documents = [DocumentRecord("metrics", "Evaluator", "m.json", "0")]
+    document = record.to_dict()
+    parts = [
+        document,
+        document["error"],
+        document["nodes"][0],
+        document["pushes"][0],
+        document["artifacts"]["/a"],
+        document["documents"][0],
+    ]
+    for part in parts:
+        part["added_later"] = {"x": 1}
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    assert RunRecord.load(tmp_path) == record
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "7"])
+def test_what_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ValueError, match="another format"):
+        RunRecord.load(tmp_path)
+
+
+def test_a_damaged_part_is_refused(tmp_path: Path) -> None:
+    document = _record().to_dict()
+    document["nodes"] = [["Trainer"]]
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    with pytest.raises(TypeError):
+        RunRecord.load(tmp_path)

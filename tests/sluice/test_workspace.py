@@ -6,13 +6,19 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import socket
+import subprocess
+import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
+from sluice import atomic
 from sluice.errors import LockedError, WorkspaceError
+from sluice.project import own_root
 from sluice.workspace import Workspace, locate, new_run_id
 
 pytestmark = pytest.mark.unit
@@ -110,3 +116,183 @@ def test_a_second_run_is_told_who_holds_the_lock(tmp_path: Path) -> None:
         assert lock.note and f"dead owner: process {owner.pid} on" in lock.note
     with made.exclusive("again") as lock:
         assert lock.note is None
+
+
+def _start(target, *args: object) -> BaseProcess:
+    process = multiprocessing.get_context("fork").Process(target=target, args=args)
+    process.start()
+    return process
+
+
+def _look(root: str, times: int) -> None:
+    """What looking verbs do: ask, and complete a record."""
+    made = Workspace(Path(root))
+    for _ in range(times):
+        made.is_running()
+        with made.exclusive("sluice status", brief=True):
+            time.sleep(0.01)
+        time.sleep(0.005)
+
+
+def test_looking_never_refuses_a_run(tmp_path: Path) -> None:
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    lookers = [_start(_look, str(made.root), 40) for _ in range(3)]
+    runs = 0
+    while any(looker.is_alive() for looker in lookers) or runs < 5:
+        with made.exclusive("sluice run digits"):
+            runs += 1
+        time.sleep(0.01)
+    for looker in lookers:
+        looker.join()
+        assert looker.exitcode == 0
+
+
+def _hold_unnamed(root: str, ready: str, silent_s: float) -> None:
+    made = Workspace(Path(root))
+    with atomic.lock(made.root / "state" / "run.lock") as handle:
+        Path(ready).touch()
+        time.sleep(silent_s)
+        facts = {"pid": os.getpid(), "host": socket.gethostname(), "command": "run"}
+        os.pwrite(handle, json.dumps(facts).encode(), 0)
+        time.sleep(60)
+
+
+def test_a_refusal_waits_for_the_owners_name(tmp_path: Path) -> None:
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    ready = tmp_path / "ready"
+    owner = _start(_hold_unnamed, str(made.root), str(ready), 0.5)
+    while not ready.exists():
+        time.sleep(0.01)
+    try:
+        with (
+            pytest.raises(LockedError, match=f"process {owner.pid} on "),
+            made.exclusive("again"),
+        ):
+            pass
+    finally:
+        owner.kill()
+        owner.join()
+
+
+def test_patience_with_a_brief_owner_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.workspace._ORPHANS_END_S", 0.3)
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    with (
+        made.exclusive("sluice status", brief=True),
+        pytest.raises(LockedError, match="sluice status"),
+        made.exclusive("sluice run digits"),
+    ):
+        pass
+
+
+def test_who_waits_is_told_of_a_run_and_not_of_a_look(tmp_path: Path) -> None:
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    told: list[str] = []
+    looker = _start(_look, str(made.root), 20)
+    while looker.is_alive():
+        with made.exclusive("sluice run digits", wait=True, on_wait=told.append):
+            time.sleep(0.01)
+        time.sleep(0.01)
+    looker.join()
+    assert told == []
+
+
+def test_asking_writes_nothing(tmp_path: Path) -> None:
+    made = Workspace(tmp_path / "w")
+    (made.root / "state").mkdir(parents=True)
+    assert not made.is_running()
+    assert os.listdir(made.root / "state") == []
+    with made.exclusive("run"):
+        assert made.is_running()
+    assert not made.is_running()
+
+
+def test_the_owner_that_holds_it_briefly_says_so(tmp_path: Path) -> None:
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    lock = made.root / "state" / "run.lock"
+    with made.exclusive("sluice status", brief=True):
+        assert json.loads(lock.read_text())["brief"] is True
+    with made.exclusive("sluice run"):
+        assert "brief" not in json.loads(lock.read_text())
+
+
+_TRY = """
+import sys
+from pathlib import Path
+from sluice.errors import WorkspaceError
+from sluice.workspace import Workspace
+
+workspace = Workspace(Path(sys.argv[1]))
+print(workspace.is_running())
+try:
+    with workspace.exclusive("run"):
+        print("locked")
+except WorkspaceError as error:
+    print(int(error.exit_code), error.what, error.where, error.actual)
+"""
+
+
+def _try_without_rights(root: Path) -> list[str]:
+    """Asks and locks in a process that file modes bind, also where this is root."""
+    command = [sys.executable, "-c", _TRY, str(root)]
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root ignores file modes, and there is no setpriv")
+        command = [
+            "setpriv",
+            "--bounding-set=-dac_override,-dac_read_search",
+            "--",
+            *command,
+        ]
+    done = subprocess.run(command, cwd=own_root(), capture_output=True, text=True)
+    if "setpriv:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_lock_file_that_may_not_be_used(tmp_path: Path) -> None:
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    lock = made.root / "state" / "run.lock"
+    refused = f"2 the workspace cannot be written {lock} Permission denied"
+    lock.parent.chmod(0o555)
+    try:
+        assert _try_without_rights(made.root) == ["False", refused]
+        lock.parent.chmod(0o755)
+        lock.touch()
+        lock.chmod(0o444)
+        assert _try_without_rights(made.root) == ["False", refused]
+        lock.chmod(0)
+        assert _try_without_rights(made.root) == ["True", refused]
+    finally:
+        lock.parent.chmod(0o755)
+
+
+@pytest.mark.fault
+def test_a_workspace_on_a_read_only_disk(tmp_path: Path) -> None:
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    with made.exclusive("run"):
+        pass
+    for options in (["--bind"], ["-o", "remount,ro,bind"]):
+        mount = ["mount", *options, str(made.root), str(made.root)]
+        if subprocess.run(mount, capture_output=True).returncode:
+            subprocess.run(["umount", str(made.root)], capture_output=True)
+            pytest.skip("mounting needs root")
+    try:
+        assert not made.is_running()
+        with (
+            pytest.raises(WorkspaceError, match="cannot be written[\\s\\S]*Read-only"),
+            made.exclusive("again"),
+        ):
+            pass
+    finally:
+        subprocess.run(["umount", str(made.root)], check=True)

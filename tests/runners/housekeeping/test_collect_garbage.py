@@ -50,6 +50,20 @@ def test_keep_counts_the_newest(past: Any) -> None:
     assert past.made_by(runs[2], "Trainer.model").is_dir()
 
 
+def test_runs_that_had_nothing_to_do_do_not_count(past: Any) -> None:
+    older = past.run(blessed=False)
+    past.run(train=False, status="nothing_to_do")
+    complete = past.run(blessed=False)
+    between = past.run(train=False, status="nothing_to_do")
+    failed = past.run(blessed=False, status="failed")
+    idle = [past.run(train=False, status="nothing_to_do") for _ in range(6)]
+    garbage = _collect(past, keep=2)
+    assert garbage.kept_runs == (complete, between, failed, *idle)
+    assert not past.made_by(older, "Trainer.model").exists()
+    assert past.made_by(failed, "Trainer.model").is_dir()
+    assert RunRecord.load(past.workspace.run_dir(older)).run_id == older
+
+
 def test_a_served_version_keeps_the_run_that_trained_it_and_the_one_that_pushed(
     past: Any,
 ) -> None:
@@ -103,7 +117,7 @@ def test_the_last_complete_run_stays_for_the_cache(past: Any) -> None:
 def test_a_run_that_has_only_a_record_keeps_what_it_names(past: Any) -> None:
     first = past.run(blessed=False, status="blocked")
     model = past.made_by(first, "Trainer.model")
-    past.record("20270101T000000Z-bbbb", "nothing_to_do")
+    past.record("20270101T000000Z-bbbb", "interrupted")
     record = RunRecord.load(past.workspace.run_dir("20270101T000000Z-bbbb"))
     record.nodes[0].outputs = {"model": [str(model)]}
     record.save(past.workspace.run_dir("20270101T000000Z-bbbb"))

@@ -1,0 +1,76 @@
+"""Kills nodes at exact moments, for the tests of this folder.
+
+The zygote of these tests imports this module last, so it is in every node's process.
+A file ``<node>`` in the folder that ``FAULTS_MOMENTS`` names holds the moment at which
+that node is to be killed; the file is gone when the node has read it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam
+from tfx.orchestration.portable import execution_publish_utils, launcher
+
+FOLDER = "FAULTS_MOMENTS"
+SHARDS = 3
+_launch = launcher.Launcher.launch
+
+
+def _launch_or_die(self: Any) -> Any:
+    order = Path(os.environ[FOLDER]) / self._pipeline_node.node_info.id
+    if order.exists():
+        moment = order.read_text()
+        order.unlink()
+        _MOMENTS[moment]()
+    return _launch(self)
+
+
+def _die(*args: Any, **kwargs: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _before_publication() -> None:
+    """The outputs are written; ML Metadata does not know of them yet."""
+    execution_publish_utils.publish_succeeded_execution = _die
+
+
+def _with_a_full_disk() -> None:
+    """Nothing more fits into the journal of the run."""
+    run_dir = Path(os.environ["SLUICE_PROGRESS_FILE"]).parents[1]
+    journal = run_dir / "journal.jsonl"
+    journal.rename(run_dir / "journal.kept")
+    journal.symlink_to("/dev/full")
+    _die()
+
+
+def _between_shards() -> None:
+    """One of several shards of a split has its final name."""
+    beam_io: Any = apache_beam.io
+    beam_io.WriteToTFRecord = functools.partial(
+        beam_io.WriteToTFRecord, num_shards=SHARDS
+    )
+    renamed: list[Any] = []
+
+    def on_audit_event(event: str, args: tuple[Any, ...]) -> None:
+        if event == "os.rename" and "/Split-" in str(args[1]):
+            if renamed:
+                _die()
+            renamed.append(args[1])
+
+    sys.addaudithook(on_audit_event)
+
+
+_MOMENTS: dict[str, Callable[[], None]] = {
+    "at the start": _die,
+    "between shards": _between_shards,
+    "before publication": _before_publication,
+    "with a full disk": _with_a_full_disk,
+}
+launcher.Launcher.launch = _launch_or_die

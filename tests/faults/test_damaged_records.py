@@ -1,0 +1,135 @@
+"""Records and journals that a power cut has damaged or a full disk has refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice import progress
+
+pytestmark = pytest.mark.fault
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+@pytest.fixture
+def powerless(served: Any) -> Any:
+    """The power went while Evaluator's end was written into the journal."""
+    shutil.rmtree(served.run_dir)
+    run_dir = served.run_dir
+    data = json.loads((run_dir / "run.json").read_text())
+    data.update(status="running", exit_code=None, ended_at=None)
+    for node in data["nodes"]:
+        if node["id"] == "Evaluator":
+            node.update(state="running", outputs={}, duration_s=None)
+        elif node["id"] in ("ModelVerdict", "Pusher"):
+            node.update(state="not_reached", outputs={}, attempts=0)
+    data["pushes"][0].update(state="not_reached", version=None, uri=None)
+    (run_dir / "run.json").write_text(json.dumps(data))
+    journal = run_dir / "journal.jsonl"
+    text = journal.read_text()
+    before, sign, _ = text.partition('"event": "node_finished", "node": "Evaluator"')
+    journal.write_text(before + sign)
+    return served
+
+
+@pytest.mark.parametrize("damage", [_cut, _empty])
+def test_a_damaged_record_hides_no_other(
+    served: Any, damage: Callable[[Path], None]
+) -> None:
+    ids = served.workspace.run_ids()
+    damage(served.run_dir / "run.json")
+    runs = served.here("runs", "digits", "--json")
+    assert runs.code == 0
+    assert [run["run_id"] for run in json.loads(runs.out)] == ids[-2::-1]
+    assert f"warning: run {ids[-1]} is unreadable" in runs.err
+    for arguments in (["status", "digits"], ["status"]):
+        status = served.here(*arguments)
+        assert status.code == 0, status.err
+        assert ids[-2] in status.out and ids[-1] not in status.out
+        assert f"warning: the record of run {ids[-1]} cannot be read" in status.err
+    one = served.here("status", "digits", "--run", ids[-1])
+    assert one.code == 2
+    assert f"the record of run {ids[-1]} cannot be read" in one.err
+    resumed = served.here("resume", "digits")
+    assert resumed.code == 2
+    assert "sluice run digits" in resumed.err
+    outcome = served.here("run", "digits", "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.document["status"] in ("nothing_to_do", "succeeded")
+    assert set(outcome.states.values()) <= {"cached"}
+    assert served.workspace.run_ids()[-1] == outcome.document["run_id"] > ids[-1]
+
+
+def test_a_cut_journal_is_completed_from_ml_metadata(powerless: Any) -> None:
+    executions = powerless.executions()
+    status = powerless.here("status", "digits", "--json")
+    assert status.code == 0, status.err
+    assert status.document["status"] == "interrupted"
+    assert status.states["Evaluator"] == "ran"
+    assert status.states["Pusher"] == "not_reached"
+    outcome = powerless.here("resume", "digits", "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.document["status"] == "succeeded"
+    tries = {node["id"]: node["attempts"] for node in outcome.document["nodes"]}
+    assert tries["Trainer"] == 1
+    assert outcome.document["pushes"][0]["version"] == 1
+    assert powerless.executions() == executions
+    powerless.assert_sound(versions=[1])
+
+
+@pytest.mark.parametrize("damage", [_empty, lambda path: path.unlink()])
+def test_a_run_without_a_journal_cannot_be_resumed(
+    powerless: Any, damage: Callable[[Path], None]
+) -> None:
+    damage(powerless.run_dir / "journal.jsonl")
+    status = powerless.here("status", "digits", "--json")
+    assert status.document["status"] == "interrupted"
+    assert status.states["Evaluator"] == "ran"
+    resumed = powerless.here("resume", "digits")
+    assert resumed.code == 2
+    assert "its journal is damaged" in resumed.err
+    assert "sluice run digits" in resumed.err
+    outcome = powerless.here("run", "digits", "--json")
+    assert outcome.code == 0, outcome.err
+    powerless.assert_sound(versions=[1])
+
+
+def test_a_run_whose_journal_is_full_can_go_on(served: Any) -> None:
+    node = ["--to", "ImportExampleGen", "--no-cache"]
+    served.kill("ImportExampleGen", "with a full disk")
+    outcome = served.here("run", "digits", *node, "--json")
+    assert outcome.code == 2
+    assert outcome.document["exit_code"] == 2
+    assert "the run's record could not be written" in outcome.err
+    assert f"where:    {served.run_dir}" in outcome.err
+    assert "found:    No space left on device" in outcome.err
+    assert "try:      free some space, then: sluice resume" in outcome.err
+    (served.run_dir / "journal.kept").replace(served.run_dir / "journal.jsonl")
+    status = served.here("status", "digits", "--json")
+    assert status.document["status"] == "interrupted"
+    assert status.states["ImportExampleGen"] == "interrupted"
+    resumed = served.here("resume", "digits", "--json")
+    assert (resumed.code, resumed.document["status"]) == (0, "succeeded"), resumed.err
+    assert served.record().node("ImportExampleGen").attempts == 2
+    served.assert_sound(versions=[1])
+
+
+def test_a_cut_line_of_progress_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "Trainer.jsonl"
+    path.write_text('{"epoch": 1}\n{"epo{"epoch": 3}\n{"epoch": 4}\n{"epoch"')
+    lines, offset = progress.read(path)
+    assert lines == [{"epoch": 1}, {"epoch": 4}]
+    assert path.read_bytes()[offset:] == b'{"epoch"'

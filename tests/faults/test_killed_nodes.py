@@ -1,0 +1,121 @@
+"""Nodes that are killed or kill themselves, one after another in one pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.fault
+
+RUNS = 12
+SPLITS = ("train", "eval", "test")
+
+
+def _error(outcome: Any) -> dict[str, Any]:
+    return outcome.document["error"]
+
+
+@pytest.mark.parametrize(
+    "moment", ["at the start", "between shards", "before publication"]
+)
+def test_a_killed_node_is_named_and_stops_only_what_follows(
+    killed_nodes: Any, moment: str
+) -> None:
+    outcome = killed_nodes.outcomes[moment]
+    assert outcome.code == 7
+    error = _error(outcome)
+    assert error["node"] == "ImportExampleGen"
+    assert error["message"].startswith(
+        "ImportExampleGen was killed by signal 9, probably out of memory: peak 0."
+    )
+    assert outcome.document["resume_command"] in outcome.err
+    states = outcome.states
+    assert states.pop("ImportExampleGen") == "failed"
+    assert states.pop("ImportSchemaGen") == "ran"
+    assert states.pop("LatestBlessedModel") == "ran"
+    assert set(states.values()) == {"not_reached"}
+    assert killed_nodes.versions[moment] == []
+
+
+def test_what_a_killed_node_has_left_is_not_read(killed_nodes: Any) -> None:
+    left = killed_nodes.shards
+    assert left["at the start"] == []
+    # One shard of three had its name.
+    (shard,) = left["between shards"]
+    assert shard.endswith("-of-00003.gz")
+    assert left["before publication"] == ["data_tfrecord-00000-of-00001.gz"] * 3
+    assert left["segfault"] == left["before publication"]
+    place = killed_nodes.place
+    assert [place.records_in(split) for split in SPLITS] == [120, 120, 120]
+
+
+def test_a_segfault_in_user_code_is_named_with_its_line(killed_nodes: Any) -> None:
+    outcome = killed_nodes.outcomes["segfault"]
+    assert outcome.code == 7
+    error = _error(outcome)
+    assert error["node"] == "Trainer"
+    assert "was killed by signal 11 (SIGSEGV, segmentation fault)" in error["message"]
+    tail = "\n".join(error["log_tail"])
+    assert "Fatal Python error: Segmentation fault" in tail
+    assert 'my_models.py", line' in tail and "in _crash" in tail
+    assert "my_models.py" in outcome.err
+
+
+def test_an_exit_in_user_code_is_named(killed_nodes: Any) -> None:
+    outcome = killed_nodes.outcomes["exit"]
+    assert outcome.code == 7
+    error = _error(outcome)
+    assert error["message"].startswith("Trainer ended its process with status 3")
+    assert "Segmentation fault" not in "\n".join(error["log_tail"])
+
+
+def test_finished_nodes_keep_their_one_try_over_all_resumes(killed_nodes: Any) -> None:
+    nodes = {
+        node["id"]: node for node in killed_nodes.outcomes["exit"].document["nodes"]
+    }
+    tries = {name: node["attempts"] for name, node in nodes.items()}
+    assert tries.pop("ImportExampleGen") == 4
+    assert tries.pop("Trainer") == 2
+    assert [tries.pop(name) for name in ("Evaluator", "ModelVerdict", "Pusher")] == [
+        0,
+        0,
+        0,
+    ]
+    assert set(tries.values()) == {1}
+
+
+def test_corrected_code_makes_it_another_run(killed_nodes: Any) -> None:
+    outcome = killed_nodes.outcomes["corrected"]
+    assert outcome.code == 2
+    assert "what it is made of has changed since" in outcome.err
+    assert "- code: my_models" in outcome.err
+    assert "sluice run digits" in outcome.err
+    states = killed_nodes.outcomes["after the push"].states
+    trained_anew = {"Trainer": "ran", "Evaluator": "ran", "ModelVerdict": "ran"}
+    assert {name: states.pop(name) for name in trained_anew} == trained_anew
+    assert states.pop("Pusher") == "failed"
+    assert set(states.values()) == {"cached"}
+
+
+def test_a_push_that_was_not_published_is_not_repeated(killed_nodes: Any) -> None:
+    killed = killed_nodes.outcomes["after the push"]
+    assert killed.code == 7
+    assert _error(killed)["message"].startswith("Pusher was killed by signal 9")
+    assert killed_nodes.versions["after the push"] == ["1"]
+    outcome = killed_nodes.outcomes["complete"]
+    assert (outcome.code, outcome.document["status"]) == (0, "succeeded")
+    (push,) = outcome.document["pushes"]
+    assert (push["state"], push["version"]) == ("already_served", 1)
+    again = killed_nodes.outcomes["again"]
+    assert (again.code, again.document["status"]) == (0, "nothing_to_do")
+
+
+@pytest.mark.usefixtures("served")
+def test_in_the_end_every_node_has_one_execution(killed_nodes: Any) -> None:
+    killed_nodes.place.assert_sound(versions=[1])
+    executions = killed_nodes.place.executions()
+    # A resolver always looks.
+    assert executions.pop("LatestBlessedModel") == 2
+    assert len(executions) == 11
+    assert set(executions.values()) == {1}

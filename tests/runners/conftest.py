@@ -1,0 +1,187 @@
+"""Runs small TFX pipelines of somebody else, in the zygote that all tests share."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.errors import SluiceError
+
+if TYPE_CHECKING:
+    from runners.local.nursery import Nursery
+    from runners.local.run_result import NodeResult
+
+
+@dataclass
+class ForeignRun:
+    """What became of a run.
+
+    Attributes:
+      run_dir: of the run.
+      events: what ``on_event`` was called with.
+      nodes: how each node has ended, in that order.
+      error: what ``LocalRunner.run`` raised.
+    """
+
+    run_dir: Path
+    events: list[dict[str, Any]] = field(default_factory=list)
+    nodes: dict[str, NodeResult] = field(default_factory=dict)
+    error: SluiceError | None = None
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {name: node.state for name, node in self.nodes.items()}
+
+    @property
+    def reasons(self) -> dict[str, str | None]:
+        return {name: node.reason for name, node in self.nodes.items()}
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Returns the events of one kind."""
+        return [event for event in self.events if event["event"] == kind]
+
+    def message(self, node: str) -> str:
+        """Returns what is said of a node that has failed."""
+        error = self.nodes[node].error
+        assert error is not None
+        return error.message
+
+    def log(self, node: str) -> str:
+        return (self.run_dir / "logs" / f"{node}.log").read_text(errors="replace")
+
+    def uri(self, node: str, key: str = "out") -> Path:
+        """Returns where the only output of a node is."""
+        (artifact,) = self.nodes[node].outputs[key]
+        return Path(artifact["uri"])
+
+
+class ForeignPipelines:
+    """A pipeline's root, its metadata, and what runs it.
+
+    Attributes:
+      root: holds all of it.
+      metadata_db: ML Metadata's file.
+      own: the module with the components.
+    """
+
+    def __init__(self, root: Path, nursery: Nursery, own: ModuleType) -> None:
+        self.root = root
+        self.metadata_db = root / "metadata.db"
+        self.own = own
+        self._nursery = nursery
+
+    def trace(self, name: str) -> str:
+        """Returns what a node gets as ``trace``."""
+        return str(self.root / name)
+
+    def notes(self, name: str) -> list[dict[str, Any]]:
+        """Returns what nodes have written there."""
+        return self.own.notes(self.trace(name))
+
+    def build(self, nodes: Sequence[Any], *, cache: bool = False) -> Any:
+        """Returns a pipeline of TFX."""
+        from tfx.orchestration import metadata
+        from tfx.orchestration.pipeline import Pipeline
+
+        connection = metadata.sqlite_metadata_connection_config(str(self.metadata_db))
+        return Pipeline(
+            pipeline_name="foreign",
+            pipeline_root=str(self.root / "root"),
+            metadata_connection_config=connection,
+            components=list(nodes),
+            enable_cache=cache,
+        )
+
+    def run(
+        self,
+        nodes: Sequence[Any],
+        *,
+        run_id: str = "one",
+        cache: bool = False,
+        part: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> ForeignRun:
+        """Runs nodes as one pipeline and returns what happened, also if it failed.
+
+        Args:
+          nodes: the components.
+          run_id: names the run.
+          cache: of the pipeline.
+          part: arguments of TFX's ``RunOptions``.
+          **options: of ``LocalRunner``; two workers if nothing is said.
+        """
+        from tfx.orchestration.pipeline import RunOptions
+
+        from runners.local.local_runner import LocalRunner
+        from runners.local.scheduler import result_of
+
+        options = {"nursery": self._nursery, "workers": 2, **options}
+        runner = LocalRunner(**options)
+        run = ForeignRun(self.root / "runs" / run_id)
+        result = None
+        try:
+            result = runner.run(
+                self.build(nodes, cache=cache),
+                RunOptions(**part) if part else None,
+                run_id=run_id,
+                on_event=run.events.append,
+            )
+        except SluiceError as error:
+            run.error = error
+        for event in run.of("node_finished"):
+            peak = event["peak_memory_bytes"]
+            run.nodes[event["node"]] = replace(result_of(event), peak_memory_bytes=peak)
+        if result is not None:
+            assert result.succeeded
+            assert {node.node: node.state for node in result.nodes} == run.states
+        return run
+
+    def store(self) -> Any:
+        """Returns the ML Metadata store."""
+        from ml_metadata.metadata_store import metadata_store
+        from tfx.orchestration import metadata
+
+        path = str(self.metadata_db)
+        return metadata_store.MetadataStore(
+            metadata.sqlite_metadata_connection_config(path)
+        )
+
+    def execution_states(self) -> dict[str, int]:
+        """Returns how many executions ML Metadata has in each state."""
+        found: dict[str, int] = {}
+        for execution in self.store().get_executions():
+            name = execution.State.Name(execution.last_known_state)
+            found[name] = found.get(name, 0) + 1
+        return found
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[ModuleType]:
+    """The module with somebody else's components, found as a script finds its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        yield importlib.import_module("foreign_components")
+
+
+@pytest.fixture(scope="module")
+def make_foreign(
+    tmp_path_factory: pytest.TempPathFactory, nursery: Nursery, own: ModuleType
+) -> Callable[[], ForeignPipelines]:
+    """Makes places for pipelines of somebody else, each with a database of its own."""
+
+    def make() -> ForeignPipelines:
+        return ForeignPipelines(tmp_path_factory.mktemp("foreign"), nursery, own)
+
+    return make
+
+
+@pytest.fixture
+def foreign(make_foreign: Callable[[], ForeignPipelines]) -> ForeignPipelines:
+    """A place for pipelines of somebody else."""
+    return make_foreign()

@@ -1,0 +1,413 @@
+"""Nodes of pipelines that somebody else has written.
+
+Those that take ``trace`` append lines to a file of that name and ``.trace``, which is
+how a test knows that they ran, when, and with what. (The name alone must be no file,
+since the cache key has the content of files that properties name.) The clock is the
+machine's own, the same in all processes.
+"""
+
+# No `from __future__ import annotations`: TFX reads the annotations as objects.
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import portpicker
+from tfx.dsl.component.experimental.annotations import (
+    InputArtifact,
+    OutputArtifact,
+    OutputDict,
+    Parameter,
+)
+from tfx.dsl.component.experimental.container_component import (
+    create_container_component,
+)
+from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.components.base import (
+    base_component,
+    base_driver,
+    base_executor,
+    executor_spec,
+)
+from tfx.orchestration.portable import base_driver as portable_base_driver
+from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
+from tfx.types import component_spec
+from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
+
+from sluice.errors import TransientError
+
+FILE = "data.txt"
+OUTLIVES_S = 300
+
+
+def _no_port() -> int:
+    raise RuntimeError("portpicker was asked for a port")
+
+
+# In every process that imports these nodes: what it returns may be taken by then.
+portpicker.pick_unused_port = _no_port
+
+
+def note(trace: str, **facts: Any) -> None:
+    """Appends one line, whole even if several processes do so at once."""
+    line = json.dumps({"at": time.monotonic(), **facts}) + "\n"
+    with open(f"{trace}.trace", "ab", buffering=0) as file:
+        file.write(line.encode())
+
+
+def notes(trace: str) -> list[dict[str, Any]]:
+    """Returns the lines so far."""
+    path = Path(f"{trace}.trace")
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@component
+def Make(
+    out: OutputArtifact[Examples],
+    trace: Parameter[str],
+    text: Parameter[str] = "hello",
+):
+    note(trace, made=text)
+    Path(out.uri, FILE).write_text(text)
+    out.split_names = json.dumps(["train", "eval"])
+
+
+@component
+def Copy(
+    data: InputArtifact[Examples], out: OutputArtifact[Examples], trace: Parameter[str]
+):
+    note(trace, begin=True)
+    text = Path(data.uri, FILE).read_text()
+    Path(out.uri, FILE).write_text(text + "'")
+    note(trace, end=True)
+
+
+@component
+def Read(data: InputArtifact[Examples], trace: Parameter[str]):
+    note(trace, read=Path(data.uri, FILE).read_text())
+
+
+@component
+def ReadIfThere(trace: Parameter[str], data: InputArtifact[Examples] = None):
+    note(trace, read=None if data is None else Path(data.uri, FILE).read_text())
+
+
+_Values = OutputDict(length=int, half=float, text=str, long=bool, letters=list[str])
+
+
+@component
+def Measure(data: InputArtifact[Examples]) -> _Values:  # type: ignore[valid-type]
+    text = Path(data.uri, FILE).read_text()
+    return {
+        "length": len(text),
+        "half": len(text) / 2,
+        "text": text,
+        "long": len(text) > 100,
+        "letters": sorted(set(text)),
+    }
+
+
+@component
+def TakeValues(
+    trace: Parameter[str],
+    length: int,
+    half: float,
+    text: str,
+    long: bool,
+    letters: list[str],
+    missing: str = "a default",
+):
+    note(trace, values=[length, half, text, long, letters, missing])
+
+
+@component
+def TakeParameters(
+    trace: Parameter[str],
+    text: Parameter[str] = "",
+    number: Parameter[int] = 0,
+):
+    note(trace, text=text, number=number)
+
+
+@component
+def Raise(out: OutputArtifact[Examples], message: Parameter[str]):
+    Path(out.uri, FILE).touch()
+    raise ValueError(message)
+
+
+@component
+def Train(model: OutputArtifact[Model]):
+    Path(model.uri, FILE).write_text("a model")
+
+
+@component
+def Bless(
+    model: InputArtifact[Model],
+    blessing: OutputArtifact[ModelBlessing],
+    good: Parameter[int],
+):
+    blessing.set_int_custom_property("blessed", good)
+    blessing.set_int_custom_property("current_model_id", model.id)
+    blessing.set_string_custom_property("current_model_uri", model.uri)
+
+
+@component
+def Compare(
+    trace: Parameter[str],
+    latest: InputArtifact[Model],
+    baseline: InputArtifact[Model] = None,
+):
+    note(trace, latest=latest.id, baseline=baseline.id if baseline else None)
+
+
+@component
+def Meet(
+    out: OutputArtifact[Examples],
+    place: Parameter[str],
+    name: Parameter[str],
+    others: Parameter[int],
+    wait_s: Parameter[float],
+    before: InputArtifact[Examples] = None,
+):
+    """Waits until as many nodes as there should be have come to ``place``."""
+    note(place, name=name, begin=True)
+    Path(place).mkdir(exist_ok=True)
+    Path(place, name).touch()
+    deadline = time.monotonic() + wait_s
+    while (there := len(os.listdir(place))) < others and time.monotonic() < deadline:
+        time.sleep(0.01)
+    Path(out.uri, FILE).write_text(name)
+    note(place, name=name, end=True, met=there >= others)
+
+
+@component
+def TalkToWatchers(trace: Parameter[str]):
+    """Notes which of two servers of one process has got which message."""
+    import grpc
+    from ml_metadata.proto import metadata_store_pb2
+    from tfx.orchestration.portable.execution_watcher import generate_service_stub
+    from tfx.proto.orchestration import execution_watcher_pb2
+
+    from runners.local.any_port_watcher import AnyPortWatcher
+
+    got: list[int] = []
+    store = SimpleNamespace(put_executions=lambda found: got.append(found[0].id))
+    watchers = [
+        AnyPortWatcher(
+            port=0,
+            mlmd_connection=nullcontext(SimpleNamespace(store=store)),
+            execution=metadata_store_pb2.Execution(id=number),
+            creds=grpc.local_server_credentials(),
+        )
+        for number in (1, 2)
+    ]
+    for number, watcher in zip((1, 2), watchers, strict=True):
+        watcher.start()
+        request = execution_watcher_pb2.UpdateExecutionInfoRequest(execution_id=number)
+        credentials = grpc.local_channel_credentials()
+        stub = generate_service_stub(watcher.address, credentials)
+        stub.UpdateExecutionInfo(request, wait_for_ready=True, timeout=60)
+    note(trace, got=got, addresses=[watcher.address for watcher in watchers])
+    for watcher in watchers:
+        watcher.stop()
+
+
+@component
+def AskForPort(trace: Parameter[str]):
+    try:
+        portpicker.pick_unused_port()
+    except RuntimeError as error:
+        note(trace, said=str(error))
+
+
+_RAISES = {
+    "transient": TransientError("the service does not answer"),
+    "connection": ConnectionError("the connection was reset"),
+    "value": ValueError("the value is wrong"),
+}
+
+
+@component
+def FailAtFirst(
+    out: OutputArtifact[Examples],
+    trace: Parameter[str],
+    raises: Parameter[str],
+    times: Parameter[int] = 1,
+):
+    found = sorted(os.listdir(out.uri))
+    attempt = len(notes(trace)) + 1
+    note(trace, found=found)
+    Path(out.uri, f"part-{attempt}").touch()
+    if attempt <= times:
+        raise _RAISES[raises]
+    Path(out.uri, FILE).write_text("hello")
+
+
+@component
+def ForeignDataGate(trace: Parameter[str]):
+    note(trace, judged=True)
+    raise TransientError("not good enough")
+
+
+@component
+def DieAtFirst(out: OutputArtifact[Examples], trace: Parameter[str]):
+    """Is killed with half of its output written, then does its work."""
+    found = sorted(os.listdir(out.uri))
+    note(trace, found=found)
+    Path(out.uri, f"part-{len(notes(trace))}").touch()
+    if len(notes(trace)) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@component
+def SleepAtFirst(trace: Parameter[str]):
+    note(trace, begin=True)
+    if len(notes(trace)) == 1:
+        time.sleep(OUTLIVES_S)
+
+
+def _segfault(scratch: str) -> None:
+    ctypes.string_at(0)
+
+
+def _exit(scratch: str) -> None:
+    os._exit(3)
+
+
+def _kill(scratch: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _sys_exit(scratch: str) -> None:
+    sys.exit(0)
+
+
+def _leave_a_child(scratch: str) -> None:
+    program = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "pathlib.Path(sys.argv[1]).touch()\n"
+        f"time.sleep({OUTLIVES_S})\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, f"{scratch}.ready"])
+    while not Path(f"{scratch}.ready").exists():
+        time.sleep(0.01)
+    Path(scratch).write_text(str(child.pid))
+
+
+def _allocate(scratch: str) -> None:
+    size = 300 << 20
+    Path(scratch).write_text(str(len(b"x" * size)))
+
+
+def _print(scratch: str) -> None:
+    for number in range(60_000):
+        print(f"line {number} of many " + 60 * "-")
+
+
+def _nothing(scratch: str) -> None:
+    pass
+
+
+_WAYS = {
+    "segfault": _segfault,
+    "exit": _exit,
+    "kill": _kill,
+    "sys_exit": _sys_exit,
+    "leave_a_child": _leave_a_child,
+    "allocate": _allocate,
+    "print": _print,
+    "nothing": _nothing,
+}
+
+
+@component
+def Misbehave(
+    way: Parameter[str], scratch: Parameter[str], out: OutputArtifact[Examples]
+):
+    print(f"about to {way}")
+    _WAYS[way](scratch)
+    Path(out.uri, FILE).write_text(way)
+
+
+class DrivenExecutor(base_executor.BaseExecutor):
+    """Notes what its driver has decided."""
+
+    def Do(self, input_dict, output_dict, exec_properties):
+        (out,) = output_dict["out"]
+        note(
+            exec_properties["trace"],
+            text=exec_properties["text"],
+            span=out.get_int_custom_property("span"),
+        )
+
+
+class Driver(base_driver.BaseDriver, portable_base_driver.BaseDriver):
+    """Changes a property and marks the output."""
+
+    def __init__(self, metadata_handle):
+        super().__init__(metadata_handle)
+
+    def run(self, execution_info):
+        result = driver_output_pb2.DriverOutput()
+        result.exec_properties["text"].string_value = "from the driver"
+        result.exec_properties["trace"].string_value = execution_info.exec_properties[
+            "trace"
+        ]
+        for artifact in execution_info.output_dict["out"]:
+            artifact.set_int_custom_property("span", 7)
+            result.output_artifacts["out"].artifacts.append(artifact.mlmd_artifact)
+        return result
+
+
+class DrivenSpec(component_spec.ComponentSpec):
+    PARAMETERS = {
+        "trace": component_spec.ExecutionParameter(type=str),
+        "text": component_spec.ExecutionParameter(type=str),
+    }
+    INPUTS: dict[str, Any] = {}
+    OUTPUTS = {"out": component_spec.ChannelParameter(type=Examples)}
+
+
+class Driven(base_component.BaseComponent):
+    """A component with a driver of its own."""
+
+    SPEC_CLASS = DrivenSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(DrivenExecutor)
+    DRIVER_CLASS = Driver
+
+
+class ReportingExecutor(base_executor.BaseExecutor):
+    """Does not raise, and reports an error in its output."""
+
+    def Do(self, input_dict, output_dict, exec_properties):
+        return execution_result_pb2.ExecutorOutput(
+            execution_result=execution_result_pb2.ExecutionResult(
+                code=9, result_message="the executor has its reasons"
+            )
+        )
+
+
+class Reporting(base_component.BaseComponent):
+    """A component whose executor fails without raising."""
+
+    SPEC_CLASS = DrivenSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(ReportingExecutor)
+
+
+InContainer = create_container_component(
+    name="InContainer",
+    image="nowhere.invalid/nothing",
+    command=["true"],
+    outputs={"out": Examples},
+)

@@ -1,0 +1,328 @@
+"""The processes that jobs run in: how they begin, and that none is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.local.job import Job
+from runners.local.nursery import START_METHOD, Nursery, start_method
+from sluice.errors import NodeError, UsageError
+
+fault = pytest.mark.fault
+tf = pytest.mark.tf
+
+DEADLINE_S = 120.0
+# Found from the working directory, where the zygote looks.
+JOBS = '''
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SLEEP = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(300)"
+
+
+def write(path, text):
+    print("about to write")
+    Path(path).write_text(text + os.environ.get("OF_THE_JOB", ""))
+
+
+def wait(ready):
+    print("about to wait")
+    Path(ready).write_text(str(os.getpid()))
+    time.sleep(300)
+
+
+def fail(message):
+    raise ValueError(message)
+
+
+def end(number):
+    print("about to end")
+    os.kill(os.getpid(), number)
+
+
+def leave(pids, new_session):
+    """Leaves a process behind that ignores what can be ignored."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", SLEEP, pids + ".ready"],
+        start_new_session=new_session,
+        preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    )
+    while not Path(pids + ".ready").exists():
+        time.sleep(0.01)
+    Path(pids).write_text(f"{os.getpid()} {child.pid}")
+
+
+def leave_and_wait(pids, new_session):
+    leave(pids, new_session)
+    time.sleep(300)
+'''
+
+
+@pytest.fixture
+def jobs_dir(tmp_path: Path) -> Path:
+    (tmp_path / "tiny_jobs.py").write_text(JOBS)
+    return tmp_path
+
+
+@pytest.fixture
+def bare(jobs_dir: Path) -> Iterator[Nursery]:
+    """A nursery that imports nothing beforehand."""
+    with Nursery(jobs_dir / "start.log", cwd=jobs_dir, modules=()) as nursery:
+        yield nursery
+
+
+def _job(root: Path, function: str, **arguments: Any) -> Job:
+    log, environment = str(root / "job.log"), {"OF_THE_JOB": "!"}
+    return Job(f"tiny_jobs:{function}", arguments, log, environment)
+
+
+def _wait_for(found: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        if result := found():
+            return result
+        time.sleep(0.02)
+    pytest.fail(f"waited in vain for {what}")
+
+
+def _messages_until(nursery: Nursery, key: str) -> list[dict[str, Any]]:
+    """Returns all messages up to the first that has a key."""
+    found: list[dict[str, Any]] = []
+
+    def told() -> bool:
+        found.extend(nursery.messages(0.1))
+        return any(key in message for message in found)
+
+    _wait_for(told, f"the message {key!r}")
+    return found
+
+
+def _pids(path: Path) -> list[int]:
+    text = _wait_for(lambda: path.exists() and path.read_text(), f"{path}")
+    return [int(pid) for pid in text.split()]
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
+
+
+@fault
+def test_a_job_is_told_of_when_it_starts_and_ends(
+    bare: Nursery, jobs_dir: Path
+) -> None:
+    bare.start("one", _job(jobs_dir, "write", path=str(jobs_dir / "out"), text="hi"))
+    ready, started, ended = _messages_until(bare, "ended")
+    assert ready["ready"] > 0 and bare.ready
+    assert started["started"] == "one" and started["pid"] > 0
+    assert (ended["ended"], ended["status"]) == ("one", 0)
+    assert 1e6 < ended["peak_memory_bytes"] < 10e9
+    assert (jobs_dir / "out").read_text() == "hi!"
+    assert bare.messages(0.05) == []
+
+
+@fault
+@pytest.mark.parametrize(
+    ("function", "arguments", "status"),
+    [
+        ("fail", {"message": "no"}, 1),
+        ("not_there", {}, 1),
+        ("end", {"number": signal.SIGKILL}, -9),
+        ("end", {"number": signal.SIGABRT}, -6),
+    ],
+)
+def test_the_status_is_that_of_the_process(
+    bare: Nursery, jobs_dir: Path, function: str, arguments: dict, status: int
+) -> None:
+    bare.start("one", _job(jobs_dir, function, **arguments))
+    assert _messages_until(bare, "ended")[-1]["status"] == status
+
+
+@fault
+def test_what_was_printed_before_a_kill_is_in_the_log(
+    jobs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    with Nursery(jobs_dir / "start.log", cwd=jobs_dir, modules=()) as nursery:
+        nursery.start("one", _job(jobs_dir, "end", number=signal.SIGKILL))
+        _messages_until(nursery, "ended")
+    assert (jobs_dir / "job.log").read_text() == "about to end\n"
+
+
+@fault
+def test_names_are_free_again_and_jobs_run_side_by_side(
+    bare: Nursery, jobs_dir: Path
+) -> None:
+    for name in ("a", "b"):
+        bare.start(name, _job(jobs_dir, "wait", ready=str(jobs_dir / name)))
+    pids = [_pids(jobs_dir / name)[0] for name in ("a", "b")]
+    assert not any(_is_gone(pid) for pid in pids)
+    bare.signal("a", signal.SIGTERM)
+    (ended,) = [
+        message for message in _messages_until(bare, "ended") if "ended" in message
+    ]
+    assert (ended["ended"], ended["status"]) == ("a", -signal.SIGTERM)
+    bare.start("a", _job(jobs_dir, "write", path=str(jobs_dir / "out"), text="again"))
+    assert _messages_until(bare, "ended")[-1]["ended"] == "a"
+    assert not _is_gone(pids[1])
+    bare.signal("b", signal.SIGKILL)
+    assert _messages_until(bare, "ended")[-1]["status"] == -signal.SIGKILL
+
+
+@fault
+def test_what_a_job_leaves_in_its_group_ends_with_it(
+    bare: Nursery, jobs_dir: Path
+) -> None:
+    path = jobs_dir / "pids"
+    bare.start("one", _job(jobs_dir, "leave", pids=str(path), new_session=False))
+    _messages_until(bare, "ended")
+    _wait_for(lambda: all(map(_is_gone, _pids(path))), "the job's own child to end")
+
+
+@fault
+@pytest.mark.parametrize("new_session", [False, True])
+@pytest.mark.parametrize("function", ["leave", "leave_and_wait"])
+def test_closing_ends_everything_also_in_other_sessions(
+    jobs_dir: Path, function: str, new_session: bool
+) -> None:
+    path = jobs_dir / "pids"
+    with Nursery(jobs_dir / "start.log", cwd=jobs_dir, modules=()) as nursery:
+        job = _job(jobs_dir, function, pids=str(path), new_session=new_session)
+        nursery.start("one", job)
+        pids = _pids(path)
+        assert nursery.messages(DEADLINE_S)
+        zygote = nursery.pid
+    assert all(map(_is_gone, [zygote, *pids]))
+
+
+@fault
+def test_the_end_of_the_scheduler_ends_everything(jobs_dir: Path) -> None:
+    """SIGKILL of the process that holds the other end, as ``kill -9`` does it."""
+    path = jobs_dir / "pids"
+    job = _job(jobs_dir, "leave_and_wait", pids=str(path), new_session=True)
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from runners.local.job import Job\n"
+        "from runners.local.nursery import Nursery\n"
+        "root = Path(sys.argv[1])\n"
+        "nursery = Nursery(root / 'start.log', cwd=root, modules=())\n"
+        f"nursery.start('one', Job(**{job.to_dict()!r}))\n"
+        "(root / 'zygote').write_text(str(nursery.pid))\n"
+        f"time.sleep({DEADLINE_S})\n"
+    )
+    scheduler = subprocess.Popen([sys.executable, "-c", program, str(jobs_dir)])
+    pids = [*_pids(path), *_pids(jobs_dir / "zygote")]
+    scheduler.kill()
+    scheduler.wait()
+    _wait_for(lambda: all(map(_is_gone, pids)), f"the processes {pids} to end")
+
+
+@fault
+def test_a_killed_zygote_is_an_error_and_takes_its_jobs_with_it(
+    bare: Nursery, jobs_dir: Path
+) -> None:
+    bare.start("one", _job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
+    (pid,) = _pids(jobs_dir / "ready")
+    _messages_until(bare, "started")
+    os.kill(bare.pid, signal.SIGKILL)
+    with pytest.raises(NodeError, match="that runs the nodes was killed by signal 9"):
+        _messages_until(bare, "ended")
+    _wait_for(lambda: _is_gone(pid), "the job to end with the zygote")
+    with pytest.raises(NodeError, match="run it again; what had finished is kept"):
+        bare.start("two", _job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
+
+
+@fault
+def test_a_zygote_that_cannot_import_is_an_error_with_its_log(jobs_dir: Path) -> None:
+    log = jobs_dir / "start.log"
+    with (
+        Nursery(log, cwd=jobs_dir, modules=("no_such_module",)) as nursery,
+        pytest.raises(NodeError, match=r"ended its process with status 1\n.*start.log"),
+    ):
+        _messages_until(nursery, "ready")
+    assert "No module named 'no_such_module'" in log.read_text()
+
+
+@pytest.mark.unit
+def test_another_start_method_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(START_METHOD, raising=False)
+    assert start_method() == "fork"
+    monkeypatch.setenv(START_METHOD, "spoon")
+    with pytest.raises(UsageError, match="expected: fork or spawn\n  found:    spoon"):
+        Nursery(tmp_path / "start.log", cwd=tmp_path)
+
+
+@fault
+def test_a_spawned_job_runs_and_ends_with_the_nursery(
+    jobs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(START_METHOD, "spawn")
+    with Nursery(jobs_dir / "start.log", cwd=jobs_dir) as nursery:
+        out = jobs_dir / "out"
+        nursery.start("one", _job(jobs_dir, "write", path=str(out), text="spawned"))
+        assert _messages_until(nursery, "ended")[-1]["status"] == 0
+        assert out.read_text() == "spawned!"
+        assert (jobs_dir / "job.log").read_text() == "about to write\n"
+        nursery.start("two", _job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
+        (pid,) = _pids(jobs_dir / "ready")
+    assert _is_gone(pid)
+
+
+@tf
+def test_a_pipeline_runs_in_spawned_processes(
+    make_foreign, own, jobs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(START_METHOD, "spawn")
+    foreign = make_foreign()
+    with Nursery(jobs_dir / "start.log", cwd=jobs_dir) as nursery:
+        make = own.Make(trace=foreign.trace("Make"))
+        run = foreign.run([make], nursery=nursery)
+    assert run.states == {"Make": "ran"}
+    assert (run.uri("Make") / own.FILE).read_text() == "hello"
+
+
+@tf
+@fault
+def test_nodes_at_the_same_time_never_ask_for_a_free_port(foreign, own) -> None:
+    """TFX asks ``portpicker`` and binds later, when another node may have the port.
+
+    The components' module makes ``portpicker`` raise in each process that imports it.
+    """
+    nodes = [
+        own.Meet(
+            place=foreign.trace("place"),
+            name=f"n{number}",
+            others=3,
+            wait_s=DEADLINE_S,
+        ).with_id(f"N{number}")
+        for number in range(3)
+    ]
+    asks = own.AskForPort(trace=foreign.trace("Asks"))
+    talks = own.TalkToWatchers(trace=foreign.trace("Talks"))
+    run = foreign.run([*nodes, asks, talks], workers=5)
+    assert run.error is None
+    assert set(run.states.values()) == {"ran"}
+    assert foreign.notes("Asks")[0]["said"] == "portpicker was asked for a port"
+    (talked,) = foreign.notes("Talks")
+    assert talked["got"] == [1, 2]
+    assert len(set(talked["addresses"])) == 2
