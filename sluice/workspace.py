@@ -6,8 +6,10 @@ Layout, below ``<project root>/workspace/<pipeline>/`` unless told otherwise::
     metadata.db     ML Metadata (SQLite)
     artifacts/      outputs of the nodes (TFX's pipeline root)
     inputs/         content-addressed copies of files that the config names
-    state/          locks
-    runs/<run id>/  run.json, config.json, logs/<node>.log, progress/<node>.jsonl
+    state/          the lock, what the last complete run was made of, digests of files,
+                    a copy of metadata.db
+    runs/<run id>/  run.json, journal.jsonl, record/, logs/<node>.log, and what
+                    continuing it needs
     serving/        numbered versions and dot-names only, for TensorFlow Serving
 
 Nothing else is written, in particular nothing into the source tree.

@@ -137,6 +137,21 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
     }
 
 
+def edited_since(facts: NodeFacts, roots: Sequence[Path]) -> list[str]:
+    """Returns the modules that were edited since our fingerprint was taken.
+
+    It is taken when the graph is drawn, and the code is imported when the node runs,
+    which may be much later. Nodes without the fingerprint have none of these.
+    """
+    stamp = _stamp(facts.properties.get(_FINGERPRINT))
+    edited = []
+    for module, before in (stamp["code"] if stamp else {}).items():
+        path = code_fingerprint.source_file(module, roots)
+        if path is not None and digest.of_file(path) != before:
+            edited.append(module)
+    return edited
+
+
 def key_of(parts: Mapping[str, Any]) -> str:
     """Returns the SHA-256 of the parts' canonical JSON."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))

@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+# Set in every process that a run has made.
+INSIDE_JOB = "SLUICE_INSIDE_JOB"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -42,6 +45,7 @@ def run_job(job: Job) -> int:
     redirect_output(Path(job.log))
     faulthandler.enable(file=2)
     os.environ.update(job.environment)
+    os.environ[INSIDE_JOB] = "1"
     # Beam parses sys.argv for options of its own.
     sys.argv = sys.argv[:1]
     _reseed()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pipeline.retries import Retries
 from runners.local.default_workers import default_workers
 from runners.local.execute import Plan, execute
 from runners.local.graph_file import IR_FILE, GraphFile
+from runners.local.job import INSIDE_JOB
 from runners.local.journal import Journal
 from runners.local.nursery import PRELOADED, Nursery
 from runners.local.prepare_job import connection_of, read_ir
@@ -28,7 +30,14 @@ from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
 from sluice import atomic
-from sluice.errors import ExitCode, NodeError, SluiceError, UsageError, bounded
+from sluice.errors import (
+    ExitCode,
+    LockedError,
+    NodeError,
+    SluiceError,
+    UsageError,
+    bounded,
+)
 from sluice.workspace import new_run_id
 
 
@@ -109,17 +118,38 @@ class LocalRunner(tfx_runner.IrBasedRunner):
           NodeError: a node has failed; all that did not depend on it has run.
           UsageError: the pipeline cannot be run here, or is not that of the run to
             be continued.
+          LockedError: another process has begun this run and not ended it.
           KeyboardInterrupt: the run was interrupted.
         """
+        if INSIDE_JOB in os.environ:
+            raise UsageError(
+                "a pipeline was started while a node's process imported its script",
+                where=getattr(sys.modules["__main__"], "__file__", None),
+                hint='put the call of run() under: if __name__ == "__main__":',
+            )
         run_dir = self._runs_folder(pipeline) / (run_id or new_run_id())
+        run_dir.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                held = atomic.lock(run_dir / ".lock", wait=False)
+                lock = stack.enter_context(held)
+            except BlockingIOError as error:
+                raise LockedError(
+                    "another process runs this run",
+                    where=run_dir,
+                    hint="wait for it to end, or name another run_id",
+                ) from error
+            plan = self._plan(pipeline, run_options, run_dir)
+            return self._execute(plan, on_event or (lambda event: None), lock)
+
+    def _plan(self, pipeline: Any, run_options: Any | None, run_dir: Path) -> Plan:
         resumed = GraphFile.load(run_dir) is not None
         if resumed:
             _check_same(pipeline, run_dir)
         else:
-            run_dir.mkdir(parents=True, exist_ok=True)
             atomic.write_bytes(run_dir / IR_FILE, pipeline.SerializeToString())
         partial = run_options.partial_run if run_options else None
-        plan = Plan(
+        return Plan(
             run_dir=run_dir,
             surroundings=_surroundings(),
             workers=self._workers,
@@ -129,9 +159,8 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             retries=self._retries,
             resumed=resumed,
         )
-        return self._execute(plan, on_event or (lambda event: None))
 
-    def _execute(self, plan: Plan, on_event: OnEvent) -> RunResult:
+    def _execute(self, plan: Plan, on_event: OnEvent, lock: int) -> RunResult:
         journal = Journal(plan.run_dir)
         stopped: list[dict[str, Any]] = []
 
@@ -149,7 +178,11 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             else:
                 log = plan.run_dir / "logs" / "start.log"
                 with Nursery(
-                    log, cwd=Path.cwd(), modules=_modules(), from_here=True
+                    log,
+                    cwd=Path.cwd(),
+                    modules=_modules(),
+                    keep_open=[lock],
+                    from_here=True,
                 ) as nursery:
                     result = execute(plan, nursery, watch)
         if stop.signal is not None:

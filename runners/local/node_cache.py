@@ -23,7 +23,6 @@ from typing import Any
 from google.protobuf import json_format, message
 from ml_metadata.proto import metadata_store_pb2
 
-from pipeline.fingerprint import PROPERTY
 from runners.local.cache_history import (
     CACHE_CONTEXT,
     PARTS_PROPERTY,
@@ -33,6 +32,7 @@ from runners.local.cache_history import (
 from runners.local.cache_key import (
     InputArtifact,
     NodeFacts,
+    edited_since,
     is_own_baseline,
     key_of,
     key_parts,
@@ -40,7 +40,6 @@ from runners.local.cache_key import (
 )
 from serving.model_store import ModelStore
 from sluice import digest
-from sluice.code_fingerprint import source_file
 from sluice.errors import ServingError, UsageError
 
 LISTING_PROPERTY = "sluice_files"
@@ -115,6 +114,7 @@ class NodeCache:
         Raises:
           WouldRun: only planned, and the node does not use the cache.
           ConfigError: code that the node runs is not valid Python.
+          UsageError: the code is no longer what the graph was drawn with.
         """
         self._facts = NodeFacts(
             pipeline=pipeline_info.id,
@@ -127,8 +127,13 @@ class NodeCache:
             outputs=_outputs_of(output_artifacts or {}),
         )
         self.parts = key_parts(self._facts, self._roots)
-        if PROPERTY in self._facts.properties:
-            _check_code(self.parts, self._facts.id, self._roots)
+        if edited := edited_since(self._facts, self._roots):
+            raise UsageError(
+                f"{self._facts.id} was not run: its code was edited while the run went "
+                "on",
+                examples=edited,
+                hint="run again; what has finished and is the same is cached",
+            )
         self.key = key_of(self.parts)
         if not pipeline_node.execution_options.caching_options.enable_cache:
             # The launcher does not ask for outputs then.
@@ -201,25 +206,6 @@ class NodeCache:
         self.reason = reason
         if self._plan:
             raise WouldRun(reason, self.parts or {}, self.key or "")
-
-
-def _check_code(parts: Mapping[str, Any], node_id: str, roots: Sequence[Path]) -> None:
-    """Sees that the code on disk, which is about to be run, is that of the key.
-
-    Raises:
-      UsageError: it was edited since the graph was drawn.
-    """
-    edited = []
-    for module, before in parts["code"].items():
-        path = source_file(module, roots)
-        if path is not None and digest.of_file(path) != before:
-            edited.append(module)
-    if edited:
-        raise UsageError(
-            f"{node_id} was not run: its code was edited while the run went on",
-            examples=edited,
-            hint="run again; what has finished and is the same is cached",
-        )
 
 
 def still_served(pushed_model: Any) -> bool:

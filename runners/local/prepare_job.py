@@ -32,7 +32,6 @@ def prepare(
     from_nodes: list[str],
     to_nodes: list[str],
     base_run_id: str | None,
-    **parameters: Any,
 ) -> None:
     """Writes the compiled pipeline and the graph, or the reason why it cannot.
 
@@ -43,14 +42,13 @@ def prepare(
       from_nodes: only what follows from these runs; empty for all.
       to_nodes: only what leads to these runs; empty for all.
       base_run_id: the run that the rest is taken from; None for the newest that fits.
-      **parameters: values of other runtime parameters.
     """
     place = Path(run_dir)
     try:
         Surroundings.load(place).enter()
         ir = _compile(place, workspace)
         runtime_parameter_utils.substitute_runtime_parameter(
-            ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name, **parameters}
+            ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name}
         )
         _check(ir)
         base = None

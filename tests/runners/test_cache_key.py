@@ -16,10 +16,12 @@ from runners.local.cache_key import (
     InputArtifact,
     NodeFacts,
     code_roots,
+    edited_since,
     key_of,
     key_parts,
     without_baseline,
 )
+from sluice.code_fingerprint import digests_of
 from sluice.errors import ConfigError
 from sluice.project import own_root
 
@@ -340,3 +342,14 @@ def test_long_values_are_cut_to_where_they_differ(root: Path) -> None:
     assert line.startswith("property text: ...aaaaaaaaaaaaaaaaaaaabcd -> ...aaaa")
     assert line.endswith("xyz" * 13 + "x...")
     assert len(line) < 180
+
+
+def test_code_that_was_edited_since_the_graph_was_drawn_is_seen(root: Path) -> None:
+    stamp = {"code": digests_of(["app.steps"], [root]), "packages": {"tfx": "1"}}
+    node = replace(NODE, properties={"fingerprint": json.dumps(stamp)})
+    assert edited_since(node, [root]) == []
+    (root / "app" / "unused.py").write_text("MORE = 1\n")
+    assert edited_since(node, [root]) == []
+    (root / "app" / "maths.py").write_text("import math\n")
+    assert edited_since(node, [root]) == ["app.maths"]
+    assert edited_since(NODE, [root]) == []

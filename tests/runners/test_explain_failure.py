@@ -115,7 +115,7 @@ def test_a_bug_while_a_broken_connection_is_handled_does_not_pass(error) -> None
         try:
             raise error
         except type(error):
-            {}["fallback"]  # noqa: B018
+            {}["fallback"]
 
     assert not _transient(fetch)
 

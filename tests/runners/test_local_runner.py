@@ -594,3 +594,27 @@ def test_the_journal_holds_what_was_told(foreign, own) -> None:
         "upstream": [],
         "gate": False,
     }
+
+
+def test_one_process_at_a_time_runs_a_run(foreign, own, tmp_path: Path) -> None:
+    from sluice import atomic
+    from sluice.errors import LockedError
+
+    nodes = [own.Make(trace=foreign.trace("Make"))]
+    first = foreign.run(nodes, run_id="one")
+    assert first.error is None
+    with atomic.lock(first.run_dir / ".lock", wait=False):
+        second = foreign.run([own.Make(trace=foreign.trace("Make"))], run_id="one")
+    assert isinstance(second.error, LockedError)
+    assert "another process runs this run" in str(second.error)
+
+
+def test_a_script_that_runs_its_pipeline_on_import_is_told(
+    foreign, own, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runners.local.job import INSIDE_JOB
+
+    monkeypatch.setenv(INSIDE_JOB, "1")
+    run = foreign.run([own.Make(trace=foreign.trace("Make"))])
+    assert 'if __name__ == "__main__":' in str(run.error)
+    assert own.notes(foreign.trace("Make")) == []

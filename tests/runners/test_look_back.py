@@ -272,3 +272,67 @@ def test_resume_refuses_what_gc_has_dropped(
     (workspace.run_dir(FIRST) / "config.json").unlink()
     code, _, err = sluice("resume", "digits", "--run", FIRST)
     assert code == 2 and "has dropped it" in err
+
+
+def test_only_the_last_run_is_resumed(workspace: Workspace, sluice: Sluice) -> None:
+    """An older one would be judged against what was served when it began."""
+    _fail(workspace, FIRST)
+    _fail(workspace, SECOND)
+    code, _, err = sluice("resume", "digits", "--run", FIRST)
+    assert code == 2
+    assert f"run {FIRST} cannot be resumed: {SECOND} has run since" in err
+    assert "sluice run digits" in err
+
+
+def test_a_refused_run_is_nothing_to_go_on_with(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    recorder = _begin(workspace, FIRST)
+    recorder.apply({"event": "stopped", "message": "no node 'X'", "exit_code": 2})
+    recorder.close()
+    assert recorder.record.resume_command is None
+    code, _, err = sluice("resume", "digits")
+    assert code == 2 and "has not run yet" in err
+
+
+def test_a_run_whose_inputs_are_not_known_is_not_resumed(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    from runners.local.graph_file import GraphFile
+
+    _fail(workspace, FIRST)
+    run_dir = workspace.run_dir(FIRST)
+    (run_dir / "inputs.json").unlink()
+    GraphFile("digits", (), "").save(run_dir)
+    code, _, err = sluice("resume", "digits")
+    assert code == 2 and "what it was made of is not known" in err
+
+
+def test_a_killed_run_whose_verdict_is_gone_keeps_nobody_waiting(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    recorder = _begin(workspace, FIRST)
+    gone = {
+        "id": 1,
+        "type": "components.DataVerdict",
+        "uri": str(workspace.artifacts / "gone"),
+        "properties": {},
+    }
+    recorder.apply({"event": "node_started", "node": "Examples", "attempt": 1})
+    recorder.apply(
+        {
+            "event": "node_finished",
+            "node": "Examples",
+            "state": "ran",
+            "duration_s": 1.0,
+            "reason": None,
+            "error": None,
+            "outputs": {"verdict": [gone]},
+            "inputs": {},
+            "peak_memory_bytes": None,
+        }
+    )
+    assert sluice("runs", "digits")[0] == 0
+    record = RunRecord.load(workspace.run_dir(FIRST))
+    assert record.status == "interrupted"
+    assert any("cannot be read" in note for note in record.notes)
