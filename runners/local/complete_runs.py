@@ -10,7 +10,7 @@ from runners.local.journal import Journal
 from runners.local.read_back import open_store, read_back
 from runners.local.record_run import RecordRun
 from runners.local.scheduler import result_of
-from sluice.errors import LockedError, SluiceError
+from sluice.errors import LockedError, SluiceError, WorkspaceError
 from sluice.full_disk import explain_full_disk
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
@@ -44,7 +44,8 @@ def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[
         try:
             with workspace.exclusive(_COMMAND, brief=True) as lock:
                 return _complete_all(workspace, lock.note)
-        except LockedError:
+        except (LockedError, WorkspaceError):
+            # Somebody else's run, or somebody else's workspace.
             return []
 
 

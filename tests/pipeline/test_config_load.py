@@ -398,7 +398,12 @@ def test_the_yaml_of_our_configs_loads_as_the_same_config(
     assert load_config("again", cwd=project).model_dump() == config.model_dump()
 
 
-PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Cn"]))
 ODD = st.sampled_from(
     ["1e-3", "on", "010", "~", "", "null", "2024-01-31", "0x1", "a: b"]
