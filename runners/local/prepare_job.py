@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf import message
-from ml_metadata.metadata_store import ListOptions
 from tfx.dsl.compiler import compiler, constants
 from tfx.orchestration import metadata, node_proto_view
 from tfx.orchestration.local import runner_utils
@@ -71,8 +70,11 @@ def prepare(
 
 
 def _has_history(connection: message.Message) -> bool:
-    with metadata.Metadata(connection) as handle:
-        return bool(handle.store.get_executions(ListOptions(limit=1)))
+    """Whether there may be executions; a file without any is made by the first node."""
+    if not connection.HasField("sqlite"):
+        return True
+    path = Path(connection.sqlite.filename_uri)
+    return path.exists() and path.stat().st_size > 0
 
 
 def read_ir(run_dir: Path) -> Any:

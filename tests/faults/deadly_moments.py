@@ -18,6 +18,8 @@ from typing import Any
 import apache_beam
 from tfx.orchestration.portable import execution_publish_utils, launcher
 
+from sluice.progress import PROGRESS_FILE
+
 FOLDER = "FAULTS_MOMENTS"
 SHARDS = 3
 _launch = launcher.Launcher.launch
@@ -25,7 +27,8 @@ _launch = launcher.Launcher.launch
 
 def _launch_or_die(self: Any) -> Any:
     order = Path(os.environ[FOLDER]) / self._pipeline_node.node_info.id
-    if order.exists():
+    if order.exists() and PROGRESS_FILE in os.environ:
+        # In the node's own process, not where the cache is swept before it.
         moment = order.read_text()
         order.unlink()
         _MOMENTS[moment]()
@@ -43,7 +46,7 @@ def _before_publication() -> None:
 
 def _with_a_full_disk() -> None:
     """Nothing more fits into the journal of the run."""
-    run_dir = Path(os.environ["SLUICE_PROGRESS_FILE"]).parents[1]
+    run_dir = Path(os.environ[PROGRESS_FILE]).parents[1]
     journal = run_dir / "journal.jsonl"
     journal.rename(run_dir / "journal.kept")
     journal.symlink_to("/dev/full")

@@ -42,6 +42,7 @@ from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
 from tfx.types import component_spec
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
+from runners.local.job import INSIDE_JOB
 from sluice.errors import TransientError
 
 FILE = "data.txt"
@@ -52,8 +53,9 @@ def _no_port() -> int:
     raise RuntimeError("portpicker was asked for a port")
 
 
-# In every process that imports these nodes: what it returns may be taken by then.
-portpicker.pick_unused_port = _no_port
+if INSIDE_JOB in os.environ:
+    # What it returns may be taken by the time that it is used.
+    portpicker.pick_unused_port = _no_port
 
 
 def note(trace: str, **facts: Any) -> None:
