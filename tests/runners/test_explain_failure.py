@@ -111,11 +111,13 @@ def _transient(function) -> bool:
 
 @pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])
 def test_a_bug_while_a_broken_connection_is_handled_does_not_pass(error) -> None:
+    nothing: dict[str, str] = {}
+
     def fetch() -> None:
         try:
             raise error
         except type(error):
-            {}["fallback"]
+            nothing["fallback"]
 
     assert not _transient(fetch)
 
