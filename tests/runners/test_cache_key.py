@@ -40,7 +40,7 @@ FILES = {
     "schema.pbtxt": "feature {}",
 }
 NODE = NodeFacts("taxi", "Step", "app.steps.Step", executor={"class": "app.steps.Do"})
-MODEL = InputArtifact(9, "/root/Trainer/model/9")
+MODEL = InputArtifact(9, "/artifacts/Trainer/model/9")
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_no_baseline_and_the_candidate_itself_are_the_same(root: Path) -> None:
 
 
 def test_another_baseline_counts(root: Path) -> None:
-    other = _parts(root, _judge(MODEL, InputArtifact(2, "/root/Trainer/model/2")))
+    other = _parts(root, _judge(MODEL, InputArtifact(2, "/artifacts/Trainer/model/2")))
     alone = _parts(root, _judge(MODEL))
     assert key_of(other) != key_of(alone)
     assert key_of(without_baseline(other)) == key_of(alone)
@@ -279,7 +279,7 @@ def test_changes_are_told_part_by_part(root: Path) -> None:
     now = _parts(
         root,
         replace(
-            _judge(InputArtifact(12, "/root/Trainer/model/12")),
+            _judge(InputArtifact(12, "/artifacts/Trainer/model/12")),
             outputs={"out": [{"type": "A", "properties": {"span": 2}}]},
             executor={"class": "app.driver.Do"},
         ),
@@ -308,8 +308,8 @@ def test_changes_are_told_part_by_part(root: Path) -> None:
 
 
 def test_inputs_that_come_and_go_are_told(root: Path) -> None:
-    old = InputArtifact(2, "/root/Trainer/model/2")
-    value = InputArtifact(30, "/root/Count/number/30/value")
+    old = InputArtifact(2, "/artifacts/Trainer/model/2")
+    value = InputArtifact(30, "/artifacts/Count/number/30/value")
     nodes = [
         _judge(MODEL, old),
         _judge(old, MODEL),
