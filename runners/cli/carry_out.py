@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -9,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
 from rich.console import Console
 
 from pipeline.check_inputs import check_inputs
 from pipeline.config import Config
-from runners.cli.console import plain
+from runners.cli.console import make_console, plain
 from runners.cli.quietly import quietly
 from runners.cli.run_view import RunView
 from runners.cli.verdict_table import verdict_table
@@ -161,7 +163,30 @@ def report(record: RunRecord, predict: str | None, console: Console) -> None:
         console.print(plain(f"ask it:  {predict}"), soft_wrap=True)
 
 
-def not_run(name: str, command: str, error: BaseException) -> RunRecord:
+def say_record(
+    as_json: bool, name: str, command: str, go: Callable[[Console], RunRecord]
+) -> int:
+    """Runs ``go`` and returns the exit code of the record that comes of it.
+
+    Args:
+      as_json: whether the record goes to stdout, also that of a refused run, and what
+        is for people to stderr.
+      name: of the pipeline, as it was given.
+      command: as it was typed.
+      go: runs the pipeline, and shows it on the console that it is given.
+    """
+    try:
+        record = go(make_console(to_stderr=as_json))
+    except (Exception, KeyboardInterrupt) as error:
+        if as_json:
+            click.echo(json.dumps(_not_run(name, command, error).to_dict()))
+        raise
+    if as_json:
+        click.echo(json.dumps(record.to_dict()))
+    return record.exit_code or 0
+
+
+def _not_run(name: str, command: str, error: BaseException) -> RunRecord:
     """Returns the record of a run that was refused before it began, or broke."""
     code = ExitCode.BUG
     if isinstance(error, SluiceError):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.check_inputs import check_inputs
-from pipeline.stored_config import write_stored_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import (
     config_options,
@@ -19,11 +17,10 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
-from runners.local.ask_zygote import ask_zygote
+from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.job import Job
 from runners.local.metadata_file import copy_metadata
-from runners.local.surroundings import Surroundings
-from sluice.workspace import Workspace, new_run_id
+from sluice.workspace import Workspace
 
 
 @click.command()
@@ -46,11 +43,7 @@ def explain(
     config = validated_config(name, profile, overrides)
     check_inputs(config)
     workspace = workspace_of(config, workspace_dir)
-    with tempfile.TemporaryDirectory(prefix="sluice-explain-") as folder:
-        run_dir = Path(folder) / new_run_id()
-        run_dir.mkdir()
-        write_stored_config(config, run_dir / "config.json")
-        Surroundings(project_root=str(config.root)).save(run_dir)
+    with question_folder(config) as run_dir:
         answers = _ask(workspace, run_dir, config.root, node)
     if as_json:
         document = {"schema_version": 1, "pipeline": config.name, "nodes": answers}

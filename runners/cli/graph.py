@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import click
 
 from pipeline.config import Config
-from pipeline.stored_config import write_stored_config
 from reports.graph_mermaid import as_mermaid
 from reports.graph_svg import as_svg
 from reports.graph_text import as_text
@@ -19,15 +17,14 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
-from runners.local.ask_zygote import ask_zygote
+from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.graph_file import GraphFile
 from runners.local.job import Job
 from runners.local.job_result import PREPARE
-from runners.local.surroundings import Surroundings
 from sluice import atomic
 from sluice.errors import UsageError
 from sluice.graph import GraphNode
-from sluice.workspace import Workspace, new_run_id
+from sluice.workspace import Workspace
 
 _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 
@@ -77,11 +74,7 @@ def graph(
 
 def graph_of(config: Config, workspace: Workspace) -> list[GraphNode]:
     """Returns the nodes of a pipeline, compiled in a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="sluice-graph-") as folder:
-        run_dir = Path(folder) / new_run_id()
-        run_dir.mkdir()
-        write_stored_config(config, run_dir / "config.json")
-        Surroundings(project_root=str(config.root)).save(run_dir)
+    with question_folder(config) as run_dir:
         job = Job(
             function="runners.local.prepare_job:prepare",
             arguments={

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from pipeline.stored_config import read_stored_config
 from runners.cli.carry_out import (
     carry_out,
     hold,
-    not_run,
     predict_command,
     program,
     report,
     resume_command,
+    say_record,
 )
-from runners.cli.console import make_console, plain
+from runners.cli.console import plain
 from runners.cli.find_run import (
     RESUMABLE,
     find_run,
@@ -89,16 +90,8 @@ def resume(
         workers=workers or default_workers(),
         wait=wait,
     )
-    try:
-        record = _resume(request, make_console(to_stderr=as_json))
-    except (Exception, KeyboardInterrupt) as error:
-        if as_json:
-            refused = not_run(name or "", request.command, error)
-            click.echo(json.dumps(refused.to_dict()))
-        raise
-    if as_json:
-        click.echo(json.dumps(record.to_dict()))
-    return record.exit_code or 0
+    go = partial(_resume, request)
+    return say_record(as_json, name or "", request.command, go)
 
 
 def _resume(request: _Request, console: Console) -> RunRecord:

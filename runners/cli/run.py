@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -22,12 +23,12 @@ from pipeline.validate_config import validate_config
 from runners.cli.carry_out import (
     carry_out,
     hold,
-    not_run,
     predict_command,
     report,
     resume_command,
+    say_record,
 )
-from runners.cli.console import make_console, plain
+from runners.cli.console import plain
 from runners.cli.options import (
     config_options,
     json_option,
@@ -142,16 +143,8 @@ def run(
         from_nodes=(only,) if only else from_nodes,
         to_nodes=(only,) if only else to_nodes,
     )
-    try:
-        record = _run(request, make_console(to_stderr=as_json))
-    except (Exception, KeyboardInterrupt) as error:
-        if as_json:
-            refused = not_run(request.name, request.command, error)
-            click.echo(json.dumps(refused.to_dict()))
-        raise
-    if as_json:
-        click.echo(json.dumps(record.to_dict()))
-    return record.exit_code or 0
+    go = partial(_run, request)
+    return say_record(as_json, request.name, request.command, go)
 
 
 def _run(request: Request, console: Console) -> RunRecord:

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pipeline.config import Config
+from pipeline.stored_config import write_stored_config
 from runners.local.job import Job
 from runners.local.job_result import read_result
 from runners.local.nursery import Nursery, describe_end
 from runners.local.scheduler import POLL_S
+from runners.local.surroundings import Surroundings
 from sluice.errors import ExitCode, NodeError, UsageError
+from sluice.workspace import new_run_id
+
+
+@contextmanager
+def question_folder(config: Config) -> Iterator[Path]:
+    """Makes a run's folder for jobs that only answer; it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="sluice-ask-") as folder:
+        run_dir = Path(folder) / new_run_id()
+        run_dir.mkdir()
+        write_stored_config(config, run_dir / "config.json")
+        Surroundings(project_root=str(config.root)).save(run_dir)
+        yield run_dir
 
 
 def ask_zygote(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, Any]:

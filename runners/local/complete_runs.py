@@ -101,5 +101,4 @@ def _read_back(recorder: RecordRun, run_dir: Path) -> None:
         if facts and facts["state"] == "failed":
             result = result_of(facts)
         if result.state in ("ran", "cached", "failed"):
-            extra = {key: facts.get(key) for key in ("cache", "documents", "notes")}
-            recorder.apply({**result.to_event(), **extra})
+            recorder.apply(result.to_event(facts))

@@ -92,9 +92,8 @@ def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
         if not plan.resumed:
             started = {"event": "node_started", "node": node_result.node, "attempt": 1}
             watch.on_event(started)
-        facts = read_result(plan.run_dir, node_result.node) or {}
-        extra = {key: facts.get(key) for key in ("cache", "documents", "notes")}
-        watch.on_event({**node_result.to_event(), **extra})
+        facts = read_result(plan.run_dir, node_result.node)
+        watch.on_event(node_result.to_event(facts))
     options = RunOptions(
         workers=plan.workers,
         use_cache=plan.use_cache,

@@ -19,6 +19,7 @@ from typing import Any
 
 from runners.local.forked_process import ForkedProcess
 from runners.local.job import Job, redirect_output
+from runners.local.process_tree import kill_group
 from runners.local.zygote import FORK, SPAWN
 from runners.local.zygote import main as zygote_main
 from sluice.errors import NodeError, UsageError
@@ -184,8 +185,7 @@ class Nursery:
         self._process.wait()
         # Only where the zygote did not get to it, because it was killed itself.
         for pid in self._started.values():
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+            kill_group(pid)
 
     def _send(self, request: dict[str, Any]) -> None:
         try:

@@ -50,10 +50,10 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def kill_group(leader: int, number: int = signal.SIGKILL) -> None:
-    """Signals every process of a group; nothing happens where there is none left."""
+def kill_group(leader: int) -> None:
+    """Kills every process of a group; nothing happens where there is none left."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, number)
+        os.killpg(leader, signal.SIGKILL)
 
 
 def kill_descendants() -> None:

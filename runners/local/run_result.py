@@ -24,11 +24,14 @@ holds them in their order, each with ``at``, the time in UTC:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sluice.run_record import NodeState
+
+# What a node's process adds to its result, and what stands there without it.
+_OF_PROCESS: dict[str, Any] = {"cache": None, "documents": [], "notes": []}
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -66,9 +69,16 @@ class NodeResult:
     peak_memory_bytes: int | None = None
     execution_id: int | None = None
 
-    def to_event(self) -> dict[str, Any]:
-        """Returns the ``node_finished`` event."""
-        return {"event": "node_finished", **asdict(self)}
+    def to_event(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Returns the ``node_finished`` event.
+
+        Args:
+          facts: what the node's process has written, with what only it knows of its
+            cache key, documents and notes; None where it has left nothing.
+        """
+        facts = facts or {}
+        known = {key: facts.get(key, empty) for key, empty in _OF_PROCESS.items()}
+        return {"event": "node_finished", **asdict(self), **known}
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,6 @@ class Scheduler:
         facts = read_result(self._run_dir, node_id)
         if facts is None:
             result = self._ended_early(node, message["status"], duration_s, peak)
-            facts = {}
         else:
             result = result_of(facts)
         if result.state == "failed" and self._watch.stop.signal:
@@ -201,8 +200,7 @@ class Scheduler:
             result = replace(result, state="interrupted", reason=reason, error=None)
         result = replace(result, duration_s=duration_s, peak_memory_bytes=peak)
         if not self._try_again(result):
-            extra = {key: facts.get(key) for key in ("cache", "documents", "notes")}
-            self._settle(result, **extra)
+            self._settle(result, facts)
 
     def _ended_early(
         self, node: PlannedNode, status: int | None, duration_s: float, peak: int | None
@@ -254,12 +252,11 @@ class Scheduler:
                 return replace(found, state="cached", reason=reason)
         return NodeResult(node.id, "skipped", reason="not in the part asked for")
 
-    def _settle(self, result: NodeResult, **extra: Any) -> None:
+    def _settle(self, result: NodeResult, facts: dict[str, Any] | None = None) -> None:
         self._results[result.node] = result
         if result.state in ("ran", "cached"):
             shutil.rmtree(self._checkpoints_of(result.node), ignore_errors=True)
-        facts = {"cache": None, "documents": [], "notes": [], **extra}
-        self._emit(**{**result.to_event(), **facts})
+        self._watch.on_event(result.to_event(facts))
 
     def _emit(self, **event: Any) -> None:
         self._watch.on_event(event)
