@@ -1,0 +1,125 @@
+"""Parses tf.Example without TensorFlow, whose import takes seconds.
+
+The messages are declared here from the published definition, under names of our own so
+that they do not meet TensorFlow's in one pool; the wire format is the same:
+https://github.com/tensorflow/tensorflow/blob/v2.16.2/tensorflow/core/example/feature.proto
+https://github.com/tensorflow/tensorflow/blob/v2.16.2/tensorflow/core/example/example.proto
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message,
+    message_factory,
+)
+
+_FIELD = descriptor_pb2.FieldDescriptorProto
+_PACKAGE = "sluice.tf_example"
+_LISTS = (
+    ("BytesList", _FIELD.TYPE_BYTES),
+    ("FloatList", _FIELD.TYPE_FLOAT),
+    ("Int64List", _FIELD.TYPE_INT64),
+)
+KINDS = ("bytes_list", "float_list", "int64_list")
+_FEATURES, _FEATURE_LISTS = 1, 2
+
+
+def parse(data: bytes) -> Any:
+    """Returns a record as a tf.Example.
+
+    ``parse(data).features.feature[name]`` is a feature; its ``WhichOneof("kind")`` is
+    one of ``KINDS`` or None, and that attribute's ``value`` holds the values.
+
+    Raises:
+      ValueError: the bytes are no tf.Example; says what they are instead.
+    """
+    # Bytes of another kind often parse: as fields that the message does not know.
+    if fields := _top_fields(data) - {_FEATURES}:
+        if fields == {_FEATURE_LISTS}:
+            raise ValueError("a tf.SequenceExample, not a tf.Example")
+        raise ValueError("not a tf.Example: it has fields of another message")
+    try:
+        return _EXAMPLE.FromString(data)
+    except message.DecodeError as error:
+        raise ValueError("not a tf.Example: the bytes do not parse") from error
+
+
+def is_sequence_example(data: bytes) -> bool:
+    """Whether a record is a tf.SequenceExample: both begin with a message Features."""
+    return _FEATURE_LISTS in _top_fields(data) <= {_FEATURES, _FEATURE_LISTS}
+
+
+def _top_fields(data: bytes) -> set[int]:
+    """Returns the numbers of a message's own fields, -1 for what is none."""
+    fields = set()
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        size, at = _varint(data, at)
+        at += size
+        # Only fields of this wire type, length-delimited, are in either message.
+        if tag & 7 != 2 or at > len(data):
+            return fields | {-1}
+        fields.add(tag >> 3)
+    return fields
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    return value, at
+
+
+def _declare() -> Any:
+    """Returns the class of the message tf.Example."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="sluice/tf_example.proto", package=_PACKAGE, syntax="proto3"
+    )
+    for name, kind in _LISTS:
+        _add(file.message_type.add(name=name), "value", 1, kind, repeated=True)
+    feature = file.message_type.add(name="Feature")
+    feature.oneof_decl.add(name="kind")
+    for number, (kind_name, (list_name, _)) in enumerate(
+        zip(KINDS, _LISTS, strict=True)
+    ):
+        _add(feature, kind_name, number + 1, list_name)
+        feature.field[number].oneof_index = 0
+    features = file.message_type.add(name="Features")
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    _add(entry, "key", 1, _FIELD.TYPE_STRING)
+    _add(entry, "value", 2, "Feature")
+    _add(features, "feature", 1, "Features.FeatureEntry", repeated=True)
+    _add(file.message_type.add(name="Example"), "features", 1, "Features")
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    found = pool.FindMessageTypeByName(f"{_PACKAGE}.Example")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(found)
+    # Before protobuf 4.22, so with TFX 1.16.
+    return message_factory.MessageFactory(pool).GetPrototype(found)
+
+
+def _add(
+    parent: Any, name: str, number: int, kind: int | str, *, repeated: bool = False
+) -> None:
+    field = parent.field.add(name=name, number=number)
+    field.label = _FIELD.LABEL_REPEATED if repeated else _FIELD.LABEL_OPTIONAL
+    if isinstance(kind, str):
+        field.type = _FIELD.TYPE_MESSAGE
+        field.type_name = f".{_PACKAGE}.{kind}"
+    else:
+        field.type = kind
+
+
+_EXAMPLE = _declare()

@@ -1,0 +1,66 @@
+"""Parsing tf.Example without TensorFlow."""
+
+from __future__ import annotations
+
+import pytest
+
+from sample_data import tf_example
+from sluice import tf_example_proto
+
+pytestmark = pytest.mark.unit
+
+RECORD = tf_example.encode({"image": [b"\xff\xd8"], "label": [-3], "fare": [0.5, 2.0]})
+
+
+def test_every_kind_of_values_is_read() -> None:
+    features = tf_example_proto.parse(RECORD).features.feature
+
+    assert set(features) == {"image", "label", "fare"}
+    assert list(features["image"].bytes_list.value) == [b"\xff\xd8"]
+    assert list(features["label"].int64_list.value) == [-3]
+    assert list(features["fare"].float_list.value) == [0.5, 2.0]
+    assert features["label"].WhichOneof("kind") == "int64_list"
+
+
+def test_an_empty_record_is_an_example_without_features() -> None:
+    assert not tf_example_proto.parse(b"").features.feature
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"hello, world",
+        b"\xff" * 20,
+        RECORD[:-1],
+        RECORD + b"\x50\x01",
+        b"\x0a\x02\x0a\x09",
+    ],
+)
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="not a tf.Example"):
+        tf_example_proto.parse(data)
+
+
+def test_a_sequence_example_is_told_from_an_example() -> None:
+    # feature_lists: one empty map entry
+    sequence = RECORD + b"\x12\x02\x0a\x00"
+
+    assert tf_example_proto.is_sequence_example(sequence)
+    with pytest.raises(ValueError, match="a tf.SequenceExample"):
+        tf_example_proto.parse(sequence)
+    assert not tf_example_proto.is_sequence_example(RECORD)
+    assert not tf_example_proto.is_sequence_example(b"")
+
+
+@pytest.mark.tf
+def test_the_classes_of_tensorflow_agree() -> None:
+    import tensorflow as tf
+
+    sequence = tf.train.SequenceExample()
+    sequence.feature_lists.feature_list["frames"].feature.add()
+    sequence.context.feature["n"].int64_list.value.append(1)
+    example = tf.train.Example.FromString(RECORD)
+
+    assert tf_example_proto.is_sequence_example(sequence.SerializeToString())
+    again = tf_example_proto.parse(example.SerializeToString())
+    assert list(again.features.feature["fare"].float_list.value) == [0.5, 2.0]
