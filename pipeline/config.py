@@ -15,21 +15,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     model_validator,
 )
 
+from pipeline.config_section import Section
 from pipeline.config_types import (
     Channels,
     ClassList,
     Count,
     Number,
     Params,
-    Pattern,
     PipelineName,
     Pixels,
     SliceSpec,
@@ -37,6 +35,7 @@ from pipeline.config_types import (
     expect,
     not_empty,
 )
+from pipeline.data_config import Data, Examples, Sensitive, Validate
 
 CONFIG_VERSION = 1
 
@@ -74,34 +73,6 @@ class Origin:
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, self.file)
-
-
-class Section(BaseModel):
-    """A mapping of the config: frozen, and closed to unknown keys."""
-
-    # Built at first use, as parts of Config: built alone too, they cost 0.1 s.
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class Splits(Section):
-    """File patterns below ``data.dir``, one per split.
-
-    Attributes:
-      train: what the model and the transform learn from.
-      eval: early stopping and tuning.
-      test: what the gates judge; without it they judge on ``eval`` and say so.
-    """
-
-    train: Pattern
-    eval: Pattern
-    test: Pattern | None = None
-
-
-class Data(Section):
-    """Where the TFRecords are. ``dir`` is relative to the project root or absolute."""
-
-    dir: Text
-    splits: Splits
 
 
 class Label(Section):
@@ -314,6 +285,10 @@ class Config(Section):
       name: of the pipeline, its workspace and its metadata.
       description: one line.
       data: where the TFRecords are.
+      examples: which of the records are taken.
+      validate_data: what the data gate lets pass.
+      sensitive: features whose values are never printed, logged, stored in ML Metadata
+        or drawn, only counted.
       schema_file: the reviewed schema, relative to the project root or absolute;
         None is ``schemas/<name>/schema.pbtxt``.
       label: what is predicted.
@@ -331,6 +306,9 @@ class Config(Section):
     name: PipelineName
     description: Annotated[str, Field(strict=True)] = ""
     data: Data
+    examples: Examples = Examples()
+    validate_data: Annotated[Validate, Field(alias="validate")] = Validate()
+    sensitive: Sensitive = ()
     schema_file: Annotated[Text | None, Field(alias="schema")] = None
     label: Label
     features: Annotated[dict[str, FeatureSpec] | None, AfterValidator(not_empty)] = None
@@ -356,8 +334,13 @@ class Config(Section):
 
     @property
     def data_dir(self) -> Path:
-        """The directory that the split patterns are below, absolute."""
+        """The local directory that the file patterns are below, absolute."""
         return self.root / self.data.dir
+
+    @property
+    def data_uri(self) -> str:
+        """The same for any file system: ``gs://...``, or an absolute path."""
+        return self.data.dir if "://" in self.data.dir else str(self.data_dir)
 
     @property
     def schema_path(self) -> Path:
