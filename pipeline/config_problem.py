@@ -6,7 +6,6 @@ other) both speak through this, so every config error reads alike.
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,7 @@ from pydantic_core import ErrorDetails
 
 from pipeline.config import FEATURE_KINDS, Config, KeyPath, Origin, key_path
 from pipeline.config_layer import Layer, describe
+from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError, bounded
 
 
@@ -105,13 +105,6 @@ def config_error(problems: Sequence[Problem]) -> ConfigError:
         f"The config has {len(problems)} problems.",
         examples=[_one_line(problem) for problem in problems],
     )
-
-
-def did_you_mean(word: object, known: Iterable[object]) -> str | None:
-    """Returns a hint that names what a misspelt name probably means, or None."""
-    names = {str(name).casefold(): str(name) for name in known}
-    close = difflib.get_close_matches(str(word).casefold(), names, n=1, cutoff=0.5)
-    return f"did you mean {names[close[0]]!r}?" if close else None
 
 
 def from_pydantic(error: ValidationError, layer: Layer, default: str) -> list[Problem]:

@@ -6,7 +6,6 @@ TensorFlow.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,11 +23,11 @@ from pipeline.config_layer import (
 from pipeline.config_problem import (
     Problem,
     config_error,
-    did_you_mean,
     from_pydantic,
 )
+from pipeline.find_config import find_config, find_profile
 from sluice.errors import UsageError
-from sluice.project import find_root, own_root
+from sluice.project import find_root
 
 
 def load_config(
@@ -58,13 +57,13 @@ def load_config(
       ConfigError: the config is wrong; names file, line and key path.
     """
     cwd = Path.cwd() if cwd is None else Path(cwd).resolve()
-    file = _find(name_or_path, cwd)
+    file = find_config(name_or_path, cwd)
     root = find_root(file.parent)
     shown = _shown(file, cwd)
     layer = read_file(file, shown)
     shown_profile = None
     if profile is not None:
-        overlay = _find_profile(profile, root)
+        overlay = find_profile(profile, root)
         shown_profile = _shown(overlay, cwd)
         layer = layer.overlaid_with(read_file(overlay, shown_profile))
     for override in overrides:
@@ -121,54 +120,6 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
 
 _Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(tuple, yaml.SafeDumper.represent_list)
-
-
-def _find(name_or_path: str, cwd: Path) -> Path:
-    if os.sep in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        path = cwd / name_or_path
-        if path.is_file():
-            return _absolute(path)
-        raise UsageError(
-            "There is no such config file.",
-            where=path,
-            actual="a directory" if path.is_dir() else None,
-            hint="give the path of a YAML file, or the name of a config in configs/",
-        )
-    folders = [root / "configs" for root in _roots(cwd)]
-    return _named(name_or_path, folders, "config")
-
-
-def _find_profile(name: str, root: Path) -> Path:
-    folders = [
-        top / "configs" / "profiles" for top in dict.fromkeys((root, own_root()))
-    ]
-    return _named(name, folders, "profile")
-
-
-def _roots(cwd: Path) -> list[Path]:
-    try:
-        return list(dict.fromkeys((find_root(cwd), own_root())))
-    except UsageError:
-        return [own_root()]
-
-
-def _named(name: str, folders: Sequence[Path], what: str) -> Path:
-    for folder in folders:
-        path = folder / f"{name}.yaml"
-        if name and path.is_file():
-            return _absolute(path)
-    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise UsageError(
-        f"There is no {what} {name!r}.",
-        where=", ".join(str(folder) for folder in folders),
-        expected=f"one of {', '.join(known)}" if known else f"a {what} there",
-        hint=did_you_mean(name, known),
-    )
-
-
-def _absolute(path: Path) -> Path:
-    """Resolves the folder but not the file: a linked config is of this project."""
-    return path.parent.resolve() / path.name
 
 
 def _shown(path: Path, cwd: Path) -> str:

@@ -18,7 +18,6 @@ from pipeline.config_problem import (
     Problem,
     Problems,
     config_error,
-    did_you_mean,
 )
 from pipeline.config_types import Classes
 from pipeline.metric_table import Task
@@ -26,6 +25,7 @@ from pipeline.models.registry import REGISTRY
 from pipeline.resolve_features import resolve_classes, resolve_features
 from pipeline.validate_evaluate import check_evaluate
 from schemas import loader
+from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
 

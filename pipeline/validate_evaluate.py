@@ -12,9 +12,10 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config import Evaluate, KeyPath, Metric, Threshold
 from pipeline.config_layer import describe
-from pipeline.config_problem import Problems, did_you_mean
+from pipeline.config_problem import Problems
 from pipeline.metric_table import MetricClass, Task, metric_table
 from schemas import loader
+from sluice.did_you_mean import did_you_mean
 from sluice.errors import bounded
 
 _SUGGESTED_FIRST = (

@@ -58,7 +58,8 @@ def run_config(nursery: Nursery) -> RunConfig:
     def run_config(config: Config, workspace: Workspace, **options: Any) -> RunRecord:
         from pipeline.stored_config import write_stored_config
         from pipeline.validate_config import validate_config
-        from runners.local.execute import Plan, execute
+        from runners.local.execute import execute
+        from runners.local.plan import Plan
         from runners.local.record_run import RecordRun
         from runners.local.scheduler import Watch
         from runners.local.surroundings import Surroundings

@@ -20,11 +20,10 @@ from runners.cli.quietly import quietly
 from runners.cli.run_view import RunView
 from runners.cli.verdict_table import verdict_table
 from runners.local.complete_runs import complete_killed_runs
-from runners.local.execute import Plan, execute
 from runners.local.metadata_file import check_metadata
 from runners.local.nursery import Nursery
+from runners.local.plan import Plan
 from runners.local.record_run import RecordRun
-from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
 from sluice.errors import ExitCode, SluiceError, UsageError, WorkspaceError
 from sluice.full_disk import explain_full_disk
@@ -64,7 +63,7 @@ def carry_out(
     plan: Plan,
     recorder: RecordRun,
     console: Console,
-    lock: int,
+    nursery: Nursery,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
     """Runs the nodes, shows them, and closes the record.
@@ -73,32 +72,29 @@ def carry_out(
       plan: what is to be run.
       recorder: of the run, which has begun.
       console: for people.
-      lock: the descriptor of the pipeline's lock; all processes hold it.
+      nursery: of the nodes' processes; it belongs to this run.
       meanwhile: called once while TFX is imported.
 
     Raises:
       WorkspaceError: the record cannot be written, such as on a full disk.
     """
-    log = plan.run_dir / "logs" / "start.log"
-    cwd = Path(plan.surroundings.project_root or Path.cwd())
-    with Nursery(log, cwd=cwd, keep_open=[lock]) as nursery:
-        try:
-            meanwhile()
-        except SluiceError as error:
-            recorder.stop(error)
-            return
-        except KeyboardInterrupt:
-            recorder.close(ExitCode.INTERRUPTED, "interrupted by SIGINT")
-            return
-        try:
-            _carry_out(plan, nursery, recorder, console)
-        except OSError as error:
-            raise WorkspaceError(
-                "the run's record could not be written",
-                where=plan.run_dir,
-                actual=error.strerror or str(error),
-                hint="free some space, then: sluice resume",
-            ) from error
+    try:
+        meanwhile()
+    except SluiceError as error:
+        recorder.stop(error)
+        return
+    except KeyboardInterrupt:
+        recorder.close(ExitCode.INTERRUPTED, "interrupted by SIGINT")
+        return
+    try:
+        _carry_out(plan, nursery, recorder, console)
+    except OSError as error:
+        raise WorkspaceError(
+            "the run's record could not be written",
+            where=plan.run_dir,
+            actual=error.strerror or str(error),
+            hint="free some space, then: sluice resume",
+        ) from error
 
 
 def _carry_out(
@@ -120,6 +116,10 @@ def _carry_out(
     quietly(console, view.__enter__)
     try:
         with stop.listen():
+            # ML Metadata's client, which a run with nothing to do does without.
+            from runners.local.execute import execute
+            from runners.local.scheduler import Watch
+
             try:
                 execute(plan, nursery, Watch(on_event, on_progress, on_tick, stop))
                 recorder.close(stop.exit_code, stop.reason)

@@ -23,6 +23,7 @@ def _packages_missing(name: str | None) -> None:
 try:
     import click
 
+    from runners.cli.ends_at_once import ends_at_once
     from sluice.errors import ExitCode, SluiceError, UsageError
     from sluice.version import __version__
 except ModuleNotFoundError as missing:
@@ -59,7 +60,8 @@ class _LazyGroup(click.Group):
         if name not in _VERBS:
             return None
         module, _, attribute = _VERBS[name][0].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        with ends_at_once():
+            return getattr(importlib.import_module(module), attribute)
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

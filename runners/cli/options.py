@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.config import Config
-from pipeline.load_config import load_config
-from pipeline.validate_config import validate_config
 from sluice.project import activate
 from sluice.workspace import Workspace, locate
+
+if TYPE_CHECKING:
+    from pipeline.config import Config
 
 _CONFIG_OPTIONS = (
     click.argument("name"),
@@ -54,6 +54,9 @@ def validated_config(
     Raises:
       UsageError: it is not to be found or is wrong.
     """
+    from pipeline.load_config import load_config
+    from pipeline.validate_config import validate_config
+
     config = load_config(name, profile=profile, overrides=overrides)
     activate(config.root)
     return validate_config(config).config

@@ -34,13 +34,14 @@ from runners.cli.find_run import (
 )
 from runners.cli.options import json_option, workspace_option
 from runners.cli.quietly import quietly
-from runners.cli.run import INPUTS_FILE, note_inputs, retries_of
+from runners.cli.run_pipeline import INPUTS_FILE, note_inputs, retries_of
 from runners.local import last_complete
 from runners.local.default_workers import default_workers
-from runners.local.execute import Plan
 from runners.local.graph_file import GraphFile
 from runners.local.journal import Journal
 from runners.local.metadata_file import keep_copy
+from runners.local.nursery import Nursery
+from runners.local.plan import Plan
 from runners.local.record_run import RecordRun
 from runners.local.surroundings import Surroundings
 from sluice.errors import UsageError
@@ -123,7 +124,9 @@ def _resume(request: _Request, console: Console) -> RunRecord:
         text = f"{config.name}  resuming run {record.run_id}"
         quietly(console, console.print, plain(text, "bold"))
         plan = _plan(run_dir, config, workspace, asked, request.workers)
-        carry_out(plan, recorder, console, lock)
+        log = run_dir / "logs" / "start.log"
+        with Nursery(log, cwd=config.root, keep_open=[lock]) as nursery:
+            carry_out(plan, recorder, console, nursery)
         keep_copy(workspace)
         if _is_whole(asked) and inputs == _inputs_now(record, config, workspace):
             last_complete.remember(workspace, record, inputs)

@@ -1,81 +1,17 @@
-"""``sluice run NAME``: runs a pipeline on this machine and says how it went."""
+"""``sluice run NAME``: the command line of a run."""
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 import click
-from rich.console import Console
 
-from pipeline.check_inputs import check_inputs
-from pipeline.config import Config
-from pipeline.load_config import load_config
-from pipeline.retries import Retries
-from pipeline.run_inputs import RunInputs, differences, run_inputs
-from pipeline.stored_config import plain_config, write_stored_config
-from pipeline.validate_config import validate_config
-from runners.cli.carry_out import (
-    carry_out,
-    hold,
-    predict_command,
-    report,
-    resume_command,
-    say_record,
-)
-from runners.cli.console import plain
-from runners.cli.options import (
-    config_options,
-    json_option,
-    serving_dir_of,
-    workspace_of,
-    workspace_option,
-)
-from runners.cli.quietly import quietly
-from runners.local import last_complete
+from runners.cli.ends_at_once import ends_at_once
+from runners.cli.head_start import head_start
+from runners.cli.options import config_options, json_option, workspace_option
 from runners.local.default_workers import default_workers
-from runners.local.execute import Plan
-from runners.local.graph_file import GraphFile
-from runners.local.metadata_file import keep_copy
-from runners.local.nursery import start_method
-from runners.local.record_run import RecordRun
-from runners.local.surroundings import Surroundings
-from sample_data import catalog
-from sluice import atomic
-from sluice.file_digests import FileDigests
-from sluice.project import activate
-from sluice.run_record import RunRecord
-from sluice.workspace import Workspace, utc_now
-
-INPUTS_FILE = "inputs.json"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for, as it was given."""
-
-    name: str
-    profile: str | None
-    overrides: tuple[str, ...]
-    workspace_dir: str | None
-    command: str
-    workers: int
-    wait: bool
-    use_cache: bool
-    forced: tuple[str, ...]
-    from_nodes: tuple[str, ...]
-    to_nodes: tuple[str, ...]
-
-    @property
-    def whole(self) -> bool:
-        """Whether an unchanged pipeline has nothing to do."""
-        return self.use_cache and not (self.forced or self.from_nodes or self.to_nodes)
-
 
 _RUN_OPTIONS = (
     click.option(
@@ -130,157 +66,22 @@ def run(
     """
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
-    request = Request(
-        name=name,
-        profile=profile,
-        overrides=overrides,
-        workspace_dir=workspace_dir,
-        command=shlex.join(["sluice", *sys.argv[1:]]),
-        workers=workers or default_workers(),
-        wait=wait,
-        use_cache=not no_cache,
-        forced=forced,
-        from_nodes=(only,) if only else from_nodes,
-        to_nodes=(only,) if only else to_nodes,
-    )
-    go = partial(_run, request)
-    return say_record(as_json, request.name, request.command, go)
+    with head_start(name) as nursery:
+        with ends_at_once():
+            # While the zygote imports TFX.
+            from runners.cli.run_pipeline import Request, run_pipeline
 
-
-def _run(request: Request, console: Console) -> RunRecord:
-    """Checks what can be checked without TensorFlow, then runs and reports."""
-    config = load_config(
-        request.name, profile=request.profile, overrides=request.overrides
-    )
-    activate(config.root)
-    valid = validate_config(config)
-    config = valid.config
-    for warning in valid.warnings:
-        console.print(plain(f"warning: {warning}", "yellow"))
-    check_inputs(config, hint=_data_hint(config))
-    start_method()
-    workspace = workspace_of(config, request.workspace_dir)
-    workspace.prepare()
-    held = hold(workspace, request.command, request.wait, console)
-    with held as (lock, notes):
-        record = _run_locked(request, config, workspace, lock, notes, console)
-    predict = predict_command(config, request.name, request.workspace_dir)
-    quietly(console, report, record, predict, console)
-    return record
-
-
-def _run_locked(
-    request: Request,
-    config: Config,
-    workspace: Workspace,
-    lock: int,
-    notes: list[str],
-    console: Console,
-) -> RunRecord:
-    serving_dir = serving_dir_of(config, request.workspace_dir)
-    digests = FileDigests(workspace.root / "state" / "file_digests.json")
-    last = None
-    if request.whole and last_complete.exists(workspace):
-        # Before the zygote starts to import: this may be all there is to do.
-        inputs = run_inputs(config, workspace.root, serving_dir, digests)
-        last = last_complete.still_stands(workspace, inputs)
-    run_id = workspace.new_run_id()
-    run_dir = workspace.run_dir(run_id)
-    run_dir.mkdir(parents=True)
-    write_stored_config(config, run_dir / "config.json")
-    record = RunRecord(run_id, config.name, utc_now(), request.command, notes=notes)
-    record.config = plain_config(config)
-    header = plain(f"{config.name}  run {run_id}", "bold")
-    quietly(console, console.print, header)
-    recorder = RecordRun(record, run_dir, serving_dir)
-    recorder.apply(
-        {
-            "event": "run_started",
-            "command": request.command,
-            "workers": request.workers,
-            "use_cache": request.use_cache,
-            "forced": list(request.forced),
-            "from_nodes": list(request.from_nodes),
-            "to_nodes": list(request.to_nodes),
-            "resume_command": resume_command(
-                request.name, request.workspace_dir, run_id
-            ),
-        }
-    )
-    if last is not None:
-        digests.save()
-        note_inputs(record, run_dir, inputs)
-        recorder.close_unchanged(last)
-        text = f"nothing has changed since run {last.run_id}"
-        quietly(console, console.print, plain(text, "cyan"))
-        return record
-    begun: list[RunInputs] = []
-
-    def look_at_inputs() -> None:
-        begun.append(run_inputs(config, workspace.root, serving_dir, digests))
-        digests.save()
-        note_inputs(record, run_dir, begun[0])
-
-    plan = _plan(request, config, workspace, run_dir)
-    carry_out(plan, recorder, console, lock, look_at_inputs)
-    keep_copy(workspace)
-    if request.from_nodes or request.to_nodes:
-        _note_base(record, workspace, run_dir)
-    elif request.whole and record.exit_code == 0 and begun:
-        # What was edited meanwhile is the next run's.
-        ended = run_inputs(config, workspace.root, serving_dir, digests)
-        if ended == begun[0]:
-            last_complete.remember(workspace, record, ended)
-    return record
-
-
-def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:
-    """Notes where a part of the graph ran on what is no longer as it is on disk."""
-    graph = GraphFile.load(run_dir)
-    if graph is None or graph.base_run_id is None:
-        return
-    try:
-        text = (workspace.run_dir(graph.base_run_id) / INPUTS_FILE).read_text()
-        now = json.loads((run_dir / INPUTS_FILE).read_text())
-    except OSError:
-        return
-    for line in differences(json.loads(text), now, ("schema", "code", "data")):
-        record.notes.append(f"differs from run {graph.base_run_id}, reused: {line}")
-    record.save(run_dir)
-
-
-def _plan(
-    request: Request, config: Config, workspace: Workspace, run_dir: Path
-) -> Plan:
-    return Plan(
-        run_dir=run_dir,
-        surroundings=Surroundings(project_root=str(config.root)),
-        workers=request.workers,
-        workspace=workspace.root,
-        use_cache=request.use_cache,
-        forced=request.forced,
-        from_nodes=request.from_nodes,
-        to_nodes=request.to_nodes,
-        retries=retries_of(config),
-    )
-
-
-def retries_of(config: Config) -> Retries:
-    """Returns the config's retries as the runner takes them."""
-    given = config.retries
-    return Retries(given.default, given.nodes, given.backoff_s)
-
-
-def note_inputs(record: RunRecord, run_dir: Path, inputs: RunInputs) -> None:
-    """Writes what a run is made of beside its record, and its digests into it."""
-    atomic.write_json(run_dir / INPUTS_FILE, inputs.to_dict())
-    record.digests = inputs.summary()
-    record.packages = inputs.packages
-
-
-def _data_hint(config: Config) -> str | None:
-    """Names the command that makes the data, if it is one of the sample sets."""
-    for name in catalog.names():
-        if config.data_dir == config.root / "data" / name:
-            return f"sluice data make {name}"
-    return None
+        request = Request(
+            name=name,
+            profile=profile,
+            overrides=overrides,
+            workspace_dir=workspace_dir,
+            command=shlex.join(["sluice", *sys.argv[1:]]),
+            workers=workers or default_workers(),
+            wait=wait,
+            use_cache=not no_cache,
+            forced=forced,
+            from_nodes=(only,) if only else from_nodes,
+            to_nodes=(only,) if only else to_nodes,
+        )
+        return run_pipeline(request, nursery, as_json)

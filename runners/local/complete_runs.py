@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runners.local.graph_file import GraphFile
 from runners.local.job_result import read_result
 from runners.local.journal import Journal
-from runners.local.read_back import open_store, read_back
 from runners.local.record_run import RecordRun
-from runners.local.scheduler import result_of
 from sluice.errors import LockedError, SluiceError, WorkspaceError
 from sluice.full_disk import explain_full_disk
 from sluice.run_record import RunRecord
@@ -88,6 +85,11 @@ def _complete(run_dir: Path, note: str | None) -> None:
 
 def _read_back(recorder: RecordRun, run_dir: Path) -> None:
     """Takes in what the running nodes had done when the run was killed."""
+    # ML Metadata's client, which is rarely needed here.
+    from runners.local.graph_file import GraphFile
+    from runners.local.read_back import open_store, read_back
+    from runners.local.scheduler import result_of
+
     running = [node.id for node in recorder.record.nodes if node.state == "running"]
     graph = GraphFile.load(run_dir)
     if graph is None or not running:

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.retries import Retries
 from runners.local import node_status
 from runners.local.graph_file import GraphFile
 from runners.local.job import Job
 from runners.local.job_result import PREPARE, SWEEP, forget_result, read_result
 from runners.local.nursery import Nursery, describe_end
+from runners.local.plan import Plan
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import POLL_S, RunOptions, Scheduler, Watch, result_of
-from runners.local.surroundings import Surroundings
 from sluice.errors import ExitCode, UsageError
 from sluice.file_digests import MEMORY_FILE
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be run, and how.
-
-    Attributes:
-      run_dir: of the run; its name is the run's id.
-      surroundings: of every process.
-      workers: how many nodes run at the same time, at most.
-      workspace: of a pipeline of ours, whose config lies in ``run_dir``; None for one
-        whose IR lies there.
-      use_cache: whether outputs of earlier runs may stand for a node.
-      forced: nodes that run even so.
-      from_nodes: only what follows from these runs; empty for all.
-      to_nodes: only what leads to these runs; empty for all.
-      base_run_id: the run that the rest is taken from; None for the newest that fits.
-      retries: of transient failures.
-      resumed: whether the run was begun before.
-    """
-
-    run_dir: Path
-    surroundings: Surroundings
-    workers: int
-    workspace: Path | None = None
-    use_cache: bool = True
-    forced: tuple[str, ...] = ()
-    from_nodes: tuple[str, ...] = ()
-    to_nodes: tuple[str, ...] = ()
-    base_run_id: str | None = None
-    retries: Retries = field(default_factory=Retries)
-    resumed: bool = False
 
 
 def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:

@@ -42,7 +42,10 @@ def run_job(job: Job) -> int:
 
     The function reports through files; the status only says whether it returned.
     """
-    redirect_output(Path(job.log))
+    log = Path(job.log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "ab", buffering=0) as file:
+        redirect_output(file.fileno())
     faulthandler.enable(file=2)
     os.environ.update(job.environment)
     os.environ[INSIDE_JOB] = "1"
@@ -61,17 +64,15 @@ def run_job(job: Job) -> int:
     return status
 
 
-def redirect_output(path: Path) -> None:
+def redirect_output(descriptor: int) -> None:
     """Sends the descriptors 1 and 2 to a file, since native code writes to them too.
 
     Standard input is empty then.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    with open(path, "ab", buffering=0) as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
     # Line by line, so that what was printed before a crash is there; and new, since
     # the inherited ones may hold text of the parent, or be something else altogether.
     sys.stdout = _text_file(1)

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 from runners.local.forked_process import ForkedProcess
 from runners.local.job import Job, redirect_output
 from runners.local.process_tree import kill_group
-from runners.local.zygote import FORK, SPAWN
+from runners.local.zygote import FORK, SPAWN, copy_output
 from runners.local.zygote import main as zygote_main
 from sluice.errors import NodeError, UsageError
 
@@ -55,7 +56,7 @@ class Nursery:
 
     def __init__(
         self,
-        log: Path,
+        log: Path | None = None,
         *,
         cwd: Path,
         modules: Sequence[str] = PRELOADED,
@@ -65,11 +66,10 @@ class Nursery:
         """Starts the zygote and returns at once.
 
         Args:
-          log: gets what the zygote itself prints.
+          log: gets what the zygote itself prints; None until ``belong_to``.
           cwd: the working directory of all jobs; Python looks there for modules.
           modules: what the zygote imports beforehand.
-          keep_open: descriptors that every process of the run holds, such as that of
-            a lock which must not be free before the last of them has ended.
+          keep_open: as for ``belong_to``.
           from_here: whether the zygote may be a fork of this process, where this
             process has imported TFX already and can be forked.
 
@@ -81,8 +81,8 @@ class Nursery:
         self._pending = b""
         self.ready = False
         self._socket, theirs = socket.socketpair()
-        self._log = log
-        log.parent.mkdir(parents=True, exist_ok=True)
+        self._log: Path | None = None
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (close)
         arguments = [
             str(os.getpid()),
             str(theirs.fileno()),
@@ -94,12 +94,14 @@ class Nursery:
             if from_here and can_fork():
                 self._process = self._fork(arguments, cwd)
             else:
-                self._process = self._spawn(arguments, cwd, theirs, keep_open)
+                self._process = self._spawn(arguments, cwd, theirs)
+        if log is not None:
+            self.belong_to(log, keep_open)
 
     def _fork(self, arguments: list[str], cwd: Path) -> ForkedProcess:
         def zygote() -> None:
             self._socket.close()
-            redirect_output(self._log)
+            redirect_output(self._output.fileno())
             os.chdir(cwd)
             zygote_main(arguments)
 
@@ -110,18 +112,16 @@ class Nursery:
         arguments: list[str],
         cwd: Path,
         theirs: socket.socket,
-        keep_open: Iterable[int],
     ) -> subprocess.Popen:
-        with open(self._log, "ab") as log_file:
-            return subprocess.Popen(
-                [sys.executable, "-m", "runners.local.zygote", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log_file,
-                stderr=log_file,
-                cwd=cwd,
-                pass_fds=[theirs.fileno(), *keep_open],
-                start_new_session=True,
-            )
+        return subprocess.Popen(
+            [sys.executable, "-m", "runners.local.zygote", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+            cwd=cwd,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
 
     def __enter__(self) -> Nursery:
         return self
@@ -138,6 +138,24 @@ class Nursery:
     def pid(self) -> int:
         """Of the zygote."""
         return self._process.pid
+
+    def belong_to(self, log: Path, keep_open: Iterable[int] = ()) -> None:
+        """Makes this the nursery of a run, once.
+
+        Args:
+          log: gets what the zygote itself prints, and has printed so far.
+          keep_open: descriptors that every process of the run holds, such as that of
+            a lock which must not be free before the last of them has ended.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._log = log
+        with open(log, "ab") as file:
+            lent = [file.fileno(), *keep_open]
+            request = json.dumps({"belong": len(lent)}).encode() + b"\n"
+            try:
+                socket.send_fds(self._socket, [request], lent)
+            except (BrokenPipeError, ConnectionResetError) as error:
+                raise self._lost() from error
 
     def start(self, name: str, job: Job) -> None:
         """Asks for a job in a process of its own; ``name`` is free again at its end."""
@@ -186,6 +204,7 @@ class Nursery:
         # Only where the zygote did not get to it, because it was killed itself.
         for pid in self._started.values():
             kill_group(pid)
+        self._output.close()
 
     def _send(self, request: dict[str, Any]) -> None:
         try:
@@ -196,6 +215,10 @@ class Nursery:
     def _lost(self) -> NodeError:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_GRACE_S)
+        if self._log and not self.ready:
+            # It has ended before it could do so itself.
+            with open(self._log, "ab") as file:
+                copy_output(self._output.fileno(), file.fileno())
         return NodeError(
             f"the process that runs the nodes {describe_end(self._process.returncode)}",
             where=self._log,

@@ -8,7 +8,8 @@ and every job is a fresh interpreter.
 
 It speaks JSON lines over a socket:
 
-* in: ``{"start": NAME, "job": {...}}`` and ``{"signal": NAME, "number": N}``
+* in: ``{"start": NAME, "job": {...}}``, ``{"signal": NAME, "number": N}``, and once
+  ``{"belong": N}`` with N descriptors: of the run's log, and others to hold open
 * out: ``{"ready": SECONDS}``, ``{"started": NAME, "pid": N}`` and
   ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``, the status negative after
   a signal, as in ``subprocess``
@@ -46,6 +47,7 @@ from sluice.compat import prepare_environment
 FORK, SPAWN = "fork", "spawn"
 # ru_maxrss has the unit of the BSDs on macOS and kilobytes elsewhere.
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+_MAX_DESCRIPTORS = 8
 _INTERPRETER = "import sys; from runners.local.job_process import main; main(sys.argv)"
 
 
@@ -91,6 +93,7 @@ class _Zygote:
         self._control = control
         self._mode = mode
         self._names: dict[int, str] = {}
+        self._received: list[int] = []
 
     def say(self, **message: Any) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -112,9 +115,12 @@ class _Zygote:
                 self._reap()
             if self._control in ready:
                 try:
-                    data = self._control.recv(1 << 16)
+                    data, descriptors, _, _ = socket.recv_fds(
+                        self._control, 1 << 16, _MAX_DESCRIPTORS
+                    )
                 except ConnectionResetError:
                     return
+                self._received += descriptors
                 if not data:
                     return
                 *lines, pending = (pending + data).split(b"\n")
@@ -122,6 +128,9 @@ class _Zygote:
                     self._obey(json.loads(line))
 
     def _obey(self, request: dict[str, Any]) -> None:
+        if "belong" in request:
+            self._belong(request["belong"])
+            return
         if "start" in request:
             pid = self._start(request["start"], Job(**request["job"]))
             self._names[pid] = request["start"]
@@ -135,6 +144,19 @@ class _Zygote:
             # A group does not exist before its leader has made it.
             with suppress(ProcessLookupError):
                 os.kill(pid, request["number"])
+
+    def _belong(self, count: int) -> None:
+        """Moves the output to the run's log; the other descriptors stay open."""
+        log, *held = self._received[:count]
+        del self._received[:count]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        copy_output(1, log)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        for descriptor in held:
+            os.set_inheritable(descriptor, True)
 
     def _start(self, name: str, job: Job) -> int:
         """Returns the pid of a new child, which leads a session of its own."""
@@ -180,6 +202,14 @@ class _Zygote:
                     status=os.waitstatus_to_exitcode(status),
                     peak_memory_bytes=usage.ru_maxrss * _MAXRSS_BYTES,
                 )
+
+
+def copy_output(source: int, target: int) -> None:
+    """Appends all that a file holds to another, whatever their positions are."""
+    at = 0
+    while chunk := os.pread(source, 1 << 16, at):
+        os.write(target, chunk)
+        at += len(chunk)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,25 @@ class Outcome:
         return {node["id"]: node["state"] for node in self.document["nodes"]}
 
 
+class _Shared:
+    """A nursery of many runs, which belongs to none and so holds no lock."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+
+    def __enter__(self) -> _Shared:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def belong_to(self, log: Path, keep_open: Any = ()) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nursery, name)
+
+
 class Place:
     """A project of a user, with a workspace, and what is done there.
 
@@ -118,11 +137,12 @@ class Place:
 
     def here(self, *arguments: str) -> Outcome:
         """Runs ``sluice`` in this process, its nodes in the zygote of all tests."""
-        import runners.cli.carry_out
+        import runners.cli.head_start
+        import runners.cli.resume
         from runners.cli.main import main
 
-        def shared(log: Path, **options: Any) -> Any:
-            return contextlib.nullcontext(self._nursery())
+        def shared(*arguments: Any, **options: Any) -> Any:
+            return _Shared(self._nursery())
 
         out, err, code = io.StringIO(), io.StringIO(), 0
         with pytest.MonkeyPatch.context() as patch:
@@ -131,7 +151,8 @@ class Place:
             patch.setenv("SLUICE_WORKSPACE", str(self.workspace.root.parent))
             patch.setenv("COLUMNS", "200")
             patch.chdir(self.project)
-            patch.setattr(runners.cli.carry_out, "Nursery", shared)
+            patch.setattr(runners.cli.head_start, "Nursery", shared)
+            patch.setattr(runners.cli.resume, "Nursery", shared)
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
                     main(list(arguments))

@@ -120,7 +120,8 @@ def importing(
 
     def imports() -> bool:
         maps = [Path(f"/proc/{pid}/maps") for pid in descendants(process.pid)]
-        return any("tensorflow" in path.read_text() for path in maps)
+        begun = bool(list(place.workspace.root.glob("runs/*/run.json")))
+        return begun and any("tensorflow" in path.read_text() for path in maps)
 
     wait_for(imports, "the import of TensorFlow")
     pids = descendants(process.pid)

@@ -281,7 +281,7 @@ def test_the_command_to_ask_repeats_what_was_given(
 def test_a_bug_is_one_json_object_too(
     root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import runners.cli.run as module
+    import runners.cli.run_pipeline as module
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("we are wrong")

@@ -1,0 +1,73 @@
+"""Finds the file of a config or a profile by its name; reads nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from sluice.did_you_mean import did_you_mean
+from sluice.errors import UsageError
+from sluice.project import find_root, own_root
+
+
+def find_config(name_or_path: str, cwd: Path) -> Path:
+    """Returns the file of a config.
+
+    Args:
+      name_or_path: as ``load_config`` takes it.
+      cwd: where to look from, absolute.
+
+    Raises:
+      UsageError: there is none; it lists those that there are.
+    """
+    if os.sep in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        path = cwd / name_or_path
+        if path.is_file():
+            return _absolute(path)
+        raise UsageError(
+            "There is no such config file.",
+            where=path,
+            actual="a directory" if path.is_dir() else None,
+            hint="give the path of a YAML file, or the name of a config in configs/",
+        )
+    folders = [root / "configs" for root in _roots(cwd)]
+    return _named(name_or_path, folders, "config")
+
+
+def find_profile(name: str, root: Path) -> Path:
+    """Returns the file of a profile: of the project at ``root``, or Sluice's own.
+
+    Raises:
+      UsageError: there is none; it lists those that there are.
+    """
+    folders = [
+        top / "configs" / "profiles" for top in dict.fromkeys((root, own_root()))
+    ]
+    return _named(name, folders, "profile")
+
+
+def _roots(cwd: Path) -> list[Path]:
+    try:
+        return list(dict.fromkeys((find_root(cwd), own_root())))
+    except UsageError:
+        return [own_root()]
+
+
+def _named(name: str, folders: Sequence[Path], what: str) -> Path:
+    for folder in folders:
+        path = folder / f"{name}.yaml"
+        if name and path.is_file():
+            return _absolute(path)
+    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    raise UsageError(
+        f"There is no {what} {name!r}.",
+        where=", ".join(str(folder) for folder in folders),
+        expected=f"one of {', '.join(known)}" if known else f"a {what} there",
+        hint=did_you_mean(name, known),
+    )
+
+
+def _absolute(path: Path) -> Path:
+    """Resolves the folder but not the file: a linked config is of this project."""
+    return path.parent.resolve() / path.name

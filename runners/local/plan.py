@@ -1,0 +1,41 @@
+"""What is to be run, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.retries import Retries
+from runners.local.surroundings import Surroundings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that is about to begin or to go on.
+
+    Attributes:
+      run_dir: of the run; its name is the run's id.
+      surroundings: of every process.
+      workers: how many nodes run at the same time, at most.
+      workspace: of a pipeline of ours, whose config lies in ``run_dir``; None for one
+        whose IR lies there.
+      use_cache: whether outputs of earlier runs may stand for a node.
+      forced: nodes that run even so.
+      from_nodes: only what follows from these runs; empty for all.
+      to_nodes: only what leads to these runs; empty for all.
+      base_run_id: the run that the rest is taken from; None for the newest that fits.
+      retries: of transient failures.
+      resumed: whether the run was begun before.
+    """
+
+    run_dir: Path
+    surroundings: Surroundings
+    workers: int
+    workspace: Path | None = None
+    use_cache: bool = True
+    forced: tuple[str, ...] = ()
+    from_nodes: tuple[str, ...] = ()
+    to_nodes: tuple[str, ...] = ()
+    base_run_id: str | None = None
+    retries: Retries = field(default_factory=Retries)
+    resumed: bool = False
