@@ -1,7 +1,8 @@
-"""Artifact types of our own: a verdict is a folder with ``verdict.json`` in it.
+"""Artifact types of our own: folders with a JSON file, for people and other nodes.
 
-``passed`` (1 or 0) is a custom property: the cloud compiler refuses declared
-properties of types that are not TFX's (kubeflow/v2/compiler_utils.py).
+What they say in short, such as ``passed`` (1 or 0), are custom properties: the cloud
+compiler refuses declared properties of types that are not TFX's
+(kubeflow/v2/compiler_utils.py).
 """
 
 from __future__ import annotations
@@ -19,3 +20,13 @@ class ModelVerdict(artifact.Artifact):
     """What the model gate decided: ``verdict.json``, ``verdict.txt``, ``passed``."""
 
     TYPE_NAME = "components.ModelVerdict"
+
+
+class Quarantine(artifact.Artifact):
+    """What the intake has not taken: ``report.json``, ``quarantine.tfrecord.gz``.
+
+    Custom properties: ``records`` that were taken, and ``quarantined``, how many faults
+    there were.
+    """
+
+    TYPE_NAME = "components.Quarantine"

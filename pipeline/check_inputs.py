@@ -1,50 +1,107 @@
-"""Looks for the files that the splits name, before anything heavy is imported."""
+"""Finds the files of a run, before anything heavy is imported."""
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 
+from components.tfrecord_gen.completeness import CompleteWhen
+from components.tfrecord_gen.select_spans import select_spans
+from components.tfrecord_gen.span_pattern import SpanPattern
+from components.tfrecord_gen.window import Window
 from pipeline.config import Config
 from sluice.errors import UsageError
 
 
-def check_inputs(config: Config, *, hint: str | None = None) -> dict[str, list[Path]]:
-    """Returns the files of each split.
+def check_inputs(
+    config: Config, *, hint: str | None = None, now_s: float | None = None
+) -> Window:
+    """Returns the files of the newest complete spans, or of all data without spans.
 
     Args:
       config: the pipeline's config.
       hint: what to try when there is no data at all.
+      now_s: seconds since 1970; None for the clock's.
 
     Raises:
       UsageError: the directory is missing or unreadable, a pattern matches nothing, or
         something that is no readable file.
+      DataError: no span is complete.
     """
+    remote = "://" in config.data.dir
     directory = config.data_dir
-    _check_directory(directory, f"{directory} (data.dir in {config.origin.file})", hint)
-    files: dict[str, list[Path]] = {}
-    for split, pattern in config.data.splits:
-        if pattern is None:
-            continue
-        key = f"data.splits.{split} in {config.origin.file}"
-        matches = sorted(directory.glob(pattern))
-        # `glob` finds a link that leads nowhere only by a wildcard.
-        if not matches and (directory / pattern).is_symlink():
-            matches = [directory / pattern]
-        if not matches:
-            names = sorted(path.name for path in directory.iterdir())
-            raise UsageError(
-                f"the pattern {pattern!r} matches no file",
-                where=f"{directory} ({key})",
-                actual="an empty directory" if not names else None,
-                examples=names,
-                hint=hint or "correct the pattern; the directory's files are above",
-            )
-        for path in matches:
-            _check_file(path, pattern, f"{path} ({key})")
-        files[split] = matches
-    return files
+    if not remote:
+        name = f"{directory} (data.dir in {config.origin.file})"
+        _check_directory(directory, name, hint)
+        for split, pattern in config.data.patterns.items():
+            if not SpanPattern.parse(pattern).placeholders:
+                _check_pattern(directory, pattern, _key(config, split), hint)
+    window = select_spans(
+        config.data_uri,
+        config.data.patterns,
+        config.examples.window,
+        complete_when(config),
+        time.time() if now_s is None else now_s,
+    )
+    if not remote:
+        for file in window.files:
+            key = _key(config, file.split)
+            pattern = config.data.patterns[file.split]
+            _check_file(Path(file.path), pattern, f"{file.path} ({key})")
+    return window
+
+
+def serving_inputs(config: Config, *, now_s: float | None = None) -> Window | None:
+    """Returns the files of what clients have sent; None where the config has none.
+
+    Args:
+      config: the pipeline's config.
+      now_s: seconds since 1970; None for the clock's.
+
+    Raises:
+      UsageError, DataError: as ``check_inputs`` does.
+    """
+    if config.data.serving is None:
+        return None
+    return select_spans(
+        config.data_uri,
+        {"serving": config.data.serving},
+        config.examples.window,
+        complete_when(config),
+        time.time() if now_s is None else now_s,
+    )
+
+
+def complete_when(config: Config) -> CompleteWhen:
+    """Returns when a span is complete, as the intake takes it."""
+    given = config.examples.complete_when
+    return CompleteWhen(given.marker, given.quiet_for_s)
+
+
+def _key(config: Config, split: str | None) -> str:
+    key = f"data.splits.{split}" if split else "data.files"
+    return f"{key} in {config.origin.file}"
+
+
+def _check_pattern(directory: Path, pattern: str, key: str, hint: str | None) -> None:
+    """Raises if a pattern without spans matches nothing, or no file."""
+    matches = sorted(directory.glob(pattern))
+    # `glob` finds a link that leads nowhere only by a wildcard.
+    if not matches and (directory / pattern).is_symlink():
+        matches = [directory / pattern]
+    if not matches:
+        names = sorted(path.name for path in directory.iterdir())
+        raise UsageError(
+            f"the pattern {pattern!r} matches no file",
+            where=f"{directory} ({key})",
+            actual="an empty directory" if not names else None,
+            examples=names,
+            hint=hint or "correct the pattern; the directory's files are above",
+        )
+    for path in matches:
+        _check_file(path, pattern, f"{path} ({key})")
 
 
 def _check_directory(directory: Path, where: str, hint: str | None) -> None:

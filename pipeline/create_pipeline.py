@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tfx.components import (
     Evaluator,
-    ExampleValidator,
-    StatisticsGen,
     Trainer,
     Transform,
 )
-from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
     LatestBlessedModelStrategy,
 )
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
-from tfx.proto import example_gen_pb2, trainer_pb2, transform_pb2
+from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import Channel, standard_artifacts
 
-from components.data_gate.component import DataGate
-from components.data_verdict.component import DataVerdict
-from components.example_gen.component import ImportExampleGen
 from components.model_verdict.component import ModelVerdict
 from components.model_verdict.threshold import Threshold
 from components.pusher.component import Pusher
 from pipeline.config import Config
+from pipeline.draft import Draft
+from pipeline.draw_data import DataNodes, draw_data
 from pipeline.eval_config import eval_config
-from pipeline.feature_set import FeatureSet
-from pipeline.fingerprint import stamp
 from pipeline.models.registry import import_path, module_name
 from pipeline.places import Places, local_places
 from pipeline.resolve_features import feature_set_of
-from pipeline.stored_inputs import store_input
 from schemas.loader import load
-from sluice.project import own_root
 from sluice.workspace import locate
 
 BASELINE_RESOLVER = "LatestBlessedModel"
 PREPROCESSING = "pipeline.preprocessing:preprocessing_fn"
 
 
-def create_pipeline(config: Config, places: Places | None = None) -> Pipeline:
+def create_pipeline(
+    config: Config, places: Places | None = None, accept_data: str | None = None
+) -> Pipeline:
     """Returns the pipeline of a config, of new component objects at every call.
 
     Components are never shared between calls because ``Pipeline`` changes them.
@@ -53,20 +45,21 @@ def create_pipeline(config: Config, places: Places | None = None) -> Pipeline:
     Args:
       config: a validated config.
       places: where inputs are read and outputs go; None for the local workspace.
+      accept_data: why a person lets the data pass this once, whatever is wrong with it.
 
     Raises:
       ConfigError: the schema is not one, or user code is not valid Python.
     """
     places = places or local_places(config, locate(config.root, config.name))
     feature_set = feature_set_of(config, load(config.schema_path))
-    draft = _Draft(config, places, feature_set)
-    data = _check_data(draft)
+    draft = Draft(config, places, feature_set, accept_data)
+    data = draw_data(draft)
     transform, trainer = _train(draft, data)
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=places.pipeline_root,
         components=[
-            *vars(data).values(),
+            *data.nodes,
             transform,
             trainer,
             *_judge_and_push(draft, data, trainer),
@@ -81,86 +74,12 @@ def create_pipeline(config: Config, places: Places | None = None) -> Pipeline:
     )
 
 
-@dataclass(frozen=True)
-class _Draft:
-    """What the parts of the graph are drawn from."""
-
-    config: Config
-    places: Places
-    feature_set: FeatureSet
-
-    @property
-    def splits(self) -> list[str]:
-        return [name for name, pattern in self.config.data.splits if pattern]
-
-    @property
-    def judged_split(self) -> str:
-        return "test" if "test" in self.splits else "eval"
-
-    def stamp(
-        self, component: Any, packages: Sequence[str], code: Sequence[str] = ()
-    ) -> Any:
-        """Adds the fingerprint; code is looked up here first, then at the user's."""
-        roots = list(dict.fromkeys([own_root(), self.config.root]))
-        return stamp(component, packages=packages, code=code, roots=roots)
-
-
-@dataclass(frozen=True)
-class _DataNodes:
-    """The nodes from the records to the data gate."""
-
-    example_gen: Any
-    statistics_gen: Any
-    schema_gen: Any
-    example_validator: Any
-    data_verdict: Any
-    data_gate: Any
-
-
-def _check_data(draft: _Draft) -> _DataNodes:
-    config, inputs_dir = draft.config, draft.places.inputs_dir
-    example_gen = ImportExampleGen(
-        input_base=str(config.data_dir),
-        input_config=example_gen_pb2.Input(
-            splits=[
-                example_gen_pb2.Input.Split(name=name, pattern=pattern)
-                for name, pattern in config.data.splits
-                if pattern
-            ]
-        ),
-    )
-    statistics_gen = StatisticsGen(examples=example_gen.outputs["examples"])
-    schema_gen = ImportSchemaGen(
-        schema_file=str(store_input(config.schema_path, inputs_dir, "schema"))
-    )
-    example_validator = ExampleValidator(
-        statistics=statistics_gen.outputs["statistics"],
-        schema=schema_gen.outputs["schema"],
-    )
-    data_verdict = DataVerdict(
-        statistics=statistics_gen.outputs["statistics"],
-        anomalies=example_validator.outputs["anomalies"],
-        splits=draft.splits,
-    )
-    data_gate = DataGate(verdict=data_verdict.outputs["verdict"])
-    validation = ["tfx", "tensorflow-data-validation"]
-    reading = ["components.example_gen.executor", "components.example_gen.driver"]
-    return _DataNodes(
-        draft.stamp(example_gen, ["tfx"], reading),
-        draft.stamp(statistics_gen, validation),
-        draft.stamp(schema_gen, ["tfx"]),
-        draft.stamp(example_validator, validation),
-        draft.stamp(data_verdict, ["tfx"], ["components.data_verdict.executor"]),
-        draft.stamp(data_gate, ["tfx"], ["components.data_gate.executor"]),
-    )
-
-
-def _train(draft: _Draft, data: _DataNodes) -> tuple[Any, Any]:
+def _train(draft: Draft, data: DataNodes) -> tuple[Any, Any]:
     """Returns Transform and Trainer, which wait for the data gate."""
     config = draft.config
     preprocessing = config.preprocessing or PREPROCESSING
     transform = Transform(
-        examples=data.example_gen.outputs["examples"],
+        examples=data.tfrecord_gen.outputs["examples"],
         schema=data.schema_gen.outputs["schema"],
         preprocessing_fn=preprocessing.replace(":", "."),
         # The test split is evaluated from raw examples, as a client sends them.
@@ -201,7 +120,7 @@ def _train(draft: _Draft, data: _DataNodes) -> tuple[Any, Any]:
     )
 
 
-def _judge_and_push(draft: _Draft, data: _DataNodes, trainer: Any) -> list[Any]:
+def _judge_and_push(draft: Draft, data: DataNodes, trainer: Any) -> list[Any]:
     """Returns the baseline's resolver, Evaluator, ModelVerdict and Pusher."""
     config, label = draft.config, draft.feature_set.label
     baseline = Resolver(
@@ -214,7 +133,7 @@ def _judge_and_push(draft: _Draft, data: _DataNodes, trainer: Any) -> list[Any]:
         for metric in config.evaluate.metrics
     ]
     evaluator = Evaluator(
-        examples=data.example_gen.outputs["examples"],
+        examples=data.tfrecord_gen.outputs["examples"],
         example_splits=[draft.judged_split],
         model=trainer.outputs["model"],
         baseline_model=baseline.outputs["model"],

@@ -27,6 +27,7 @@ class Places:
       metadata_db: SQLite file of ML Metadata; None where the service keeps it.
       inputs_dir: content-addressed copies of the files that the config names.
       serving_dir: where versions of the model go.
+      ledger: where accepted data is written down, a directory or a ``gs://`` URI.
       beam_args: options of the Beam pipelines inside the nodes.
     """
 
@@ -34,6 +35,7 @@ class Places:
     metadata_db: Path | None
     inputs_dir: Path
     serving_dir: str
+    ledger: str
     beam_args: tuple[str, ...] = ()
 
 
@@ -44,5 +46,6 @@ def local_places(config: Config, workspace: Workspace) -> Places:
         metadata_db=workspace.metadata_db,
         inputs_dir=workspace.inputs,
         serving_dir=str(config.serving_dir or workspace.serving),
+        ledger=str(workspace.root / "state" / "accepted"),
         beam_args=LOCAL_BEAM_ARGS,
     )

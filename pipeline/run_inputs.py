@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.check_inputs import check_inputs
+from components.tfrecord_gen.file_lister import FileLister
+from components.tfrecord_gen.window import Window
+from pipeline.check_inputs import check_inputs, serving_inputs
 from pipeline.config import Config
 from pipeline.models.registry import module_name
 from pipeline.stored_config import plain_config
@@ -38,10 +40,12 @@ _ENTRIES = (
     "pipeline.create_pipeline",
     "pipeline.preprocessing",
     "pipeline.training",
+    "components.accept_data.executor",
     "components.data_gate.executor",
+    "components.data_verdict.driver",
     "components.data_verdict.executor",
-    "components.example_gen.driver",
-    "components.example_gen.executor",
+    "components.tfrecord_gen.driver",
+    "components.tfrecord_gen.executor",
     "components.model_verdict.executor",
     "components.pusher.executor",
 )
@@ -101,7 +105,6 @@ def run_inputs(
     entries = [*_ENTRIES, module_name(config.model)]
     if config.preprocessing:
         entries.append(config.preprocessing.partition(":")[0])
-    files = check_inputs(config)
     return RunInputs(
         config={
             key: value
@@ -115,16 +118,29 @@ def run_inputs(
         },
         schema=digest.of_file(config.schema_path),
         code=code_fingerprint.digests_of(entries, roots),
-        data={
-            f"{split}: {path.relative_to(config.data_dir)}": digests.of(path)
-            for split, paths in files.items()
-            for path in paths
-        },
+        data=_contents(check_inputs(config), digests)
+        | _contents(serving_inputs(config), digests),
         packages={
             "python": platform.python_version(),
             **{name: installed_version(name) for name in PACKAGES},
         },
     )
+
+
+def _contents(window: Window | None, digests: FileDigests) -> dict[str, str]:
+    """Returns what stands for each file's content: digests, in a bucket its state."""
+    found: dict[str, str] = {}
+    if window is None:
+        return found
+    for file in window.files:
+        name = window.relative(file)
+        if "://" in window.base:
+            size, modified_s = FileLister(window.base).state(name)
+            content = f"{size} bytes of {modified_s}"
+        else:
+            content = digests.of(Path(file.path))
+        found[f"{file.split or 'all'}: {name}"] = content
+    return found
 
 
 def differences(

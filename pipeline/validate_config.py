@@ -23,6 +23,7 @@ from pipeline.config_types import Classes
 from pipeline.metric_table import Task
 from pipeline.models.registry import REGISTRY
 from pipeline.resolve_features import resolve_classes, resolve_features
+from pipeline.validate_data import check_data, warn_of_data
 from pipeline.validate_evaluate import check_evaluate
 from schemas import loader
 from sluice.did_you_mean import did_you_mean
@@ -70,6 +71,7 @@ def validate_config(config: Config) -> ValidConfig:
     classes = _check_label(config, schema, problems)
     _check_features(config, schema, problems)
     _check_code(config, problems)
+    check_data(config, schema, problems)
     task: Task = "binary" if len(classes) == 2 else "multiclass"
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
@@ -84,6 +86,7 @@ def validate_config(config: Config) -> ValidConfig:
     _check_model_inputs(resolved, problems)
     problems.raise_if_any()
     _warn(config, problems)
+    warn_of_data(config, problems)
     return ValidConfig(resolved, schema, task, tuple(problems.warnings))
 
 
@@ -268,20 +271,6 @@ def _warn(config: Config, problems: Problems) -> None:
         problems.warn(
             ("evaluate", "thresholds"),
             "there are none, so any model that trains is pushed",
-        )
-    splits = config.data.splits
-    if splits.test is None:
-        problems.warn(
-            ("data", "splits"),
-            "there is no test split, so the gate judges on eval, which training "
-            "has seen (early stopping)",
-        )
-    patterns = [pattern for _, pattern in splits if pattern]
-    if len(set(patterns)) < len(patterns):
-        problems.warn(
-            ("data", "splits"),
-            "two splits have the same pattern, so the model is judged on what it "
-            "has seen",
         )
 
 

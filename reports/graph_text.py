@@ -27,8 +27,8 @@ def as_text(
     for the lines that its row touches: ``+`` goes on to later nodes, ``'`` ends here,
     and ``-|-`` crosses a line that has nothing to do with it::
 
-        *    ImportExampleGen
-        *    StatisticsGen     waits for ImportExampleGen
+        *    TFRecordGen
+        *    StatisticsGen     waits for TFRecordGen
         | *  ImportSchemaGen
         o-'  ExampleValidator  waits for StatisticsGen, ImportSchemaGen
 

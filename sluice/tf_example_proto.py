@@ -55,7 +55,7 @@ def is_sequence_example(data: bytes) -> bool:
 
 def _top_fields(data: bytes) -> set[int]:
     """Returns the numbers of a message's own fields, -1 for what is none."""
-    fields = set()
+    fields: set[int] = set()
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

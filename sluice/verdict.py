@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 VERDICT_FILE = "verdict.json"
 
@@ -24,8 +25,16 @@ class Check:
       limit: the limit as a reader would write it, such as ``>= 0.97``.
       baseline: the baseline's value; None where there is none.
       actual: what was seen.
-      passed: whether the check holds.
+      passed: false for what stops the run; true where the check holds, and where a
+        policy lets a miss pass.
       why: one sentence that explains the outcome.
+      severity: what the policy does about a miss; None where the check holds, and for
+        gates without a policy.
+      policy: the line of the config that says so, such as ``validate.rules[2]: warn``.
+      kind: what is missed, such as ``new_value``; see
+        ``components.data_verdict.anomaly_kind``.
+      feature: the feature that it is about.
+      examples: where it was seen, such as a file and a record's number; at most five.
     """
 
     check: str
@@ -35,6 +44,18 @@ class Check:
     actual: float | str | None
     passed: bool
     why: str = ""
+    severity: Literal["fail", "warn", "ignore"] | None = None
+    policy: str | None = None
+    kind: str | None = None
+    feature: str | None = None
+    examples: tuple[str, ...] = ()
+
+    @property
+    def result(self) -> str:
+        """``pass``, ``FAIL``, ``warn`` or ``ignored``, as tables show it."""
+        if not self.passed:
+            return "FAIL"
+        return {"warn": "warn", "ignore": "ignored"}.get(self.severity or "", "pass")
 
 
 @dataclass(frozen=True)
@@ -59,6 +80,10 @@ class Verdict:
     def failures(self) -> tuple[Check, ...]:
         return tuple(row for row in self.rows if not row.passed)
 
+    @property
+    def warnings(self) -> tuple[Check, ...]:
+        return tuple(row for row in self.rows if row.result == "warn")
+
     def to_dict(self) -> dict:
         """Returns the form that ``--json`` and the run record hold."""
         return {
@@ -70,10 +95,17 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, data: dict) -> Verdict:
-        """Reads what ``to_dict`` wrote; ``passed`` is derived again."""
+        """Reads what ``to_dict`` wrote, also before rows had examples.
+
+        ``passed`` is derived again.
+        """
+        rows = (
+            Check(**{**row, "examples": tuple(row.get("examples", ()))})
+            for row in data["rows"]
+        )
         return cls(
             gate=data["gate"],
-            rows=tuple(Check(**row) for row in data["rows"]),
+            rows=tuple(rows),
             override=data["override"],
         )
 
@@ -84,7 +116,10 @@ class Verdict:
 
 
 def as_text(rows: Sequence[Check]) -> str:
-    """Returns the rows as a plain table, for logs and text files."""
+    """Returns the rows as a plain table, for logs and text files.
+
+    The examples of a row stand below the table, under its first two columns.
+    """
     header = ("check", "slice", "limit", "baseline", "actual", "result", "why")
     table = [header] + [
         (
@@ -93,18 +128,23 @@ def as_text(rows: Sequence[Check]) -> str:
             cell(row.limit),
             cell(row.baseline),
             cell(row.actual),
-            "pass" if row.passed else "FAIL",
-            row.why,
+            row.result,
+            f"{row.why} ({row.policy})" if row.policy else row.why,
         )
         for row in rows
     ]
     widths = [max(len(line[i]) for line in table) for i in range(len(header))]
-    return "\n".join(
+    lines = [
         "  ".join(
             cell.ljust(width) for cell, width in zip(line, widths, strict=True)
         ).rstrip()
         for line in table
-    )
+    ]
+    for row in rows:
+        if row.examples:
+            lines += ["", f"{row.check}, {row.slice}:"]
+            lines += [f"  {example}" for example in row.examples]
+    return "\n".join(lines)
 
 
 def cell(value: float | str | None) -> str:

@@ -34,10 +34,14 @@ def stop_unless_passed(verdict: Verdict) -> None:
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],
-        hint="correct the data, or the schema if the data is right, and run again",
+        hint="correct the data, or the schema if the data is right, and run again; or "
+        'let it pass once, with the reason: --accept-data "..."',
     )
 
 
 def _describe(row: Check) -> str:
+    place = "all splits" if row.slice == "overall" else f"split {row.slice}"
     reason = row.why or f"expected {row.limit}, found {row.actual}"
-    return f"{row.check}, split {row.slice}: {reason}"
+    policy = f" ({row.policy})" if row.policy else ""
+    example = f"; {row.examples[0]}" if row.examples else ""
+    return f"{row.check}, {place}: {reason}{policy}{example}"

@@ -4,25 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from tfx import types
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import component_spec, standard_artifacts
 
 from components import artifacts
-from components.data_verdict import executor
+from components.data_verdict import driver, executor
+from components.data_verdict.policy import Policy
+from components.tfrecord_gen.hash_splits import HashSplits
+
+_TEXT = component_spec.ExecutionParameter(type=str)
+_OPTIONAL_TEXT = component_spec.ExecutionParameter(type=str, optional=True)
 
 
 class DataVerdictSpec(component_spec.ComponentSpec):
-    """Statistics and anomalies in, a verdict out."""
+    """Statistics, anomalies, schema and the intake's report in, a verdict out."""
 
-    PARAMETERS = {"splits": component_spec.ExecutionParameter(type=str)}
+    PARAMETERS = {
+        "splits": _TEXT,
+        "policy": _TEXT,
+        "ledger": _TEXT,
+        "sensitive": _TEXT,
+        "hash_splits": _OPTIONAL_TEXT,
+        "override": _OPTIONAL_TEXT,
+        # Set by the driver; see there.
+        "baseline": _OPTIONAL_TEXT,
+    }
     INPUTS = {
         "statistics": component_spec.ChannelParameter(
             type=standard_artifacts.ExampleStatistics
         ),
         "anomalies": component_spec.ChannelParameter(
             type=standard_artifacts.ExampleAnomalies
+        ),
+        "schema": component_spec.ChannelParameter(type=standard_artifacts.Schema),
+        "quarantine": component_spec.ChannelParameter(type=artifacts.Quarantine),
+        "serving_statistics": component_spec.ChannelParameter(
+            type=standard_artifacts.ExampleStatistics, optional=True
         ),
     }
     OUTPUTS = {
@@ -41,31 +61,61 @@ class DataVerdict(base_component.BaseComponent):
         verdict = DataVerdict(
             statistics=statistics_gen.outputs["statistics"],
             anomalies=example_validator.outputs["anomalies"],
+            schema=schema_gen.outputs["schema"],
+            quarantine=tfrecord_gen.outputs["quarantine"],
             splits=["train", "eval", "test"],
+            policy=Policy(default="fail"),
+            ledger="/srv/trips/state/accepted",
         )
     """
 
     SPEC_CLASS = DataVerdictSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+    DRIVER_CLASS = driver.Driver
 
     def __init__(
         self,
+        *,
         statistics: types.BaseChannel,
         anomalies: types.BaseChannel,
+        schema: types.BaseChannel,
+        quarantine: types.BaseChannel,
         splits: Sequence[str],
+        policy: Policy,
+        ledger: str,
+        serving_statistics: types.BaseChannel | None = None,
+        sensitive: Sequence[str] = (),
+        hash_splits: HashSplits | None = None,
+        override: str | None = None,
     ) -> None:
         """Declares the node.
 
         Args:
           statistics: output of StatisticsGen.
           anomalies: output of ExampleValidator.
-          splits: the splits that must not be empty.
+          schema: the reviewed schema.
+          quarantine: of the intake; its report names the source files.
+          splits: the splits that the pipeline declares, in order.
+          policy: what is done about what is wrong.
+          ledger: where accepted data is written down, a directory or an address.
+          serving_statistics: of examples as clients have sent them.
+          sensitive: features whose values are never shown.
+          hash_splits: how records are divided, where files are not.
+          override: why a person lets the data pass, whatever is wrong.
         """
         super().__init__(
             DataVerdictSpec(
                 statistics=statistics,
                 anomalies=anomalies,
+                schema=schema,
+                quarantine=quarantine,
+                serving_statistics=serving_statistics,
                 splits=json.dumps(list(splits)),
+                policy=policy.to_json(),
+                ledger=ledger,
+                sensitive=json.dumps(sorted(sensitive)),
+                hash_splits=json.dumps(asdict(hash_splits)) if hash_splits else None,
+                override=override,
                 verdict=types.Channel(type=artifacts.DataVerdict),
             )
         )

@@ -1,18 +1,43 @@
-"""Reads statistics and anomalies of every split, judges, and publishes."""
+"""Reads what was measured, compares, judges, finds examples, and publishes."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
+from tfx.utils import io_utils
 
-from components.data_verdict.judge import judge
+from components.accept_data.ledger import (
+    Entry,
+    Found,
+    find_baseline,
+    identify,
+    read_entry,
+    read_statistics,
+)
+from components.data_verdict.comparison import Comparison, Pair, compare
+from components.data_verdict.find_examples import find_examples
+from components.data_verdict.judge import (
+    SERVING,
+    Evidence,
+    judge,
+    number_of_examples,
+)
+from components.data_verdict.policy import Policy
+from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
+from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.report import Report
+
+TRAINING_ENVIRONMENT = "TRAINING"
+SERVING_ENVIRONMENT = "SERVING"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -25,28 +50,106 @@ class Executor(base_executor.BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         splits = json.loads(exec_properties["splits"])
-        statistics = artifact_utils.get_single_uri(input_dict["statistics"])
-        anomalies = artifact_utils.get_single_uri(input_dict["anomalies"])
-        verdict = judge(
-            splits,
-            {
-                split: _read(
-                    os.path.join(statistics, f"Split-{split}", "FeatureStats.pb"),
-                    statistics_pb2.DatasetFeatureStatisticsList(),
-                )
-                for split in splits
-            },
-            {
-                split: _read(
-                    os.path.join(anomalies, f"Split-{split}", "SchemaDiff.pb"),
-                    anomalies_pb2.Anomalies(),
-                )
-                for split in splits
-            },
+        sensitive = json.loads(exec_properties["sensitive"])
+        report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
+        measured = _measure(input_dict, splits)
+        accepted = _accepted(exec_properties, report)
+        entry = accepted.entry
+        evidence = Evidence(
+            splits=splits,
+            statistics=measured.statistics,
+            anomalies=measured.anomalies,
+            schema=measured.schema,
+            report=report,
+            comparisons=[*_comparisons(measured, accepted, sensitive)],
+            baseline=entry.name if entry else None,
+            baseline_counts=_counts(entry),
+            damaged=accepted.damaged,
+            sensitive=sensitive,
+        )
+        policy = Policy.from_json(exec_properties["policy"])
+        verdict = find_examples(
+            judge(evidence, policy, exec_properties.get("override") or None),
+            report.files,
+            measured.schema,
+            sensitive=sensitive,
+            split_of=_split_of(exec_properties.get("hash_splits")),
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
         )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What other nodes have measured, ``serving`` among the splits if it is given."""
+
+    schema: schema_pb2.Schema
+    statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList | None]
+    anomalies: Mapping[str, anomalies_pb2.Anomalies | None]
+
+
+@dataclass(frozen=True)
+class _Accepted:
+    """What the ledger holds: the entry to compare with, and its statistics."""
+
+    entry: Entry | None
+    statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList]
+    damaged: tuple[str, ...]
+
+
+def _measure(input_dict: Mapping[str, list[Any]], splits: list[str]) -> _Measured:
+    folder = artifact_utils.get_single_uri(input_dict["schema"])
+    schema = io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(folder))
+    artifact = artifact_utils.get_single_instance(input_dict["statistics"])
+    anomalies_uri = artifact_utils.get_single_uri(input_dict["anomalies"])
+    statistics = {split: _read_statistics(artifact.uri, split) for split in splits}
+    anomalies = {
+        split: _read(
+            os.path.join(anomalies_uri, f"Split-{split}", "SchemaDiff.pb"),
+            anomalies_pb2.Anomalies(),
+        )
+        for split in splits
+    }
+    if _is_filtered(schema):
+        # ExampleValidator validates in no environment, so with all features.
+        anomalies = {
+            split: found and validate(found, schema, environment=TRAINING_ENVIRONMENT)
+            for split, found in statistics.items()
+        }
+    if serving := _serving_statistics(input_dict):
+        has_environment = SERVING_ENVIRONMENT in schema.default_environment
+        environment = SERVING_ENVIRONMENT if has_environment else None
+        statistics[SERVING] = serving
+        anomalies[SERVING] = validate(serving, schema, environment=environment)
+    return _Measured(schema, statistics, anomalies)
+
+
+def _is_filtered(schema: schema_pb2.Schema) -> bool:
+    """Whether a feature is not expected in training."""
+    if TRAINING_ENVIRONMENT not in schema.default_environment:
+        return False
+    return any(
+        TRAINING_ENVIRONMENT in feature.not_in_environment for feature in schema.feature
+    )
+
+
+def _serving_statistics(
+    input_dict: Mapping[str, list[Any]],
+) -> statistics_pb2.DatasetFeatureStatisticsList | None:
+    artifacts = input_dict.get("serving_statistics")
+    if not artifacts:
+        return None
+    artifact = artifact_utils.get_single_instance(artifacts)
+    splits = artifact_utils.decode_split_names(artifact.split_names)
+    return _read_statistics(artifact.uri, SERVING if SERVING in splits else splits[0])
+
+
+def _read_statistics(
+    uri: str, split: str
+) -> statistics_pb2.DatasetFeatureStatisticsList | None:
+    path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
+    return _read(path, statistics_pb2.DatasetFeatureStatisticsList())
 
 
 def _read(path: str, message: Any) -> Any:
@@ -56,3 +159,53 @@ def _read(path: str, message: Any) -> Any:
     with fileio.open(path, "rb") as file:
         message.ParseFromString(file.read())
     return message
+
+
+def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
+    """Reads what the driver found; where there was no driver, looks for it."""
+    if text := exec_properties.get("baseline"):
+        found = Found(**json.loads(text))
+    else:
+        found = find_baseline(exec_properties["ledger"], identify(report))
+    if not found.record:
+        return _Accepted(None, {}, tuple(found.damaged))
+    entry = read_entry(found.record)
+    statistics = {
+        split: statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
+        for split, content in read_statistics(found.record, entry).items()
+    }
+    return _Accepted(entry, statistics, tuple(found.damaged))
+
+
+def _counts(entry: Entry | None) -> dict[str, int]:
+    splits = entry.splits.items() if entry else ()
+    return {split: facts.examples for split, facts in splits}
+
+
+def _comparisons(
+    measured: _Measured, accepted: _Accepted, sensitive: Collection[str]
+) -> Iterator[Comparison]:
+    for pair in _pairs(measured, accepted):
+        both = (pair.current, pair.control)
+        # An empty split has a row of its own.
+        if all(number_of_examples(item) for item in both):
+            comparison = compare(measured.schema, pair, sensitive)
+            if comparison:
+                yield comparison
+
+
+def _pairs(measured: _Measured, accepted: _Accepted) -> Iterator[Pair]:
+    statistics = {split: found for split, found in measured.statistics.items() if found}
+    if accepted.entry:
+        for split, current in statistics.items():
+            if control := accepted.statistics.get(split):
+                yield Pair("drift", split, accepted.entry.name, current, control)
+    train = statistics.get("train")
+    if train and (control := statistics.get("eval")):
+        yield Pair("split_drift", "train", "split eval", train, control)
+    if train and (control := statistics.get(SERVING)):
+        yield Pair("skew", "train", "serving examples", train, control)
+
+
+def _split_of(hash_splits: str | None) -> Any:
+    return HashSplits(**json.loads(hash_splits)).split_of if hash_splits else None

@@ -1,43 +1,92 @@
-"""The data gate's policy, on plain protos: no anomaly, and no empty split."""
+"""The data gate's decision: what was found, the policy, one row for each.
+
+Nothing is read or measured here. What holds has a row too, so that a reader sees what
+was looked at. Two things no policy lets pass, because nothing can be trained after
+them: a split without examples (unless its least number is 0), and a missing report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
+from components.data_verdict.comparison import Comparison
+from components.data_verdict.finding import Finding
+from components.data_verdict.intake_findings import (
+    CORRUPT,
+    corrupt_limit,
+    damage,
+    fault_places,
+    intake_findings,
+)
+from components.data_verdict.not_finite_findings import not_finite_findings
+from components.data_verdict.policy import Policy
+from components.data_verdict.schema_findings import schema_findings
+from components.tfrecord_gen.report import Report
 from sluice.verdict import Check, Verdict
 
+SERVING = "serving"
+_ANOMALIES = "anomalies against the schema"
+_EXAMPLES = "number of examples"
+_ALWAYS = "always: fail"
+_LEDGER = "accepted data"
 
-def judge(
-    splits: Sequence[str],
-    statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList | None],
-    anomalies: Mapping[str, anomalies_pb2.Anomalies | None],
-) -> Verdict:
-    """Returns the verdict over every split: any anomaly or empty split fails.
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a verdict on data is made from.
+
+    Attributes:
+      splits: the splits that the pipeline declares, in order.
+      statistics: per split, what StatisticsGen wrote; ``serving`` if there are any.
+      anomalies: per split, what TFDV found against the schema.
+      schema: the reviewed one.
+      report: of the intake, None if there is none.
+      comparisons: drift and skew.
+      baseline: the name of the data that was accepted last, None if there is none.
+      baseline_counts: its number of examples per split.
+      damaged: accepted data that cannot be read, and why.
+      sensitive: features whose values are not told.
+    """
+
+    splits: Sequence[str]
+    statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList | None]
+    anomalies: Mapping[str, anomalies_pb2.Anomalies | None]
+    schema: schema_pb2.Schema = field(default_factory=schema_pb2.Schema)
+    report: Report | None = None
+    comparisons: Sequence[Comparison] = ()
+    baseline: str | None = None
+    baseline_counts: Mapping[str, int] = field(default_factory=dict)
+    damaged: Sequence[str] = ()
+    sensitive: Collection[str] = ()
+
+
+def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Verdict:
+    """Returns the verdict.
 
     Args:
-      splits: the splits that the pipeline declares, in order.
-      statistics: per split, what StatisticsGen wrote.
-      anomalies: per split, what ExampleValidator wrote.
+      evidence: what was measured.
+      policy: what is done about what is wrong.
+      override: why a person lets the data pass, whatever is wrong. Written into the
+        verdict only if something is.
     """
-    rows: list[Check] = []
-    for split in splits:
-        count = number_of_examples(statistics.get(split))
-        rows.append(
-            Check(
-                check="number of examples",
-                slice=split,
-                limit=">= 1",
-                baseline=None,
-                actual=count,
-                passed=count > 0,
-                why="" if count else f"the split {split!r} holds no examples",
-            )
-        )
-        # An empty split is one failure, not one per feature that is missing from it.
-        rows += _anomaly_rows(split, anomalies.get(split)) if count else []
-    return Verdict("data", tuple(rows))
+    rows = _intake_rows(evidence, policy)
+    for split in evidence.splits:
+        rows += _split_rows(split, evidence, policy)
+    if evidence.statistics.get(SERVING) is not None:
+        rows += _schema_rows(SERVING, evidence, policy)
+    for comparison in evidence.comparisons:
+        rows += _comparison_rows(comparison, policy)
+    rows += [
+        Check(_LEDGER, "overall", "readable", None, "damaged", True, why, "warn")
+        for why in evidence.damaged
+    ]
+    verdict = Verdict("data", tuple(rows))
+    if verdict.passed or not override:
+        return verdict
+    return Verdict("data", verdict.rows, override=override)
 
 
 def number_of_examples(
@@ -48,38 +97,125 @@ def number_of_examples(
     return sum(int(dataset.num_examples) for dataset in datasets)
 
 
-def _anomaly_rows(split: str, anomalies: anomalies_pb2.Anomalies | None) -> list[Check]:
-    check = "anomalies against the schema"
+def _intake_rows(evidence: Evidence, policy: Policy) -> list[Check]:
+    report = evidence.report
+    if report is None:
+        return []
+    findings = intake_findings(report, policy.max_corrupt_fraction)
+    rows = _rule(findings, policy)
+    if not any(finding.kind == "corrupt" for finding in findings):
+        row = Check(
+            check=CORRUPT,
+            slice="overall",
+            limit=corrupt_limit(policy.max_corrupt_fraction),
+            baseline=None,
+            actual=report.corrupt_fraction or 0,
+            passed=True,
+            why=damage(report),
+            examples=fault_places(report.first_faults),
+        )
+        rows.insert(0, row)
+    return rows
+
+
+def _split_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
+    count = number_of_examples(evidence.statistics.get(split))
+    least = policy.min_examples.get(split, 1)
+    most = policy.max_examples.get(split)
+    limit = f">= {least}" if most is None else f"{least} to {most}"
+    passing = Check(_EXAMPLES, split, limit, None, count, True)
+    if not count:
+        # An empty split is one failure, not one per feature that is missing from it.
+        if not least:
+            return [passing]
+        why = f"the split {split!r} holds no examples"
+        return [_always(_EXAMPLES, split, limit, 0, why)]
+    findings = []
+    if not least <= count <= (count if most is None else most):
+        why = f"the split {split!r} holds {count:,} examples"
+        findings = [Finding("count", split, _EXAMPLES, why, limit=limit, actual=count)]
+    rows = _rule(findings, policy) or [passing]
+    rows += _count_change_rows(split, count, evidence, policy)
+    return rows + _schema_rows(split, evidence, policy)
+
+
+def _count_change_rows(
+    split: str, count: int, evidence: Evidence, policy: Policy
+) -> list[Check]:
+    last = evidence.baseline_counts.get(split)
+    if policy.max_count_change is None or not last:
+        return []
+    check, limit = "change in examples", f"<= {policy.max_count_change:g}"
+    change = (count - last) / last
+    why = f"{count:,} examples, {last:,} in {evidence.baseline}"
+    if abs(change) <= policy.max_count_change:
+        return [Check(check, split, limit, last, change, True, why)]
+    finding = Finding(
+        "count_change", split, check, why, limit=limit, baseline=last, actual=change
+    )
+    return _rule([finding], policy)
+
+
+def _schema_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
+    """Returns the rows of a split against the schema."""
+    anomalies = evidence.anomalies.get(split)
     if anomalies is None:
         why = "ExampleValidator has left no report on this split"
-        return [Check(check, split, "none", None, None, False, why)]
-    rows = [
-        Check(
-            check=f"feature {name!r}",
-            slice=split,
-            limit=info.short_description or "as in the schema",
-            baseline=None,
-            actual="anomaly",
-            passed=False,
-            why=info.description,
-        )
-        for name, info in sorted(anomalies.anomaly_info.items())
+        return [_always(_ANOMALIES, split, "none", None, why)]
+    statistics = evidence.statistics.get(split)
+    not_finite = not_finite_findings(split, statistics, evidence.schema)
+    counted = {finding.feature for finding in not_finite}
+    findings = [
+        finding
+        for finding in schema_findings(split, anomalies, statistics, evidence.sensitive)
+        if finding.kind != "not_finite" or finding.feature not in counted
     ]
-    if anomalies.HasField("dataset_anomaly_info"):
-        info = anomalies.dataset_anomaly_info
-        rows.append(
-            Check(
-                check="whole data set",
-                slice=split,
-                limit=info.short_description,
-                baseline=None,
-                actual="anomaly",
-                passed=False,
-                why=info.description,
-            )
-        )
+    rows = _rule([*findings, *not_finite], policy)
     if anomalies.data_missing:
-        rows.append(
-            Check("data", split, "present", None, "missing", False, "no data was read")
+        rows.append(_always("data", split, "present", "missing", "no data was read"))
+    return rows or [Check(_ANOMALIES, split, "none", None, 0, True)]
+
+
+def _comparison_rows(comparison: Comparison, policy: Policy) -> list[Check]:
+    if comparison.findings:
+        return _rule(comparison.findings, policy)
+    count = comparison.features
+    row = Check(
+        check=comparison.kind,
+        slice=comparison.split,
+        limit="as in the schema",
+        baseline=comparison.against,
+        actual=f"{count} {'feature' if count == 1 else 'features'} compared",
+        passed=True,
+        why=comparison.closest,
+    )
+    return [row]
+
+
+def _rule(findings: Sequence[Finding], policy: Policy) -> list[Check]:
+    """Returns a row for each finding, with the line of the policy that applies."""
+    rows = []
+    for finding in findings:
+        ruling = policy.ruling(finding.kind, finding.feature)
+        row = Check(
+            check=finding.check,
+            slice=finding.split,
+            limit=finding.limit,
+            baseline=finding.baseline,
+            actual=finding.actual,
+            passed=ruling.action != "fail",
+            why=finding.why,
+            severity=ruling.action,
+            policy=ruling.line,
+            kind=finding.kind,
+            feature=finding.feature,
+            examples=finding.examples,
         )
-    return rows or [Check(check, split, "none", None, 0, True)]
+        rows.append(row)
+    return rows
+
+
+def _always(
+    check: str, split: str, limit: str, actual: float | str | None, why: str
+) -> Check:
+    return Check(check, split, limit, None, actual, False, why, "fail", _ALWAYS)

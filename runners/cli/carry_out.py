@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +10,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from pipeline.check_inputs import check_inputs
-from pipeline.config import Config
 from runners.cli.console import make_console, plain
 from runners.cli.quietly import quietly
 from runners.cli.run_view import RunView
@@ -25,7 +20,7 @@ from runners.local.nursery import Nursery
 from runners.local.plan import Plan
 from runners.local.record_run import RecordRun
 from runners.local.stop_request import StopRequest
-from sluice.errors import ExitCode, SluiceError, UsageError, WorkspaceError
+from sluice.errors import ExitCode, SluiceError, WorkspaceError
 from sluice.full_disk import explain_full_disk
 from sluice.run_record import ErrorRecord, RunRecord
 from sluice.workspace import Workspace, utc_now
@@ -203,38 +198,3 @@ def _not_run(name: str, command: str, error: BaseException) -> RunRecord:
         ended_at=utc_now(),
         error=ErrorRecord(None, str(error) or type(error).__name__, None),
     )
-
-
-def predict_command(config: Config, name: str, workspace_dir: str | None) -> str | None:
-    """Returns a command that asks the pushed model, None where the data is gone."""
-    split = "test" if config.data.splits.test else "eval"
-    try:
-        example = check_inputs(config)[split][0]
-    except UsageError:
-        return None
-    if Path.cwd() in example.parents:
-        example = example.relative_to(Path.cwd())
-    words = [program(), "predict", name, str(example), "--limit", "5"]
-    words += _workspace_words(workspace_dir)
-    for override in config.origin.overrides:
-        if override.startswith("push."):
-            words += ["--set", override]
-    return shlex.join(words)
-
-
-def resume_command(name: str, workspace_dir: str | None, run_id: str) -> str:
-    """Returns the command that continues a run."""
-    words = [program(), "resume", name, "--run", run_id]
-    return shlex.join([*words, *_workspace_words(workspace_dir)])
-
-
-def program() -> str:
-    """Returns how ``sluice`` was called, so that its commands can be copied."""
-    called = Path(sys.argv[0])
-    installed = called.name == "sluice" and called.parent != Path()
-    return str(called) if installed else "sluice"
-
-
-def _workspace_words(workspace_dir: str | None) -> list[str]:
-    given = workspace_dir or os.environ.get("SLUICE_WORKSPACE")
-    return ["--workspace", os.path.abspath(given)] if given else []

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from pipeline.load_config import load_config
+from runners.cli.next_command import next_command
 from runners.cli.options import workspace_of
 from runners.local.complete_runs import complete_killed_runs
 from sluice.errors import ExitCode, UsageError, WorkspaceError
@@ -81,7 +82,9 @@ def find_run(
     ids = workspace.run_ids()
     if not ids:
         raise UsageError(
-            f"{name} has not run yet", where=workspace.root, hint=f"sluice run {name}"
+            f"{name} has not run yet",
+            where=workspace.root,
+            hint=next_command("run", name),
         )
     matching = [item for item in ids if item.startswith(run_id or "")]
     if not matching or (run_id and len(matching) > 1):
@@ -91,7 +94,7 @@ def find_run(
             else f"several runs of {name} begin with {run_id!r}",
             where=workspace.runs,
             examples=(matching or ids)[::-1],
-            hint=f"sluice runs {name}",
+            hint=next_command("runs", name),
         )
     record = None if run_id else next(readable_runs(workspace), None)
     return FoundRun(workspace, record or load_run(workspace, matching[-1]))
@@ -120,8 +123,8 @@ def load_run(workspace: Workspace, run_id: str) -> RunRecord:
             f"the record of run {run_id} cannot be read",
             where=run_dir / "run.json",
             actual=str(error),
-            hint=f"sluice run {workspace.root.name}   (its cache skips what has "
-            "finished)",
+            hint=next_command("run", workspace.root.name)
+            + "   (its cache skips what has finished)",
         ) from error
 
 

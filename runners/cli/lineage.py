@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
+from runners.cli.next_command import next_command
 from runners.cli.options import (
     json_option,
     serving_dir_of,
@@ -50,7 +51,7 @@ def lineage(
         raise UsageError(
             f"{config.name} has made no artifact yet",
             where=workspace.metadata_db,
-            hint=f"sluice run {name}",
+            hint=next_command("run", name),
         )
     serving_dirs = [serving_dir_of(config, workspace_dir), workspace.serving]
     served = served_models(graph, serving_dirs)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from runners.cli.find_run import FoundRun, find_run, load_run, readable_runs
+from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
 from sluice.errors import UsageError
 
@@ -88,7 +89,7 @@ def _refuse(found: FoundRun, node: str, path: Path) -> None:
         + found.record.node(node).state.replace("_", " "),
         where=path,
         expected="one of " + ", ".join(known) if known else None,
-        hint=f"sluice runs {found.record.pipeline}",
+        hint=next_command("runs", found.record.pipeline),
     )
 
 

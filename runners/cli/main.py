@@ -32,6 +32,7 @@ except ModuleNotFoundError as missing:
 
 # Verb -> (module:command, what --help says), so that help imports none of them.
 _VERBS = {
+    "init": ("runners.cli.init:init", "Look at TFRecords; write config and schema."),
     "run": ("runners.cli.run:run", "Run a pipeline on this machine."),
     "resume": ("runners.cli.resume:resume", "Go on with a run that has not finished."),
     "status": ("runners.cli.status:status", "Show a run, or all pipelines."),
@@ -43,6 +44,7 @@ _VERBS = {
     "gc": ("runners.cli.gc:gc", "Delete what no kept run and no served model needs."),
     "validate": ("runners.cli.validate:validate", "Check a config; run nothing."),
     "config": ("runners.cli.config:config", "Print the resolved config."),
+    "schema": ("runners.cli.schema:schema", "Compare the reviewed schema with data."),
     "predict": ("runners.cli.predict:predict", "Ask the pushed model."),
     "models": ("runners.cli.models:models", "List the pushed versions."),
     "data": ("runners.cli.data:data", "List or make the sample data sets."),

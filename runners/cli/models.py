@@ -9,6 +9,7 @@ from rich.table import Table
 
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
+from runners.cli.next_command import next_command
 from runners.cli.options import (
     config_options,
     json_option,
@@ -51,7 +52,8 @@ def list_models(
         click.echo(json.dumps(rows))
         return
     if not versions:
-        click.echo(f"no version of {name} is pushed yet; try: sluice run {name}")
+        command = next_command("run", name)
+        click.echo(f"no version of {name} is pushed yet; try: {command}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("version", "published", "run", "digest", "path"):

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 
 from pipeline.load_config import load_config
+from runners.cli.next_command import next_command
 from runners.cli.options import config_options, serving_dir_of, workspace_option
 from serving.model_store import ModelStore
 from sluice.errors import UsageError
@@ -43,7 +44,7 @@ def predict(
         raise UsageError(
             f"no version of {name} is pushed yet",
             where=store.root,
-            hint=f"sluice run {name}",
+            hint=next_command("run", name),
         )
     if version is not None and version not in versions:
         raise UsageError(

@@ -19,10 +19,7 @@ from pipeline.stored_config import read_stored_config
 from runners.cli.carry_out import (
     carry_out,
     hold,
-    predict_command,
-    program,
     report,
-    resume_command,
     say_record,
 )
 from runners.cli.console import plain
@@ -32,7 +29,9 @@ from runners.cli.find_run import (
     last_real_run,
     newest_resumable,
 )
+from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
+from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
 from runners.cli.run_pipeline import INPUTS_FILE, note_inputs, retries_of
 from runners.local import last_complete
@@ -116,9 +115,7 @@ def _resume(request: _Request, console: Console) -> RunRecord:
                 "event": "run_resumed",
                 "command": request.command,
                 "workers": request.workers,
-                "resume_command": resume_command(
-                    name, request.workspace_dir, record.run_id
-                ),
+                "resume_command": next_command("resume", name, "--run", record.run_id),
             }
         )
         text = f"{config.name}  resuming run {record.run_id}"
@@ -130,7 +127,7 @@ def _resume(request: _Request, console: Console) -> RunRecord:
         keep_copy(workspace)
         if _is_whole(asked) and inputs == _inputs_now(record, config, workspace):
             last_complete.remember(workspace, record, inputs)
-    predict = predict_command(config, name, request.workspace_dir)
+    predict = predict_command(config, name)
     quietly(console, report, record, predict, console)
     return record
 
@@ -142,7 +139,7 @@ def _stored_config(run_dir: Path, name: str) -> Config:
         raise UsageError(
             f"run {run_dir.name} cannot go on: `sluice gc` has dropped it",
             where=run_dir,
-            hint=f"{program()} run {name}",
+            hint=next_command("run", name),
         ) from error
 
 
@@ -155,7 +152,7 @@ def _resumable(workspace: Workspace, name: str, run_id: str | None) -> RunRecord
       UsageError: there is none, it has ended, or another one was named.
     """
     record = last_real_run(workspace)
-    hint = f"{program()} run {name}"
+    hint = next_command("run", name)
     if record is None:
         raise UsageError(f"{name} has not run yet", where=workspace.root, hint=hint)
     if run_id is not None:
@@ -201,7 +198,7 @@ def _check_unchanged(
             raise UsageError(
                 f"run {record.run_id} cannot go on: what it was made of is not known",
                 where=stored,
-                hint=f"{program()} run {name}",
+                hint=next_command("run", name),
             )
         # Stopped before its first node.
         note_inputs(record, run_dir, now)
@@ -212,8 +209,8 @@ def _check_unchanged(
             f"run {record.run_id} cannot go on: what it is made of has changed since",
             where=run_dir,
             examples=changed,
-            hint=f"{program()} run {name}   (its cache skips what has finished and "
-            "is the same)",
+            hint=next_command("run", name)
+            + "   (its cache skips what has finished and is the same)",
         )
     return now
 
@@ -240,14 +237,14 @@ def _asked(run_dir: Path, name: str) -> dict[str, Any]:
         f"run {run_dir.name} cannot go on: its journal is damaged",
         where=run_dir / "journal.jsonl",
         expected="a line on how the run was begun",
-        hint=f"{program()} run {name}   (its cache skips what has finished)",
+        hint=f"{next_command('run', name)}   (its cache skips what has finished)",
     )
 
 
 def _is_whole(asked: dict[str, Any]) -> bool:
     """Whether the run was asked for without options that make it do more or less."""
     part = asked["forced"] or asked["from_nodes"] or asked["to_nodes"]
-    return asked["use_cache"] and not part
+    return asked["use_cache"] and not part and not asked.get("accept_data")
 
 
 def _plan(
@@ -266,6 +263,7 @@ def _plan(
         forced=tuple(asked["forced"]),
         from_nodes=tuple(asked["from_nodes"]),
         to_nodes=tuple(asked["to_nodes"]),
+        accept_data=asked.get("accept_data"),
         retries=retries_of(config),
         resumed=True,
     )

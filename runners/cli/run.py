@@ -30,6 +30,11 @@ _RUN_OPTIONS = (
     click.option(
         "to_nodes", "--to", multiple=True, metavar="NODE", help="End at NODE."
     ),
+    click.option(
+        "--accept-data",
+        metavar="REASON",
+        help="Let the data pass this once, whatever the data gate finds.",
+    ),
     click.option("only", "--only", metavar="NODE", help="Run NODE and no other."),
 )
 
@@ -55,6 +60,7 @@ def run(
     forced: tuple[str, ...],
     from_nodes: tuple[str, ...],
     to_nodes: tuple[str, ...],
+    accept_data: str | None,
     only: str | None,
     workspace_dir: str | None,
     as_json: bool,
@@ -64,6 +70,8 @@ def run(
     With --from, --to or --only a part of the graph runs; what it needs from the rest is
     taken from the newest run that has it.
     """
+    if accept_data is not None and not accept_data.strip():
+        raise click.UsageError("--accept-data wants a reason.")
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
     with head_start(name) as nursery:
@@ -83,5 +91,6 @@ def run(
             forced=forced,
             from_nodes=(only,) if only else from_nodes,
             to_nodes=(only,) if only else to_nodes,
+            accept_data=accept_data,
         )
         return run_pipeline(request, nursery, as_json)

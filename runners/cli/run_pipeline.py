@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from pipeline.check_inputs import check_inputs
+from pipeline.check_inputs import check_inputs, serving_inputs
 from pipeline.config import Config
 from pipeline.load_config import load_config
 from pipeline.retries import Retries
 from pipeline.run_inputs import RunInputs, differences, run_inputs
+from pipeline.staleness import check_staleness
 from pipeline.stored_config import plain_config, write_stored_config
 from pipeline.validate_config import validate_config
 from runners.cli.carry_out import (
     carry_out,
     hold,
-    predict_command,
     report,
-    resume_command,
     say_record,
 )
 from runners.cli.console import plain
 from runners.cli.ends_at_once import ends_at_once
+from runners.cli.next_command import next_command
 from runners.cli.options import serving_dir_of, workspace_of
+from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
 from runners.local import last_complete
 from runners.local.metadata_file import keep_copy
@@ -59,11 +61,13 @@ class Request:
     forced: tuple[str, ...]
     from_nodes: tuple[str, ...]
     to_nodes: tuple[str, ...]
+    accept_data: str | None = None
 
     @property
     def whole(self) -> bool:
         """Whether an unchanged pipeline has nothing to do."""
-        return self.use_cache and not (self.forced or self.from_nodes or self.to_nodes)
+        asked = self.forced or self.from_nodes or self.to_nodes or self.accept_data
+        return self.use_cache and not asked
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,9 @@ def _run(request: Request, nursery: Nursery | None, console: Console) -> RunReco
     config = valid.config
     for warning in valid.warnings:
         console.print(plain(f"warning: {warning}", "yellow"))
-    check_inputs(config, hint=_data_hint(config))
+    window = check_inputs(config, hint=_data_hint(config))
+    serving_inputs(config)
+    check_staleness(window, config.validate_data.stale_after_h, time.time())
     workspace = workspace_of(config, request.workspace_dir)
     workspace.prepare()
     held = hold(workspace, request.command, request.wait, console)
@@ -116,7 +122,7 @@ def _run(request: Request, nursery: Nursery | None, console: Console) -> RunReco
     with early as processes, held as (lock, notes):
         place = _Place(workspace, processes, lock)
         record = _run_locked(request, config, place, notes, console)
-    predict = predict_command(config, request.name, request.workspace_dir)
+    predict = predict_command(config, request.name)
     quietly(console, report, record, predict, console)
     return record
 
@@ -142,6 +148,8 @@ def _run_locked(
     write_stored_config(config, run_dir / "config.json")
     record = RunRecord(run_id, config.name, utc_now(), request.command, notes=notes)
     record.config = plain_config(config)
+    if request.accept_data:
+        record.notes.append(f"the data was accepted by hand: {request.accept_data}")
     header = plain(f"{config.name}  run {run_id}", "bold")
     quietly(console, console.print, header)
     recorder = RecordRun(record, run_dir, serving_dir)
@@ -154,9 +162,8 @@ def _run_locked(
             "forced": list(request.forced),
             "from_nodes": list(request.from_nodes),
             "to_nodes": list(request.to_nodes),
-            "resume_command": resume_command(
-                request.name, request.workspace_dir, run_id
-            ),
+            "accept_data": request.accept_data,
+            "resume_command": next_command("resume", request.name, "--run", run_id),
         }
     )
     if last is not None:
@@ -216,6 +223,7 @@ def _plan(
         forced=request.forced,
         from_nodes=request.from_nodes,
         to_nodes=request.to_nodes,
+        accept_data=request.accept_data,
         retries=retries_of(config),
     )
 

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from runners.cli.console import make_console, plain
 from runners.cli.find_run import find_workspace
+from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
 from runners.local.complete_runs import complete_killed_runs
 from sluice.run_record import RunRecord
@@ -35,7 +36,7 @@ def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
         click.echo(json.dumps([record.to_dict() for record in records]))
         return
     if not records:
-        click.echo(f"{name} has not run yet; try: sluice run {name}")
+        click.echo(f"{name} has not run yet; try: {next_command('run', name)}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("run", "status", "exit", "nodes that ran", "push", "why"):

@@ -152,6 +152,7 @@ def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
             "from_nodes": list(plan.from_nodes),
             "to_nodes": list(plan.to_nodes),
             "base_run_id": plan.base_run_id,
+            "accept_data": plan.accept_data,
         },
         log=str(log),
         environment=_environment(plan),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,20 +27,26 @@ from runners.local.journal import Journal
 from runners.local.nursery import PRELOADED, Nursery
 from runners.local.plan import Plan
 from runners.local.prepare_job import connection_of, read_ir
-from runners.local.run_result import NodeFailure, OnEvent, RunResult
+from runners.local.run_result import NodeResult, OnEvent, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
 from sluice import atomic
 from sluice.errors import (
+    DataError,
     ExitCode,
     LockedError,
     NodeError,
+    ServingError,
     SluiceError,
     UsageError,
     bounded,
 )
 from sluice.workspace import new_run_id
+
+_KINDS: dict[int, type[SluiceError]] = {
+    kind.exit_code: kind for kind in (UsageError, DataError, ServingError)
+}
 
 
 class LocalRunner(tfx_runner.IrBasedRunner):
@@ -116,7 +123,8 @@ class LocalRunner(tfx_runner.IrBasedRunner):
           How each node ended, where all ended well.
 
         Raises:
-          NodeError: a node has failed; all that did not depend on it has run.
+          NodeError: a node has failed; all that did not depend on it has run. A
+            DataError, UsageError or ServingError where that was the reason.
           UsageError: the pipeline cannot be run here, or is not that of the run to
             be continued.
           LockedError: another process has begun this run and not ended it.
@@ -190,11 +198,8 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             raise KeyboardInterrupt(stop.reason)
         if result is None:
             raise _as_error(stopped[-1])
-        for node in result.nodes:
-            if node.error:
-                raise _as_node_error(
-                    node.error, plan.run_dir / "logs" / f"{node.node}.log"
-                )
+        if failed := [node for node in result.nodes if node.error]:
+            raise _failure(failed, plan.run_dir / "logs")
         return result
 
     def _runs_folder(self, pipeline: Any) -> Path:
@@ -266,11 +271,19 @@ def _base_run_id(partial: Any | None) -> str | None:
     return strategy.base_run_id or None
 
 
-def _as_node_error(failure: NodeFailure, log: Path) -> NodeError:
-    tail = [f"  | {line}" for line in failure.log_tail]
-    return NodeError("\n".join([failure.message, *tail, f"  log:      {log}"]))
+def _failure(failed: Sequence[NodeResult], logs: Path) -> SluiceError:
+    """Returns the first node's failure as an error; it names the other nodes."""
+    lines: list[str] = []
+    for node in failed[:1]:
+        assert node.error
+        lines += [node.error.message, *(f"  | {line}" for line in node.error.log_tail)]
+        lines.append(f"  log:      {logs / node.node}.log")
+    others = [f"{node.node} ({logs / node.node}.log)" for node in failed[1:]]
+    if others:
+        lines.append("  as well:  " + ", ".join(bounded(others)))
+    code = failed[0].error.exit_code if failed[0].error else ExitCode.NODE
+    return _KINDS.get(code, NodeError)("\n".join(lines))
 
 
 def _as_error(event: dict[str, Any]) -> SluiceError:
-    kind = UsageError if event["exit_code"] == ExitCode.USAGE else NodeError
-    return kind(event["message"])
+    return _KINDS.get(event["exit_code"], NodeError)(event["message"])

@@ -25,6 +25,7 @@ class Plan:
       to_nodes: only what leads to these runs; empty for all.
       base_run_id: the run that the rest is taken from; None for the newest that fits.
       retries: of transient failures.
+      accept_data: why a person lets the data pass this once, whatever is wrong with it.
       resumed: whether the run was begun before.
     """
 
@@ -38,4 +39,5 @@ class Plan:
     to_nodes: tuple[str, ...] = ()
     base_run_id: str | None = None
     retries: Retries = field(default_factory=Retries)
+    accept_data: str | None = None
     resumed: bool = False

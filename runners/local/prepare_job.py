@@ -31,6 +31,7 @@ def prepare(
     from_nodes: list[str],
     to_nodes: list[str],
     base_run_id: str | None,
+    accept_data: str | None = None,
 ) -> None:
     """Writes the compiled pipeline and the graph, or the reason why it cannot.
 
@@ -41,11 +42,12 @@ def prepare(
       from_nodes: only what follows from these runs; empty for all.
       to_nodes: only what leads to these runs; empty for all.
       base_run_id: the run that the rest is taken from; None for the newest that fits.
+      accept_data: as for ``create_pipeline``.
     """
     place = Path(run_dir)
     try:
         Surroundings.load(place).enter()
-        ir = _compile(place, workspace)
+        ir = _compile(place, workspace, accept_data)
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name}
         )
@@ -103,7 +105,7 @@ def connection_of(ir: Any) -> message.Message:
     return getattr(connection, kind)
 
 
-def _compile(run_dir: Path, workspace: str | None) -> Any:
+def _compile(run_dir: Path, workspace: str | None, accept_data: str | None) -> Any:
     if workspace is None:
         return read_ir(run_dir)
 
@@ -114,7 +116,7 @@ def _compile(run_dir: Path, workspace: str | None) -> Any:
 
     config = read_stored_config(run_dir / "config.json")
     places = local_places(config, Workspace(Path(workspace)))
-    return compiler.Compiler().compile(create_pipeline(config, places))
+    return compiler.Compiler().compile(create_pipeline(config, places, accept_data))
 
 
 def _check(ir: Any) -> None:

@@ -134,14 +134,14 @@ def test_bad_bytes_name_the_file(
     record = run_small()
     assert (record.status, record.exit_code) == ("failed", 3)
     assert record.error
-    assert record.error.node == "ImportExampleGen"
+    assert record.error.node == "TFRecordGen"
     assert "test-0.tfrecord" in record.error.message
     assert message in record.error.message
     assert len(record.error.message.splitlines()) <= 20
     states = _states(record)
     assert states["StatisticsGen"] == states["Pusher"] == "not_reached"
     artifacts = small_project / "workspace" / "digits" / "artifacts"
-    assert not list((artifacts / "ImportExampleGen").rglob("*.gz"))
+    assert not list((artifacts / "TFRecordGen").rglob("*.gz"))
 
 
 def test_a_type_that_changes_within_the_data_is_bad_data(
@@ -183,7 +183,7 @@ def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) 
     # The data was fine and stays done; a model that does not reach the gate is kept.
     record = run_small("model=my_models:small")
     states = _states(record)
-    assert states["ImportExampleGen"] == states["Transform"] == "cached"
+    assert states["TFRecordGen"] == states["Transform"] == "cached"
     assert states["Trainer"] == states["ModelVerdict"] == "ran"
     assert (record.status, record.exit_code) == ("blocked", 4)
     assert states["Pusher"] == record.pushes[0].state == "blocked"

@@ -169,7 +169,7 @@ def test_a_forced_node_runs_and_an_unknown_one_is_refused(
     config, workspace = load_config("digits", cwd=project), locate(project, "digits")
     record = run_config(config, workspace, forced=("ImportSchemaGen",))
     assert record.node("ImportSchemaGen").state == "ran"
-    assert record.node("ImportExampleGen").state == "cached"
+    assert record.node("TFRecordGen").state == "cached"
     record = run_config(config, workspace, forced=("SchemaGen",))
     assert (record.status, record.exit_code) == ("failed", 2)
     assert record.error and "there is no node 'SchemaGen'" in record.error.message

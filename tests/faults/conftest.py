@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DEADLINE_S = 240.0
 RECORDS = 120
+SHARDS = 3
 CONFIG = """
 version: 1
 name: digits
@@ -194,13 +195,13 @@ class Place:
         return {name.removeprefix("digits."): count for name, count in rows}
 
     def shards(self) -> list[str]:
-        """Returns the names of all files with examples that ImportExampleGen made."""
-        examples = self.workspace.artifacts / "ImportExampleGen" / "examples"
+        """Returns the names of all files with examples that TFRecordGen made."""
+        examples = self.workspace.artifacts / "TFRecordGen" / "examples"
         return sorted(path.name for path in examples.glob("*/Split-*/data_*"))
 
     def records_in(self, split: str) -> int:
         """Returns how many records a reader of the examples finds in a split."""
-        (uri,) = self.record().node("ImportExampleGen").outputs["examples"]
+        (uri,) = self.record().node("TFRecordGen").outputs["examples"]
         files = (Path(uri) / f"Split-{split}").iterdir()
         return sum(1 for path in files for _ in tfrecord.read(path))
 
@@ -294,7 +295,9 @@ def make_place(
         for split in ("train", "eval", "test"):
             shard = next((project / "data" / "digits").glob(f"{split}-00000-*"))
             records = list(tfrecord.read(shard))[:RECORDS]
-            tfrecord.write(data / f"{split}-0.tfrecord", records)
+            for number in range(SHARDS):
+                part = records[number::SHARDS]
+                tfrecord.write(data / f"{split}-{number}.tfrecord", part)
         shutil.copy(_FOLDER / "user_models.py", root / "my_models.py")
         places.append(Place(root, deadly_nursery))
         return places[-1]
@@ -312,11 +315,11 @@ def killed_nodes(make_place: Callable[..., Place]) -> KilledNodes:
     code = place.project / "my_models.py"
     correct = code.read_text()
     code.write_text(correct.replace("    layers =", "    _crash()\n    layers ="))
-    place.kill("ImportExampleGen", "at the start")
+    place.kill("TFRecordGen", "at the start")
     done.run("at the start", "run", "digits")
-    place.kill("ImportExampleGen", "between shards")
+    place.kill("TFRecordGen", "between shards")
     done.run("between shards", "resume", "digits")
-    place.kill("ImportExampleGen", "before publication")
+    place.kill("TFRecordGen", "before publication")
     done.run("before publication", "resume", "digits")
     done.run("segfault", "resume", "digits")
     (place.project / "exit").touch()

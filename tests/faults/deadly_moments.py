@@ -7,7 +7,6 @@ that node is to be killed; the file is gone when the node has read it.
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import sys
@@ -15,13 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import apache_beam
 from tfx.orchestration.portable import execution_publish_utils, launcher
 
+from components.tfrecord_gen import take_in
 from sluice.progress import PROGRESS_FILE
 
 FOLDER = "FAULTS_MOMENTS"
-SHARDS = 3
 _launch = launcher.Launcher.launch
 
 
@@ -55,10 +53,7 @@ def _with_a_full_disk() -> None:
 
 def _between_shards() -> None:
     """One of several shards of a split has its final name."""
-    beam_io: Any = apache_beam.io
-    beam_io.WriteToTFRecord = functools.partial(
-        beam_io.WriteToTFRecord, num_shards=SHARDS
-    )
+    take_in._GROUP_BYTES = 1  # so that every file becomes a shard
     renamed: list[Any] = []
 
     def on_audit_event(event: str, args: tuple[Any, ...]) -> None:

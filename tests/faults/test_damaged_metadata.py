@@ -108,21 +108,21 @@ def test_an_execution_that_the_copy_does_not_know_leaves_nothing_to_be_read(
     copy = served.workspace.root / "state" / "metadata.copy.db"
     train = served.project / "data" / "digits" / "train-0.tfrecord"
     records = list(tfrecord.read(train))
-    part = ("run", "digits", "--to", "ImportExampleGen", "--json")
+    part = ("run", "digits", "--to", "TFRecordGen", "--json")
     old_copy = copy.read_bytes()
-    tfrecord.write(train, records[:100])
+    tfrecord.write(train, records[:30])
     try:
-        served.kill("ImportExampleGen", "between shards")
+        served.kill("TFRecordGen", "between shards")
         assert served.here(*part).code == 7
         # As if the runner had been killed too, before it copied the metadata.
         copy.write_bytes(old_copy)
         _overwrite(served.workspace.metadata_db)
-        examples = served.workspace.artifacts / "ImportExampleGen" / "examples"
+        examples = served.workspace.artifacts / "TFRecordGen" / "examples"
         (left,) = examples.glob("*/Split-*/data_*-of-00003.gz")
         outcome = served.here(*part)
         assert outcome.code == 0, outcome.err
-        assert [served.records_in(name) for name in ("train", "eval")] == [100, 120]
-        (uri,) = served.record().node("ImportExampleGen").outputs["examples"]
+        assert [served.records_in(name) for name in ("train", "eval")] == [110, 120]
+        (uri,) = served.record().node("TFRecordGen").outputs["examples"]
         assert left.parents[1] == Path(uri)
     finally:
         tfrecord.write(train, records)

@@ -109,8 +109,8 @@ def test_a_run_without_a_journal_cannot_be_resumed(
 
 
 def test_a_run_whose_journal_is_full_can_go_on(served: Any) -> None:
-    node = ["--to", "ImportExampleGen", "--no-cache"]
-    served.kill("ImportExampleGen", "with a full disk")
+    node = ["--to", "TFRecordGen", "--no-cache"]
+    served.kill("TFRecordGen", "with a full disk")
     outcome = served.here("run", "digits", *node, "--json")
     assert outcome.code == 2
     assert outcome.document["exit_code"] == 2
@@ -121,10 +121,10 @@ def test_a_run_whose_journal_is_full_can_go_on(served: Any) -> None:
     (served.run_dir / "journal.kept").replace(served.run_dir / "journal.jsonl")
     status = served.here("status", "digits", "--json")
     assert status.document["status"] == "interrupted"
-    assert status.states["ImportExampleGen"] == "interrupted"
+    assert status.states["TFRecordGen"] == "interrupted"
     resumed = served.here("resume", "digits", "--json")
     assert (resumed.code, resumed.document["status"]) == (0, "succeeded"), resumed.err
-    assert served.record().node("ImportExampleGen").attempts == 2
+    assert served.record().node("TFRecordGen").attempts == 2
     served.assert_sound(versions=[1])
 
 

@@ -34,7 +34,7 @@ mount -t tmpfs -o size=64k none $results/disk
 touch $results/disk/metadata.db $workspace/metadata.db
 mount --bind $results/disk/metadata.db $workspace/metadata.db
 
-sluice metadata run digits --to ImportExampleGen
+sluice metadata run digits --to TFRecordGen
 mount -o remount,size=4m $results/disk
 fill $workspace/artifacts
 truncate -s -4k $workspace/artifacts/ballast
@@ -93,7 +93,7 @@ def _of(results: Path, name: str) -> tuple[int, str]:
 def test_a_full_disk_of_the_metadata_is_named(disks: tuple[Any, Path]) -> None:
     code, out = _of(disks[1], "metadata")
     assert code == 7
-    assert "ImportExampleGen failed: " in out
+    assert "TFRecordGen failed: " in out
     assert "Metadata" in out and "database or disk is full" in out
     assert "try:      free some disk space" in out
     assert "go on:   sluice resume digits --run " in out
@@ -102,7 +102,7 @@ def test_a_full_disk_of_the_metadata_is_named(disks: tuple[Any, Path]) -> None:
 def test_a_full_disk_of_the_outputs_is_named(disks: tuple[Any, Path]) -> None:
     code, out = _of(disks[1], "outputs")
     assert code == 7
-    assert "ImportExampleGen failed: " in out
+    assert "TFRecordGen failed: " in out
     assert "[Errno 28] No space left on device" in out
     assert "try:      free some disk space" in out
     assert "go on:   sluice resume digits --run " in out
@@ -114,9 +114,9 @@ def test_with_room_a_resume_completes(disks: tuple[Any, Path]) -> None:
     code, _ = _of(results, "room")
     assert code == 0, (results / "room.err").read_text()
     assert place.record().status == "succeeded"
-    node = place.record().node("ImportExampleGen")
+    node = place.record().node("TFRecordGen")
     assert (node.state, node.attempts) == ("ran", 3)
-    assert place.executions() == {"ImportExampleGen": 1}
+    assert place.executions() == {"TFRecordGen": 1}
     counts = [place.records_in(split) for split in ("train", "eval", "test")]
     assert counts == [120, 120, 120]
     place.assert_sound(versions=[])

@@ -25,13 +25,13 @@ def test_a_killed_node_is_named_and_stops_only_what_follows(
     outcome = killed_nodes.outcomes[moment]
     assert outcome.code == 7
     error = _error(outcome)
-    assert error["node"] == "ImportExampleGen"
+    assert error["node"] == "TFRecordGen"
     assert error["message"].startswith(
-        "ImportExampleGen was killed by signal 9, probably out of memory: peak 0."
+        "TFRecordGen was killed by signal 9, probably out of memory: peak 0."
     )
     assert outcome.document["resume_command"] in outcome.err
     states = outcome.states
-    assert states.pop("ImportExampleGen") == "failed"
+    assert states.pop("TFRecordGen") == "failed"
     assert states.pop("ImportSchemaGen") == "ran"
     assert states.pop("LatestBlessedModel") == "ran"
     assert set(states.values()) == {"not_reached"}
@@ -75,7 +75,7 @@ def test_finished_nodes_keep_their_one_try_over_all_resumes(killed_nodes: Any) -
         node["id"]: node for node in killed_nodes.outcomes["exit"].document["nodes"]
     }
     tries = {name: node["attempts"] for name, node in nodes.items()}
-    assert tries.pop("ImportExampleGen") == 4
+    assert tries.pop("TFRecordGen") == 4
     assert tries.pop("Trainer") == 2
     assert [tries.pop(name) for name in ("Evaluator", "ModelVerdict", "Pusher")] == [
         0,

@@ -383,10 +383,9 @@ def test_warns_without_a_test_split(validate) -> None:
     assert "no test split" in warning
 
 
-def test_warns_that_two_splits_are_the_same_files(validate) -> None:
-    (warning,) = validate("data.splits.test=eval-*").warnings
-
-    assert "two splits have the same pattern" in warning
+def test_two_splits_cannot_be_the_same_files(validate) -> None:
+    with pytest.raises(ConfigError, match="Two splits have the same pattern"):
+        validate("data.splits.test=eval-*")
 
 
 def test_validates_without_tensorflow_in_half_a_second() -> None:

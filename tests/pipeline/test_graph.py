@@ -20,12 +20,13 @@ EXPANSIONS = {
     "LatestBlessedModel-model-blessing-resolver": "LatestBlessedModel",
 }
 NODES = {
-    "ImportExampleGen",
+    "TFRecordGen",
     "StatisticsGen",
     "ImportSchemaGen",
     "ExampleValidator",
     "DataVerdict",
     "DataGate",
+    "AcceptData",
     "Transform",
     "Trainer",
     "LatestBlessedModel",
@@ -49,6 +50,7 @@ def _compile(config, tmp_path: Path, **places):
         "metadata_db": tmp_path / "metadata.db",
         "inputs_dir": tmp_path / "inputs",
         "serving_dir": str(tmp_path / "serving"),
+        "ledger": str(tmp_path / "accepted"),
         **places,
     }
     pipeline = create_pipeline(config, Places(**where))
@@ -67,7 +69,9 @@ def _cloud_job(config, tmp_path: Path) -> dict:
 
     from pipeline.create_pipeline import create_pipeline
 
-    places = Places("gs://bucket/root", None, tmp_path / "inputs", "gs://bucket/s")
+    places = Places(
+        "gs://bucket/root", None, tmp_path / "inputs", "gs://bucket/s", "gs://bucket/l"
+    )
     runner = v2.KubeflowV2DagRunner(
         v2.KubeflowV2DagRunnerConfig(default_image="image", use_pipeline_spec_2_1=True),
         output_filename=str(tmp_path / "job.json"),
@@ -115,7 +119,7 @@ def test_every_call_makes_new_components(project: Path, tmp_path: Path) -> None:
     from pipeline.create_pipeline import create_pipeline
 
     config = _config(project, "digits")
-    places = Places(str(tmp_path), tmp_path / "m.db", tmp_path / "in", "s")
+    places = Places(str(tmp_path), tmp_path / "m.db", tmp_path / "in", "s", "l")
     first, second = (create_pipeline(config, places) for _ in range(2))
     assert not {id(c) for c in first.components} & {id(c) for c in second.components}
 
@@ -149,7 +153,7 @@ def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[s
         ("features.company.buckets=32", {"Transform", "Trainer"}),
         (
             "data.splits.test=null",
-            {"ImportExampleGen", "DataVerdict", "Evaluator", "ModelVerdict"},
+            {"TFRecordGen", "DataVerdict", "AcceptData", "Evaluator", "ModelVerdict"},
         ),
     ],
 )

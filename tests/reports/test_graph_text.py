@@ -12,10 +12,10 @@ from sluice.graph import GraphNode, direct_upstream, topological_order
 pytestmark = pytest.mark.unit
 
 SLUICE = [
-    GraphNode("ImportExampleGen", "ImportExampleGen", ()),
+    GraphNode("TFRecordGen", "TFRecordGen", ()),
     GraphNode("ImportSchemaGen", "ImportSchemaGen", ()),
     GraphNode("LatestBlessedModel", "Resolver", ()),
-    GraphNode("StatisticsGen", "StatisticsGen", ("ImportExampleGen",)),
+    GraphNode("StatisticsGen", "StatisticsGen", ("TFRecordGen",)),
     GraphNode("Validator", "Validator", ("ImportSchemaGen", "StatisticsGen")),
     GraphNode("DataGate", "DataGate", ("Validator",), gate=True),
     GraphNode("Trainer", "Trainer", ("DataGate", "ImportSchemaGen")),
@@ -40,8 +40,8 @@ def graphs(draw: st.DrawFn) -> list[GraphNode]:
 
 def test_a_pipeline() -> None:
     assert as_text(SLUICE).splitlines() == [
-        "*    ImportExampleGen",
-        "*    StatisticsGen                  waits for ImportExampleGen",
+        "*    TFRecordGen",
+        "*    StatisticsGen                  waits for TFRecordGen",
         "| *  ImportSchemaGen",
         "*-'  Validator                      waits for ImportSchemaGen, StatisticsGen",
         "*    DataGate [gate]                waits for Validator",

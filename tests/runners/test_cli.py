@@ -267,14 +267,15 @@ def test_the_command_to_ask_repeats_what_was_given(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipeline.load_config import load_config
-    from runners.cli.carry_out import predict_command
+    from runners.cli.predict_command import predict_command
 
     monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
+    monkeypatch.setenv("SLUICE_WORKSPACE", "/w")
     overrides = ("push.serving_dir=s", "train.epochs=3")
     config = load_config("digits", overrides=overrides)
-    assert predict_command(config, "digits", "/w") == (
+    assert predict_command(config, "digits") == (
         "/bin/sluice predict digits data/digits/test-0.tfrecord --limit 5 "
-        "--workspace /w --set push.serving_dir=s"
+        "--set push.serving_dir=s --workspace /w"
     )
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
 
 Sluice = Callable[..., tuple[int, str, str]]
 NODES = [
-    {"id": "Examples", "kind": "ImportExampleGen", "upstream": []},
+    {"id": "Examples", "kind": "TFRecordGen", "upstream": []},
     {"id": "Trainer", "kind": "Trainer", "upstream": ["Examples"]},
 ]
 

@@ -41,3 +41,42 @@ def test_text_shows_every_row_aligned() -> None:
     assert "0.9500" in lines[1] and "pass" in lines[1]
     assert "FAIL" in lines[2] and lines[2].endswith("misses the limit by 0.4000")
     assert lines[0].index("limit") == lines[1].index(">=") == lines[2].index(">=")
+
+
+def _ruled(severity: str, passed: bool) -> Check:
+    return Check(
+        check="feature 'fare'",
+        slice="train",
+        limit=">= 0",
+        baseline=None,
+        actual="anomaly",
+        passed=passed,
+        why="too small",
+        severity=severity,  # type: ignore[arg-type]
+        policy=f"validate.default: {severity}",
+        examples=("train-0, record 7: fare -1",),
+    )
+
+
+def test_a_warning_passes_and_is_told_from_what_holds() -> None:
+    rows = (GOOD, _ruled("warn", True), _ruled("ignore", True), _ruled("fail", False))
+    assert [row.result for row in rows] == ["pass", "warn", "ignored", "FAIL"]
+    verdict = Verdict("data", rows[:3])
+    assert verdict.passed
+    assert verdict.warnings == (rows[1],)
+
+
+def test_examples_and_policy_round_trip_and_show(tmp_path) -> None:
+    verdict = Verdict("data", (_ruled("warn", True),))
+    (tmp_path / VERDICT_FILE).write_text(json.dumps(verdict.to_dict()))
+    assert Verdict.load(tmp_path) == verdict
+    lines = as_text(verdict.rows).splitlines()
+    assert lines[1].endswith("too small (validate.default: warn)")
+    assert lines[2:] == ["", "feature 'fare', train:", "  train-0, record 7: fare -1"]
+
+
+def test_a_verdict_from_before_examples_can_be_read() -> None:
+    row = dict.fromkeys(("limit", "baseline", "actual", "why"))
+    row |= {"check": "auc", "slice": "overall", "passed": False}
+    verdict = Verdict.from_dict({"gate": "model", "override": None, "rows": [row]})
+    assert verdict.failures[0].examples == ()

@@ -26,7 +26,7 @@ Links = Mapping[str, Sequence[int]]
 class Past:
     """Writes executions, artifacts with files, run records and versions.
 
-    The pipeline is ImportExampleGen -> Trainer -> ModelVerdict -> Pusher.
+    The pipeline is TFRecordGen -> Trainer -> ModelVerdict -> Pusher.
     """
 
     def __init__(self, root: Path) -> None:
@@ -57,11 +57,11 @@ class Past:
     ) -> str:
         """Writes a run in which some nodes ran and the others were cached."""
         run_id = f"202601{next(self._days):02}T000000Z-aaaa"
-        data = data or "ImportExampleGen" not in self._last
+        data = data or "TFRecordGen" not in self._last
         train = train or data
         examples = self._node(
             run_id,
-            "ImportExampleGen",
+            "TFRecordGen",
             {"examples": "Examples"},
             cached=not data,
             properties={

@@ -32,7 +32,7 @@ def _names(garbage: Garbage, kind: str) -> set[str]:
 
 def test_the_newest_runs_stay_with_all_that_they_were_made_of(past: Any) -> None:
     first, second, third = (past.run(blessed=False) for _ in range(3))
-    examples = past.made_by(first, "ImportExampleGen.examples")
+    examples = past.made_by(first, "TFRecordGen.examples")
     models = [past.made_by(run_id, "Trainer.model") for run_id in (first, second)]
     garbage = _collect(past)
     assert garbage.kept_runs == (third,)
@@ -74,7 +74,7 @@ def test_a_served_version_keeps_the_run_that_trained_it_and_the_one_that_pushed(
     garbage = _collect(past)
     assert garbage.kept_runs == (trained, pushed, newest)
     assert past.made_by(trained, "Trainer.model_run").is_dir()
-    assert past.made_by(trained, "ImportExampleGen.examples").is_dir()
+    assert past.made_by(trained, "TFRecordGen.examples").is_dir()
     assert _names(garbage, "runs") == {between}
 
 

@@ -104,13 +104,11 @@ def test_lineage_of_a_version_as_a_tree(past: Any, call: Call) -> None:
     assert facts["run"] == second
     assert facts["data"] == "/data/digits  span 0  da7a"
     assert facts["schema"] == "schema.pbtxt  5c5c5c5c5c5c"
-    assert facts["code"] == "ImportExampleGen c0de1, Trainer 1 module"
+    assert facts["code"] == "TFRecordGen c0de1, Trainer 1 module"
     assert facts["served"].endswith(f"by run {second}")
     tree = lines[lines.index("made from") + 1 :]
     assert tree[0] == "Trainer.model  artifact:6"
-    assert tree[1].endswith(
-        f"examples: ImportExampleGen.examples  artifact:1  run {first}"
-    )
+    assert tree[1].endswith(f"examples: TFRecordGen.examples  artifact:1  run {first}")
     assert (
         "ModelVerdict, model: blessing  artifact:8  blessed" in lines
         and "Pusher, model: pushed_model  artifact:9  pushed as version 1" in lines
@@ -120,7 +118,7 @@ def test_lineage_of_a_version_as_a_tree(past: Any, call: Call) -> None:
 def test_lineage_draws_the_past_of_an_artifact_once(past: Any, call: Call) -> None:
     past.run(push=True)
     text = call(lineage, "digits", "Pusher.pushed_model")[0]
-    assert text.count("examples: ImportExampleGen.examples  artifact:1") == 1
+    assert text.count("examples: TFRecordGen.examples  artifact:1") == 1
     assert text.count("model: Trainer.model  artifact:2") == 2
     assert text.count("(above)") == 1
 
@@ -134,11 +132,11 @@ def test_lineage_as_json(past: Any, call: Call) -> None:
     assert document["artifact"]["name"] == "Trainer.model"
     assert document["origin"]["run_id"] == run_id
     assert [item["name"] for item in document["artifacts"]] == [
-        "ImportExampleGen.examples",
+        "TFRecordGen.examples",
         "Trainer.model",
     ]
     assert [item["node"] for item in document["executions"]] == [
-        "ImportExampleGen",
+        "TFRecordGen",
         "Trainer",
     ]
     assert document["executions"][1]["inputs"] == {"examples": [1]}

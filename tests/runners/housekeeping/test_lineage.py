@@ -55,19 +55,19 @@ def test_a_model_names_its_data_schema_code_and_run(past: Any) -> None:
         {"name": "schema.pbtxt", "file": str(past.schema), "digest": "5c" * 32}
     ]
     assert origin.code == {
-        "ImportExampleGen": ["c0de1"],
+        "TFRecordGen": ["c0de1"],
         "Trainer": [{"pipeline.training": second}],
     }
     assert origin.packages == {"tfx": ["1"]}
     assert [item.version.version for item in traced.served] == [1]
     nodes = [item.node for item in traced.executions.values()]
-    assert nodes == ["ImportExampleGen", "Trainer"]
+    assert nodes == ["TFRecordGen", "Trainer"]
 
 
 def test_a_cached_output_is_traced_to_the_run_that_made_it(past: Any) -> None:
     first = past.run()
     later = [past.run(train=False) for _ in range(2)]
-    traced = _trace(past, "ImportExampleGen.examples")
+    traced = _trace(past, "TFRecordGen.examples")
     assert traced.origin.run_id == first
     assert traced.reused_by == later
     assert traced.origin.run_ids == [first]

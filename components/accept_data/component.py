@@ -1,0 +1,79 @@
+"""The ``AcceptData`` node: writes the data that has passed into the ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from tfx import types
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import component_spec, standard_artifacts
+
+from components import artifacts
+from components.accept_data import executor
+
+
+class AcceptDataSpec(component_spec.ComponentSpec):
+    """Statistics, the intake's report and a verdict in, nothing out."""
+
+    PARAMETERS = {
+        "splits": component_spec.ExecutionParameter(type=str),
+        "ledger": component_spec.ExecutionParameter(type=str),
+    }
+    INPUTS = {
+        "statistics": component_spec.ChannelParameter(
+            type=standard_artifacts.ExampleStatistics
+        ),
+        "quarantine": component_spec.ChannelParameter(type=artifacts.Quarantine),
+        "verdict": component_spec.ChannelParameter(type=artifacts.DataVerdict),
+    }
+    OUTPUTS: dict = {}
+
+
+class AcceptData(base_component.BaseComponent):
+    """Makes the data the one that the next is compared with.
+
+    It runs after the gate, so what the gate has stopped never becomes a baseline.
+
+    Example::
+
+        accept_data = AcceptData(
+            statistics=statistics_gen.outputs["statistics"],
+            quarantine=tfrecord_gen.outputs["quarantine"],
+            verdict=data_verdict.outputs["verdict"],
+            splits=["train", "eval", "test"],
+            ledger="/srv/trips/state/accepted",
+        )
+        accept_data.add_upstream_node(data_gate)
+    """
+
+    SPEC_CLASS = AcceptDataSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+    def __init__(
+        self,
+        *,
+        statistics: types.BaseChannel,
+        quarantine: types.BaseChannel,
+        verdict: types.BaseChannel,
+        splits: Sequence[str],
+        ledger: str,
+    ) -> None:
+        """Declares the node.
+
+        Args:
+          statistics: output of StatisticsGen.
+          quarantine: of the intake; its report says which data it is.
+          verdict: of the data.
+          splits: the splits that the pipeline declares, in order.
+          ledger: a directory or an address such as ``gs://bucket/accepted``.
+        """
+        super().__init__(
+            AcceptDataSpec(
+                statistics=statistics,
+                quarantine=quarantine,
+                verdict=verdict,
+                splits=json.dumps(list(splits)),
+                ledger=ledger,
+            )
+        )

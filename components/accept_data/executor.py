@@ -1,0 +1,57 @@
+"""Writes the statistics of data that has passed into the ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from tensorflow_metadata.proto.v0 import statistics_pb2
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+
+from components.accept_data.ledger import SplitStatistics, identify, write_entry
+from components.tfrecord_gen import storage
+from components.tfrecord_gen.report import Report
+from sluice.errors import DataError
+from sluice.verdict import Verdict
+from sluice.workspace import utc_now
+
+
+class Executor(base_executor.BaseExecutor):
+    """Executor of ``AcceptData``."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        verdict = Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
+        if not verdict.passed:
+            raise DataError(
+                "this data was not accepted, because its verdict has not passed",
+                hint="let this node depend on DataGate",
+            )
+        report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
+        uri = artifact_utils.get_single_uri(input_dict["statistics"])
+        write_entry(
+            exec_properties["ledger"],
+            identify(report),
+            {
+                split: _statistics(os.path.join(uri, f"Split-{split}"))
+                for split in json.loads(exec_properties["splits"])
+            },
+            accepted_at=utc_now(),
+            run_id=self._context.pipeline_run_id if self._context else "",
+            spans=report.spans,
+            override=verdict.override,
+        )
+
+
+def _statistics(folder: str) -> SplitStatistics:
+    with storage.open_file(os.path.join(folder, "FeatureStats.pb"), "rb") as file:
+        content = file.read()
+    parsed = statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
+    count = sum(int(dataset.num_examples) for dataset in parsed.datasets)
+    return SplitStatistics(count, content)

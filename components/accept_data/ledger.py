@@ -1,0 +1,285 @@
+"""The ledger: one folder for each data set that a gate has let pass.
+
+``<ledger>/<name>/record.json`` names the files beside it, the statistics of each split,
+by their digests. It is written last, and all at once, so an entry is there whole or not
+at all, on a disk and in a bucket alike. An entry that is damaged is named and passed
+over: one bad file must not stop every later run.
+
+A TFX resolver cannot do this: it cannot tell data that was accepted from data that was
+not, and it would not compile for the cloud with a filter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from components.tfrecord_gen import storage
+from components.tfrecord_gen.report import Report
+from sluice import atomic, digest
+
+RECORD_FILE = "record.json"
+SCHEMA_VERSION = 1
+_NAME_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which data it is.
+
+    Attributes:
+      name: the newest span, or ``data-`` and part of the fingerprint without spans.
+      fingerprint: over the content of all source files and their splits.
+    """
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class SplitFacts:
+    """Statistics of one split.
+
+    Attributes:
+      examples: their number.
+      file: the name of the statistics' file, a DatasetFeatureStatisticsList.
+      sha256: its digest.
+    """
+
+    examples: int
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set that was accepted.
+
+    Attributes:
+      name: its folder's.
+      fingerprint: see ``Identity``.
+      accepted_at: UTC, as ``2026-11-21T15:27:09Z``.
+      run_id: of the run that accepted it.
+      spans: that it was made from.
+      splits: per split its statistics.
+      override: the reason, where a person let it pass.
+    """
+
+    name: str
+    fingerprint: str
+    accepted_at: str
+    run_id: str
+    spans: tuple[int, ...]
+    splits: Mapping[str, SplitFacts]
+    override: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer to what new data is compared with.
+
+    Attributes:
+      record: the path of the entry's ``record.json``, empty if there is none.
+      damaged: a line for each entry that cannot be read.
+    """
+
+    record: str
+    damaged: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SplitStatistics:
+    """What is written about one split: its number of examples, and its statistics."""
+
+    examples: int
+    content: bytes
+
+
+def identify(report: Report) -> Identity:
+    """Returns which data an intake has read; names and order of files do not count."""
+    files = sorted([file.split or "", file.sha256] for file in report.files)
+    fingerprint = digest.of_bytes(json.dumps(files).encode())
+    name = str(max(report.spans)) if report.spans else ""
+    return Identity(name or f"data-{fingerprint[:_NAME_DIGITS]}", fingerprint)
+
+
+def write_entry(
+    ledger: str,
+    identity: Identity,
+    statistics: Mapping[str, SplitStatistics],
+    *,
+    accepted_at: str,
+    run_id: str,
+    spans: tuple[int, ...] = (),
+    override: str | None = None,
+) -> Entry:
+    """Writes an entry; one of the same data that is not damaged stays as it is.
+
+    So data that is accepted again does not become the newest. An entry of the same name
+    but of other data, a span's earlier version, is replaced.
+
+    Args:
+      ledger: a directory or an address such as ``gs://bucket/accepted``.
+      identity: of the data.
+      statistics: per split.
+      accepted_at: UTC.
+      run_id: of the run.
+      spans: that the data was made from.
+      override: the reason, where a person let it pass.
+
+    Raises:
+      OSError: the ledger cannot be written.
+    """
+    folder = os.path.join(ledger, identity.name)
+    with contextlib.suppress(OSError, ValueError):
+        known = read_entry(os.path.join(folder, RECORD_FILE))
+        if known.fingerprint == identity.fingerprint:
+            return known
+    splits = {}
+    storage.make_folder(folder)
+    for split, item in statistics.items():
+        sha256 = digest.of_bytes(item.content)
+        file = f"{split}-{sha256[:_NAME_DIGITS]}.pb"
+        _write(os.path.join(folder, file), item.content)
+        splits[split] = SplitFacts(item.examples, file, sha256)
+    entry = Entry(
+        name=identity.name,
+        fingerprint=identity.fingerprint,
+        accepted_at=accepted_at,
+        run_id=run_id,
+        spans=spans,
+        splits=splits,
+        override=override,
+    )
+    document = {"schema_version": SCHEMA_VERSION} | asdict(entry)
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    _write(os.path.join(folder, RECORD_FILE), text.encode())
+    _remove_others(folder, entry)
+    return entry
+
+
+def read_entry(record: str) -> Entry:
+    """Reads an entry and checks that its statistics are there, whole.
+
+    Args:
+      record: the path of its ``record.json``.
+
+    Raises:
+      OSError: a file of it cannot be read.
+      ValueError: it is not such a record, or a file is not what it was.
+    """
+    entry = _read_record(record)
+    read_statistics(record, entry)
+    return entry
+
+
+def _read_record(record: str) -> Entry:
+    fields = json.loads(_read(record))
+    if not isinstance(fields, dict):
+        raise ValueError("not a record of accepted data")
+    if (version := fields.pop("schema_version", None)) != SCHEMA_VERSION:
+        raise ValueError(f"a record of version {version}, not {SCHEMA_VERSION}")
+    try:
+        splits = fields["splits"].items()
+        fields["splits"] = {split: SplitFacts(**item) for split, item in splits}
+        fields["spans"] = tuple(fields["spans"])
+        return Entry(**fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record of accepted data: {error}") from error
+
+
+def read_statistics(record: str, entry: Entry) -> dict[str, bytes]:
+    """Returns the statistics of each split, serialized.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: it is not what it was.
+    """
+    found = {}
+    for split, facts in entry.splits.items():
+        content = _read(os.path.join(os.path.dirname(record), facts.file))
+        if digest.of_bytes(content) != facts.sha256:
+            raise ValueError(f"{facts.file} has changed since it was written")
+        found[split] = content
+    return found
+
+
+def find_baseline(ledger: str, identity: Identity) -> Found:
+    """Returns the entry that data is compared with: the newest that is not this data.
+
+    Neither the data itself counts nor an earlier version of its span, so a run that is
+    repeated after its data was accepted finds what the first one found.
+
+    Args:
+      ledger: a directory or an address; it need not exist.
+      identity: of the data to compare.
+    """
+    others: list[tuple[str, str]] = []
+    damaged = []
+    for name in _names(ledger):
+        record = os.path.join(ledger, name, RECORD_FILE)
+        try:
+            entry = _read_record(record)
+        except (OSError, ValueError) as error:
+            damaged.append(_passed_over(record, error))
+            continue
+        if identity.name != name and identity.fingerprint != entry.fingerprint:
+            others.append((entry.accepted_at, record))
+    # Only of what is used are the statistics read: a ledger may have many entries.
+    for _, record in sorted(others, reverse=True):
+        try:
+            read_entry(record)
+        except (OSError, ValueError) as error:
+            damaged.append(_passed_over(record, error))
+            continue
+        return Found(record, tuple(damaged))
+    return Found("", tuple(damaged))
+
+
+def _passed_over(record: str, error: Exception) -> str:
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"{os.path.dirname(record)} was passed over: {reason}"
+
+
+def _names(ledger: str) -> list[str]:
+    if storage.is_remote(ledger):
+        from tfx.dsl.io import fileio
+
+        is_there = fileio.isdir(ledger)
+    else:
+        is_there = os.path.isdir(ledger)
+    names = storage.list_names(ledger) if is_there else []
+    return [name for name in names if not name.startswith(".")]
+
+
+def _remove_others(folder: str, entry: Entry) -> None:
+    """Removes the statistics of what an entry has replaced."""
+    kept = {RECORD_FILE, *(facts.file for facts in entry.splits.values())}
+    for name in storage.list_names(folder):
+        if name not in kept:
+            storage.remove(os.path.join(folder, name))
+
+
+def _read(path: str) -> bytes:
+    if not storage.is_remote(path):
+        with open(path, "rb") as file:
+            return file.read()
+    import tensorflow as tf
+
+    try:
+        with storage.open_file(path, "rb") as file:
+            return file.read()
+    except tf.errors.OpError as error:
+        raise OSError(error.message) from error
+
+
+def _write(path: str, content: bytes) -> None:
+    if not storage.is_remote(path):
+        atomic.write_bytes(path, content)
+        return
+    # An object of a bucket appears when it is closed.
+    with storage.open_file(path, "wb") as file:
+        file.write(content)

@@ -1,0 +1,93 @@
+"""What can be wrong with data, under names that a policy can be written in.
+
+TFDV knows nearly ninety types, many of them one idea in the words of several value
+types. Here each has one of the kinds that ``KINDS`` explains; a type that a newer TFDV
+adds is ``other`` until it is named here, never nothing.
+"""
+
+from __future__ import annotations
+
+from tensorflow_metadata.proto.v0 import anomalies_pb2
+
+KINDS = {
+    "new_value": "a value that the feature's domain does not list",
+    "out_of_range": "a number outside the bounds of the feature's domain",
+    "not_finite": "NaN or an infinity",
+    "invalid_text": "bytes that are not UTF-8, in a feature of text",
+    "missing": "a feature in fewer examples than the schema asks for, or in none",
+    "new_feature": "a feature that the schema does not know",
+    "wrong_type": "values of another type than the schema's",
+    "wrong_shape": "more or fewer values in an example than the schema says",
+    "not_unique": "more or fewer different values than the schema says",
+    "sequence": "tokens of a sequence that break the schema's limits",
+    "invalid_image": "an image that cannot be read, or is too large",
+    "schema": "a schema that contradicts itself",
+    "drift": "values distributed otherwise than in the data that was accepted last",
+    "split_drift": "values distributed otherwise in train than in eval",
+    "skew": "values distributed otherwise than in what clients have sent",
+    "not_compared": "a comparator of the schema that cannot be measured",
+    "count": "more or fewer examples in a split than the config allows",
+    "count_change": "a number of examples far from that of the data accepted last",
+    "corrupt": "more damaged records than the config allows",
+    "duplicate_shard": "the same file content more than once",
+    "missing_shard": "a file that its set's numbering announces, but is not there",
+    "manifest": "files that are not what their manifest says",
+    "custom": "a validation of the user's own",
+    "other": "an anomaly of TFDV that has no name here",
+}
+COMPARISONS = ("drift", "split_drift", "skew")
+
+_TYPES = {
+    "new_value": """BOOL_TYPE_BIG_INT BOOL_TYPE_SMALL_INT BOOL_TYPE_UNEXPECTED_STRING
+        BOOL_TYPE_UNEXPECTED_FLOAT ENUM_TYPE_UNEXPECTED_STRING_VALUES""",
+    "out_of_range": """FLOAT_TYPE_BIG_FLOAT FLOAT_TYPE_SMALL_FLOAT INT_TYPE_BIG_INT
+        INT_TYPE_SMALL_INT""",
+    "not_finite": "FLOAT_TYPE_HAS_NAN FLOAT_TYPE_HAS_INF",
+    "invalid_text": "ENUM_TYPE_INVALID_UTF8",
+    "missing": """FEATURE_TYPE_LOW_FRACTION_PRESENT FEATURE_TYPE_LOW_NUMBER_PRESENT
+        FEATURE_TYPE_NOT_PRESENT FEATURE_TYPE_NO_VALUES SCHEMA_MISSING_COLUMN
+        SPARSE_FEATURE_MISSING_VALUE SPARSE_FEATURE_MISSING_INDEX
+        WEIGHTED_FEATURE_MISSING_VALUE WEIGHTED_FEATURE_MISSING_WEIGHT""",
+    "new_feature": "SCHEMA_NEW_COLUMN",
+    "wrong_type": """BOOL_TYPE_BYTES_NOT_INT BOOL_TYPE_BYTES_NOT_STRING
+        BOOL_TYPE_FLOAT_NOT_INT BOOL_TYPE_FLOAT_NOT_STRING BOOL_TYPE_INT_NOT_STRING
+        BOOL_TYPE_STRING_NOT_INT ENUM_TYPE_BYTES_NOT_STRING ENUM_TYPE_FLOAT_NOT_STRING
+        ENUM_TYPE_INT_NOT_STRING FLOAT_TYPE_NOT_FLOAT FLOAT_TYPE_STRING_NOT_FLOAT
+        FLOAT_TYPE_NON_STRING FLOAT_TYPE_UNKNOWN_TYPE_NUMBER INT_TYPE_INT_EXPECTED
+        INT_TYPE_NOT_INT_STRING INT_TYPE_NOT_STRING INT_TYPE_STRING_EXPECTED
+        INT_TYPE_UNKNOWN_TYPE_NUMBER STRING_TYPE_NOW_FLOAT STRING_TYPE_NOW_INT
+        SEMANTIC_DOMAIN_UPDATE UNEXPECTED_DATA_TYPE""",
+    "wrong_shape": """FEATURE_TYPE_HIGH_NUMBER_VALUES FEATURE_TYPE_LOW_NUMBER_VALUES
+        FEATURE_TYPE_UNEXPECTED_REPEATED SPARSE_FEATURE_LENGTH_MISMATCH
+        WEIGHTED_FEATURE_LENGTH_MISMATCH VALUE_NESTEDNESS_MISMATCH
+        EMBEDDING_SHAPE_INVALID INVALID_FEATURE_SHAPE""",
+    "not_unique": """FEATURE_TYPE_HIGH_UNIQUE FEATURE_TYPE_LOW_UNIQUE
+        FEATURE_TYPE_NO_UNIQUE""",
+    "sequence": """SEQUENCE_VALUE_TOO_FEW_OCCURRENCES
+        SEQUENCE_VALUE_TOO_MANY_OCCURRENCES SEQUENCE_VALUE_TOO_SMALL_FRACTION
+        SEQUENCE_VALUE_TOO_LARGE_FRACTION FEATURE_COVERAGE_TOO_LOW
+        FEATURE_COVERAGE_TOO_SHORT_AVG_TOKEN_LENGTH NLP_WRONG_LOCATION""",
+    "invalid_image": "LOW_SUPPORTED_IMAGE_FRACTION MAX_IMAGE_BYTE_SIZE_EXCEEDED",
+    "schema": """BOOL_TYPE_INVALID_CONFIG SPARSE_FEATURE_NAME_COLLISION
+        WEIGHTED_FEATURE_NAME_COLLISION DOMAIN_INVALID_FOR_TYPE FEATURE_MISSING_NAME
+        FEATURE_MISSING_TYPE INVALID_SCHEMA_SPECIFICATION
+        INVALID_DOMAIN_SPECIFICATION DERIVED_FEATURE_BAD_LIFECYCLE
+        DERIVED_FEATURE_INVALID_SOURCE""",
+    # Which of the comparisons it was, only the caller of TFDV knows.
+    "drift": """COMPARATOR_L_INFTY_HIGH COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH
+        COMPARATOR_NORMALIZED_ABSOLUTE_DIFFERENCE_HIGH
+        COMPARATOR_TREATMENT_DATA_MISSING""",
+    "skew": "SCHEMA_TRAINING_SERVING_SKEW",
+    "not_compared": "COMPARATOR_CONTROL_DATA_MISSING STATS_NOT_AVAILABLE",
+    "count": "NO_DATA_IN_SPAN DATASET_LOW_NUM_EXAMPLES DATASET_HIGH_NUM_EXAMPLES",
+    "count_change": "COMPARATOR_LOW_NUM_EXAMPLES COMPARATOR_HIGH_NUM_EXAMPLES",
+    "custom": "CUSTOM_VALIDATION",
+    "other": "UNKNOWN_TYPE MULTIPLE_REASONS",
+}
+_KIND_OF = {name: kind for kind, names in _TYPES.items() for name in names.split()}
+
+
+def anomaly_kind(reason_type: int) -> str:
+    """Returns the kind of one of TFDV's types (``AnomalyInfo.Type``)."""
+    known = anomalies_pb2.AnomalyInfo.Type.DESCRIPTOR.values_by_number.get(reason_type)
+    return _KIND_OF.get(known.name, "other") if known else "other"

@@ -1,0 +1,38 @@
+"""Finds the data that new data is compared with, before the cache is asked.
+
+What was accepted last is no input of the node in the graph, and it changes between
+runs. Resolved here, it is part of the node's key: the path of ``record.json``, whose
+content the key counts. The cloud runs no driver of ours; there the executor resolves it
+and the node must not be cached.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from tfx.dsl.components.base import base_driver
+from tfx.orchestration.portable import base_driver as portable_driver
+from tfx.proto.orchestration import driver_output_pb2
+from tfx.types import artifact_utils
+
+from components.accept_data.ledger import find_baseline, identify
+from components.tfrecord_gen.report import Report
+
+
+class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
+    """Driver of ``DataVerdict``; sets the exec property ``baseline``."""
+
+    def __init__(self, metadata_handle: Any) -> None:
+        base_driver.BaseDriver.__init__(self, metadata_handle)
+        portable_driver.BaseDriver.__init__(self, metadata_handle)
+
+    def run(self, execution_info: Any) -> driver_output_pb2.DriverOutput:
+        quarantine = execution_info.input_dict["quarantine"]
+        report = Report.load(artifact_utils.get_single_uri(quarantine))
+        ledger = execution_info.exec_properties["ledger"]
+        found = find_baseline(ledger, identify(report))
+        result = driver_output_pb2.DriverOutput()
+        result.exec_properties["baseline"].string_value = json.dumps(asdict(found))
+        return result

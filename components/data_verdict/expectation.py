@@ -1,0 +1,155 @@
+"""Whether one record breaks what a finding says, and how to show the value that does.
+
+TFDV judges statistics and cannot say which record it was. This asks the same question
+of a record, for the kinds of findings of which one record can be an example.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+MAX_SHOWN = 60
+
+Values = Sequence[Any]
+# Takes the feature of a record, None where it is missing; returns what breaks the
+# expectation, as text, or None.
+Expectation = Callable[[Any], str | None]
+
+_KIND_OF_TYPE = {
+    schema_pb2.BYTES: "bytes_list",
+    schema_pb2.INT: "int64_list",
+    schema_pb2.FLOAT: "float_list",
+}
+_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")
+
+
+def expectation(kind: str, name: str, schema: schema_pb2.Schema) -> Expectation | None:
+    """Returns what a record is asked, None for kinds that no record is an example of.
+
+    Args:
+      kind: of the finding.
+      name: the feature.
+      schema: where the feature is declared, but for ``new_feature``.
+    """
+    feature = next((item for item in schema.feature if item.name == name), None)
+    if kind == "new_feature":
+        return lambda found: None if found is None else _shown(_values(found))
+    if feature is None:
+        return None
+    makers: Mapping[str, Callable[[], Expectation | None]] = {
+        "missing": lambda: _missing,
+        "wrong_type": lambda: _wrong_type(feature),
+        "wrong_shape": lambda: _wrong_shape(feature),
+        "out_of_range": lambda: _bad_value(_out_of_range(feature)),
+        "new_value": lambda: _bad_value(_new_value(feature, schema)),
+        "not_finite": lambda: _bad_value(_not_finite),
+        "invalid_text": lambda: _bad_value(_invalid_text),
+        "invalid_image": lambda: _bad_value(_invalid_image),
+    }
+    return makers[kind]() if kind in makers else None
+
+
+def _values(feature: Any) -> Values:
+    kind = feature.WhichOneof("kind") if feature is not None else None
+    return getattr(feature, kind).value if kind else ()
+
+
+def _missing(feature: Any) -> str | None:
+    return None if _values(feature) else "missing"
+
+
+def _wrong_type(declared: schema_pb2.Feature) -> Expectation:
+    expected = _KIND_OF_TYPE.get(declared.type)
+
+    def breaks(feature: Any) -> str | None:
+        values = _values(feature)
+        if not values or feature.WhichOneof("kind") == expected:
+            return None
+        return f"{feature.WhichOneof('kind')} {_shown(values)}"
+
+    return breaks
+
+
+def _wrong_shape(declared: schema_pb2.Feature) -> Expectation:
+    least, most = 0.0, math.inf
+    if declared.HasField("shape"):
+        least = most = math.prod(dim.size for dim in declared.shape.dim)
+    elif declared.HasField("value_count"):
+        least = declared.value_count.min
+        most = declared.value_count.max or math.inf
+
+    def breaks(feature: Any) -> str | None:
+        count = len(_values(feature))
+        return f"{count} values" if count and not least <= count <= most else None
+
+    return breaks
+
+
+def _bad_value(is_bad: Callable[[Any], bool] | None) -> Expectation | None:
+    if is_bad is None:
+        return None
+
+    def breaks(feature: Any) -> str | None:
+        bad = [value for value in _values(feature) if is_bad(value)]
+        return _shown(bad) if bad else None
+
+    return breaks
+
+
+def _out_of_range(declared: schema_pb2.Feature) -> Callable[[Any], bool] | None:
+    key = declared.WhichOneof("domain_info")
+    if key not in ("int_domain", "float_domain"):
+        return None
+    domain = getattr(declared, key)
+    least = domain.min if domain.HasField("min") else -math.inf
+    most = domain.max if domain.HasField("max") else math.inf
+    return lambda value: isinstance(value, int | float) and (
+        value < least or value > most
+    )
+
+
+def _new_value(
+    declared: schema_pb2.Feature, schema: schema_pb2.Schema
+) -> Callable[[Any], bool] | None:
+    named = {domain.name: domain for domain in schema.string_domain}
+    domain = named.get(declared.domain, declared.string_domain)
+    known = {value.encode() for value in domain.value}
+    if not known:
+        return None
+    return lambda value: isinstance(value, bytes) and value not in known
+
+
+def _not_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _invalid_text(value: Any) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _invalid_image(value: Any) -> bool:
+    return not value.startswith(_IMAGES)
+
+
+def _shown(values: Values) -> str:
+    """Returns the first value as a person can read it, and how many more there are."""
+    if not values:
+        return "no values"
+    more = f" and {len(values) - 1} more values" if len(values) > 1 else ""
+    value = values[0]
+    if not isinstance(value, bytes):
+        return f"{value:g}{more}" if isinstance(value, float) else f"{value}{more}"
+    try:
+        text = repr(value.decode())
+    except UnicodeDecodeError:
+        return f"{len(value):,} bytes that are not text{more}"
+    short = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return f"{short}{more}"

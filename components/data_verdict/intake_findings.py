@@ -1,0 +1,93 @@
+"""What the intake saw: damaged records beyond the limit, files that do not add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from components.data_verdict.finding import Finding
+from components.tfrecord_gen.report import FirstFault, Problem, Report
+from sluice.errors import MAX_EXAMPLES, bounded
+
+CORRUPT = "damaged records"
+_CHECKS = {
+    "duplicate_shard": "same file twice",
+    "missing_shard": "complete set of files",
+    "manifest": "files as in the manifest",
+}
+
+
+def intake_findings(report: Report, max_corrupt_fraction: float) -> list[Finding]:
+    """Returns what is wrong with the files of an intake.
+
+    Args:
+      report: of the intake.
+      max_corrupt_fraction: what may be damaged, 0..1, of records or of bytes.
+    """
+    found = []
+    if report.corrupt_fraction > max_corrupt_fraction:
+        finding = Finding(
+            kind="corrupt",
+            split="overall",
+            check=CORRUPT,
+            why=damage(report),
+            limit=corrupt_limit(max_corrupt_fraction),
+            actual=report.corrupt_fraction,
+            examples=fault_places(report.first_faults),
+        )
+        found.append(finding)
+    for kind in dict.fromkeys(problem.kind for problem in report.problems):
+        problems = [item for item in report.problems if item.kind == kind]
+        lines = [f"{item.path}: {_difference(item)}" for item in problems]
+        finding = Finding(
+            kind=kind,
+            split="overall",
+            check=_CHECKS.get(kind, kind),
+            why=_sentence(problems),
+            limit="none",
+            actual=len(problems),
+            examples=tuple(bounded(lines)),
+        )
+        found.append(finding)
+    return found
+
+
+def corrupt_limit(max_corrupt_fraction: float) -> str:
+    """Returns the limit as a row shows it."""
+    return f"<= {max_corrupt_fraction:g}"
+
+
+def damage(report: Report) -> str:
+    """Returns what was damaged and where it is, empty if nothing was."""
+    if not report.quarantined:
+        return ""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in report.faults.items())
+    text = f"{report.quarantined} put aside ({kinds})"
+    if report.lost_bytes:
+        text += f", {report.lost_bytes:,} bytes cannot be read"
+    if report.quarantine_cut:
+        text += ", not all of them are kept"
+    return text
+
+
+def fault_places(faults: Iterable[FirstFault]) -> tuple[str, ...]:
+    """Returns where the first damaged records are, at most five."""
+    lines = [
+        f"{fault.path}, {_place(fault)}: {fault.kind}: {fault.reason}"
+        for fault in faults
+    ]
+    return tuple(lines[:MAX_EXAMPLES])
+
+
+def _place(fault: FirstFault) -> str:
+    if not fault.record:
+        return "whole file"
+    return f"record {fault.record:,} at byte {fault.offset:,}"
+
+
+def _sentence(problems: list[Problem]) -> str:
+    more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+    return f"{problems[0].what.rstrip('.')}{more}"
+
+
+def _difference(problem: Problem) -> str:
+    return f"expected {problem.expected}, found {problem.actual}"

@@ -1,1 +1,0 @@
-"""ImportExampleGen that names the file when the bytes are bad."""

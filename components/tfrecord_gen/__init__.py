@@ -1,0 +1,1 @@
+"""Intake of TFRecord files: checked records in, `Examples` and a quarantine out."""

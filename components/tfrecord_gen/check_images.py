@@ -1,0 +1,111 @@
+"""Whether encoded bytes are an image that training can decode.
+
+The size that the header declares is compared with the limits before anything is
+decoded, so a small file that declares a huge image costs nothing. What is decoded are
+bytes, never floats; a JPEG at an eighth of its size, which still reads all of its data.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+from PIL import Image
+
+from components.tfrecord_gen.image_check import ImageCheck
+from sluice.tf_example_proto import parse
+
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"BM", "BMP"),
+    (b"GIF8", "GIF"),
+)
+_REFUSED = {
+    "GIF": "TensorFlow decodes it to a sequence of frames",
+    "WEBP": "TensorFlow does not decode it",
+}
+_CHANNELS = {
+    "1": 1,
+    "L": 1,
+    "I": 1,
+    "I;16": 1,
+    "LA": 2,
+    "P": 3,
+    "RGB": 3,
+    "CMYK": 3,
+    "RGBA": 4,
+}
+
+
+def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
+    """Returns what is wrong with the images of a tf.Example, None if nothing is.
+
+    A feature that is missing or has no values is the schema's matter.
+    """
+    features = parse(record).features.feature
+    for check in checks:
+        if check.feature not in features:
+            continue
+        feature = features[check.feature]
+        if feature.WhichOneof("kind") not in ("bytes_list", None):
+            return f"feature {check.feature!r} holds numbers, not encoded images"
+        for data in feature.bytes_list.value:
+            if reason := check_image(data, check):
+                return f"feature {check.feature!r}: {reason}"
+    return None
+
+
+def check_image(data: bytes, check: ImageCheck) -> str | None:
+    """Returns what is wrong with an encoded image, None if nothing is."""
+    kind = _kind(data)
+    if kind is None:
+        first = data[:8].hex(" ") or "none, it is empty"
+        return f"not a PNG, JPEG or BMP image; its first bytes: {first}"
+    if kind in _REFUSED:
+        return f"a {kind} image, which is refused: {_REFUSED[kind]}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            image = Image.open(io.BytesIO(data), formats=[kind])
+        if reason := _beyond_limits(image, check):
+            return f"a {kind} image {reason}"
+        _decode(image, data)
+    except Image.DecompressionBombError as error:
+        return f"a {kind} image that declares too many pixels: {error}"
+    except Exception as error:  # Damaged bytes make Pillow raise nearly anything.
+        return f"a {kind} image that does not decode: {error or type(error).__name__}"
+    return None
+
+
+def _kind(data: bytes) -> str | None:
+    for magic, kind in _MAGIC:
+        if data.startswith(magic):
+            return kind
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "WEBP"
+    return None
+
+
+def _beyond_limits(image: Image.Image, check: ImageCheck) -> str | None:
+    width, height = image.size
+    size = f"of {width:,} x {height:,} pixels"
+    if min(width, height) < check.min_side:
+        return f"{size}; the shortest side allowed is {check.min_side:,}"
+    if max(width, height) > check.max_side:
+        return f"{size}; the longest side allowed is {check.max_side:,}"
+    if width * height > check.max_pixels:
+        return f"{size}; at most {check.max_pixels:,} are allowed"
+    channels = _CHANNELS.get(image.mode)
+    if check.channels is not None and channels != check.channels:
+        return f"with {channels or image.mode} channels, not {check.channels}"
+    return None
+
+
+def _decode(image: Image.Image, data: bytes) -> None:
+    if image.format == "PNG":
+        # Only this looks at the checksums of the chunks; it leaves the image unusable.
+        image.verify()
+        image = Image.open(io.BytesIO(data), formats=["PNG"])
+    image.draft(None, (image.width // 8, image.height // 8))
+    image.load()

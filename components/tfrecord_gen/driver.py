@@ -1,0 +1,72 @@
+"""Pins the window and fingerprints its files, so that the cache sees what is new."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tfx.components.example_gen import driver, utils
+
+from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
+from components.tfrecord_gen.file_lister import FileLister
+from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.window import Window
+from sluice import digest
+from sluice.errors import UsageError
+from sluice.file_digests import MEMORY_FILE, FileDigests
+
+
+class Driver(driver.FileBasedDriver):
+    """Driver of ``TFRecordGen``; runs on this machine only.
+
+    TFX's driver resolves one span, and makes its fingerprint of counts, sizes and times
+    in seconds: a touched file is imported and trained on again, one replaced by
+    ``cp -p`` is not. Here the fingerprint is of the files' contents; of sizes and times
+    where they lie in a bucket.
+    """
+
+    def resolve_exec_properties(
+        self, exec_properties: dict[str, Any], *arguments: Any, **options: Any
+    ) -> dict[str, Any]:
+        """Returns the properties with ``spans``, ``span`` and the fingerprint set."""
+        asked = ExecProperties.from_dict(exec_properties)
+        window = asked.select(exec_properties.get(SPANS) or "", time.time())
+        newest = window.newest
+        return {
+            **exec_properties,
+            SPANS: window.spans_json(),
+            utils.SPAN_PROPERTY_NAME: newest.number if newest else 0,
+            utils.VERSION_PROPERTY_NAME: newest.version if newest else None,
+            utils.FINGERPRINT_PROPERTY_NAME: _fingerprint(window),
+        }
+
+
+def _fingerprint(window: Window) -> str:
+    if "://" not in window.base:
+        return window.fingerprint(_reader())
+    lister = FileLister(window.base)
+    states = window.fingerprint(
+        lambda file: "{} {}".format(*lister.state(window.relative(file)))
+    )
+    return f"listing {states}"
+
+
+def _reader() -> Callable[[SourceFile], str]:
+    memory = os.environ.get(MEMORY_FILE)
+    of = FileDigests(Path(memory)).of if memory else digest.of_file
+
+    def content_of(file: SourceFile) -> str:
+        try:
+            return of(Path(file.path))
+        except OSError as error:
+            raise UsageError(
+                "a file of the data cannot be read",
+                where=file.path,
+                actual=error.strerror or str(error),
+                hint="check the path, its permissions, and where links lead",
+            ) from error
+
+    return content_of

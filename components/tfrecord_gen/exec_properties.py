@@ -1,0 +1,94 @@
+"""What a ``TFRecordGen`` node is asked for, as the strings that its node carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from components.tfrecord_gen.completeness import CompleteWhen
+from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.image_check import ImageCheck
+from components.tfrecord_gen.select_spans import select_spans
+from components.tfrecord_gen.window import Window, read_spans
+
+SPANS = "spans"
+
+
+@dataclass(frozen=True)
+class ExecProperties:
+    """The node's own properties, beside those of every ExampleGen.
+
+    Attributes:
+      input_base: the data's directory or address.
+      patterns: by split; None stands for files whose records are hashed into splits.
+      hash_splits: goes with the pattern of None.
+      images: features whose images are looked into.
+      window: how many spans.
+      complete_when: when a span counts as complete.
+    """
+
+    input_base: str
+    patterns: Mapping[str | None, str]
+    hash_splits: HashSplits | None
+    images: tuple[ImageCheck, ...]
+    window: int
+    complete_when: CompleteWhen
+
+    @property
+    def split_names(self) -> list[str]:
+        """The splits of the output."""
+        if self.hash_splits is not None:
+            return list(self.hash_splits.buckets)
+        return [split for split in self.patterns if split]
+
+    def to_dict(self) -> dict[str, str | int]:
+        """Returns the properties by name, without ``input_base``."""
+        hashed = self.hash_splits
+        return {
+            "patterns": json.dumps(
+                {split or "": pattern for split, pattern in self.patterns.items()}
+            ),
+            "hash_splits": json.dumps(
+                hashed and {"buckets": dict(hashed.buckets), "by": hashed.by}
+            ),
+            "images": json.dumps([asdict(check) for check in self.images]),
+            "window": self.window,
+            "complete_when": self.complete_when.to_json(),
+        }
+
+    @classmethod
+    def from_dict(cls, properties: Mapping[str, Any]) -> ExecProperties:
+        """Reads a node's properties; those of others are passed over."""
+        hashed = json.loads(properties["hash_splits"])
+        patterns = json.loads(properties["patterns"])
+        return cls(
+            input_base=properties["input_base"],
+            patterns={split or None: pattern for split, pattern in patterns.items()},
+            hash_splits=HashSplits(**hashed) if hashed else None,
+            images=tuple(
+                ImageCheck(**item) for item in json.loads(properties["images"])
+            ),
+            window=int(properties["window"]),
+            complete_when=CompleteWhen.from_json(properties["complete_when"]),
+        )
+
+    def select(self, spans: str, now_s: float) -> Window:
+        """Returns the spans that are taken.
+
+        Args:
+          spans: as ``Window.spans_json`` has written them; "" selects anew.
+          now_s: seconds since 1970.
+
+        Raises:
+          ConfigError, DataError, UsageError: as ``select_spans`` does.
+        """
+        return select_spans(
+            self.input_base,
+            self.patterns,
+            self.window,
+            self.complete_when,
+            now_s,
+            read_spans(spans),
+        )

@@ -1,0 +1,107 @@
+"""Takes in the files of the window, and says of the artifacts what TFX's would."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from tfx.components.example_gen import utils
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import base_beam_executor
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact_utils
+
+from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
+from components.tfrecord_gen.intake import Intake
+from components.tfrecord_gen.report import Report, SkippedSpan
+from components.tfrecord_gen.take_in import take_in
+from components.tfrecord_gen.window import Window
+from sluice.errors import DataError
+
+_FILE_FORMAT = "tfrecords_gzip"
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Executor of ``TFRecordGen``; it needs no driver, and no Beam.
+
+    Whatever the driver has pinned is taken; in the cloud, where TFX's driver runs
+    instead of ours, what ``spans`` says, or what is complete now.
+    """
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Writes both outputs; TFX calls it.
+
+        Raises:
+          DataError: no span is complete, a file holds SequenceExamples, or the files
+            have changed since the driver looked at them.
+          UsageError: a file cannot be read.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        asked = ExecProperties.from_dict(exec_properties)
+        window = asked.select(exec_properties.get(SPANS) or "", time.time())
+        examples = artifact_utils.get_single_instance(output_dict["examples"])
+        quarantine = artifact_utils.get_single_instance(output_dict["quarantine"])
+        examples.split_names = artifact_utils.encode_split_names(asked.split_names)
+        report = take_in(
+            Intake(
+                files=window.files,
+                hash_splits=asked.hash_splits,
+                images=asked.images,
+                skipped_spans=tuple(
+                    SkippedSpan(span.number, f"{span.name}: {span.why}")
+                    for span in window.skipped
+                ),
+            ),
+            {
+                split: artifact_utils.get_split_uri([examples], split)
+                for split in asked.split_names
+            },
+            quarantine.uri,
+            len(os.sched_getaffinity(0)),
+        )
+        fingerprint = _fingerprint(window, report)
+        _check_unchanged(
+            window, exec_properties.get(utils.FINGERPRINT_PROPERTY_NAME), fingerprint
+        )
+        _describe(examples, window, fingerprint)
+        quarantine.set_int_custom_property("records", report.records)
+        quarantine.set_int_custom_property("quarantined", report.quarantined)
+
+
+def _fingerprint(window: Window, report: Report) -> str:
+    """Returns the fingerprint of what has been read, made as the driver's."""
+    contents = {file.path: file.sha256 for file in report.files}
+    return window.fingerprint(lambda file: contents[file.path])
+
+
+def _check_unchanged(window: Window, before: str | None, now: str) -> None:
+    # TFX's own driver, and ours for a bucket, do not read the contents.
+    if before and before.startswith("sha256:") and before != now:
+        raise DataError(
+            "the files of the data have changed while the run began",
+            where=window.base,
+            expected=f"contents with the fingerprint {before}",
+            actual=now,
+            hint="run again; set examples.complete_when if spans are still being "
+            "written",
+        )
+
+
+def _describe(examples: Any, window: Window, fingerprint: str) -> None:
+    """Sets the properties that TFX's ExampleGen and its driver set."""
+    newest = window.newest
+    examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+    examples_utils.set_file_format(examples, _FILE_FORMAT)
+    examples.set_int_custom_property(
+        utils.SPAN_PROPERTY_NAME, newest.number if newest else 0
+    )
+    if newest and newest.version is not None:
+        examples.set_int_custom_property(utils.VERSION_PROPERTY_NAME, newest.version)
+    examples.set_string_custom_property(utils.FINGERPRINT_PROPERTY_NAME, fingerprint)
+    examples.set_string_custom_property(SPANS, window.spans_json())

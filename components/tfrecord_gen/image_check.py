@@ -1,0 +1,24 @@
+"""What one feature's images must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ImageCheck:
+    """A feature that holds encoded images, and their limits.
+
+    Attributes:
+        feature: name of the bytes feature.
+        min_side: fewest pixels of width and of height.
+        max_side: most pixels of width and of height.
+        max_pixels: most pixels in all; told before anything is decoded.
+        channels: 1 gray, 3 colour, 4 with alpha; None: any.
+    """
+
+    feature: str
+    min_side: int = 1
+    max_side: int = 8192
+    max_pixels: int = 50_000_000
+    channels: int | None = None

@@ -1,0 +1,27 @@
+"""What is taken in, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.image_check import ImageCheck
+from components.tfrecord_gen.report import SkippedSpan
+from components.tfrecord_gen.source_file import SourceFile
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The files of one window, and what is asked of their records.
+
+    Attributes:
+        files: the files, in the order in which their records go on.
+        hash_splits: divides the files whose split is None; None: there are none.
+        images: features whose images are looked into.
+        skipped_spans: spans that were not taken, for the report.
+    """
+
+    files: tuple[SourceFile, ...]
+    hash_splits: HashSplits | None = None
+    images: tuple[ImageCheck, ...] = ()
+    skipped_spans: tuple[SkippedSpan, ...] = ()

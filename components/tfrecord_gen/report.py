@@ -1,0 +1,185 @@
+"""The report of an intake: what came in, what did not, and why."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+REPORT_FILE = "report.json"
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """One input file.
+
+    Attributes:
+        path: the file.
+        span: its span, None without spans.
+        version: the version of the span, None without versions.
+        split: the split of its records; None: they were hashed.
+        size_bytes: its size as it lies there.
+        sha256: the digest of the file's own bytes, hexadecimal.
+        compression: "none", "gzip" or "zlib", told by content.
+        records: records that went on.
+        quarantined: faults; one that loses the rest of the file counts once.
+        lost_bytes: bytes that could not be read, decompressed.
+    """
+
+    path: str
+    span: int | None
+    version: int | None
+    split: str | None
+    size_bytes: int
+    sha256: str
+    compression: str
+    records: int
+    quarantined: int
+    lost_bytes: int
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    """One split of the output.
+
+    Attributes:
+        records: its records.
+        shards: its files, at least one.
+    """
+
+    records: int
+    shards: int
+
+
+@dataclass(frozen=True)
+class FirstFault:
+    """One of the first faults of a kind, without the record's bytes.
+
+    Attributes:
+        path: the file.
+        record: number of the record, from 1; 0: the file as a whole.
+        offset: where it starts in the decompressed stream, in bytes.
+        kind: what is wrong; see ``Fault``.
+        reason: what was expected and what was seen.
+    """
+
+    path: str
+    record: int
+    offset: int
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong between files, where every record may be good.
+
+    Attributes:
+        kind: "duplicate_shard", "missing_shard" or "manifest".
+        path: the file, or the set of files.
+        what: one sentence.
+        expected: what would have been right.
+        actual: what was found.
+    """
+
+    kind: str
+    path: str
+    what: str
+    expected: str
+    actual: str
+
+
+@dataclass(frozen=True)
+class SkippedSpan:
+    """A span that was not taken.
+
+    Attributes:
+        span: its number.
+        why: what it lacks.
+    """
+
+    span: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an intake did.
+
+    Attributes:
+        files: the input files in order.
+        splits: per split what was written.
+        records: records that went on.
+        quarantined: faults of all files.
+        lost_bytes: bytes that could not be read, decompressed.
+        bytes: bytes of all files, decompressed, with the lost ones.
+        corrupt_fraction: 0..1, the larger of faults among records and of bad and lost
+            bytes among bytes.
+        faults: per kind the number of faults.
+        first_faults: the first five of each kind.
+        problems: what is wrong between the files.
+        spans: the spans that were taken, in order.
+        skipped_spans: the spans that were not.
+        quarantine_cut: whether the quarantine holds fewer records than were bad.
+    """
+
+    files: tuple[FileReport, ...]
+    splits: Mapping[str, SplitReport]
+    records: int
+    quarantined: int
+    lost_bytes: int
+    bytes: int
+    corrupt_fraction: float
+    faults: Mapping[str, int] = field(default_factory=dict)
+    first_faults: tuple[FirstFault, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    spans: tuple[int, ...] = ()
+    skipped_spans: tuple[SkippedSpan, ...] = ()
+    quarantine_cut: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the report as JSON has it."""
+        return {"schema_version": SCHEMA_VERSION} | asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Report:
+        """Returns the report that ``to_dict`` wrote.
+
+        Raises:
+          ValueError: it is of another version, or not a report.
+        """
+        fields = dict(fields)
+        if (version := fields.pop("schema_version", None)) != SCHEMA_VERSION:
+            raise ValueError(f"a report of version {version}, not {SCHEMA_VERSION}")
+        lists = {
+            "files": FileReport,
+            "first_faults": FirstFault,
+            "problems": Problem,
+            "skipped_spans": SkippedSpan,
+        }
+        try:
+            for name, kind in lists.items():
+                fields[name] = tuple(kind(**item) for item in fields[name])
+            fields["splits"] = {
+                split: SplitReport(**item) for split, item in fields["splits"].items()
+            }
+            fields["spans"] = tuple(fields["spans"])
+            return cls(**fields)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a report of an intake: {error}") from error
+
+    @classmethod
+    def load(cls, folder: str) -> Report:
+        """Reads the ``report.json`` of a quarantine artifact, local or remote.
+
+        Raises:
+          OSError: there is none.
+          ValueError: it is not a report of this version.
+        """
+        from components.tfrecord_gen import storage
+
+        with storage.open_file(os.path.join(folder, REPORT_FILE), "rb") as file:
+            return cls.from_dict(json.loads(file.read()))

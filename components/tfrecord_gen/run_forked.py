@@ -1,0 +1,118 @@
+"""Runs a function over items in forked processes, and waits for the answers.
+
+Forked, because the function's imports are then there already. The caller must not have
+started threads. Not ``concurrent.futures``, whose pool forks after it has started a
+thread of its own (Python 3.10).
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+from sluice.errors import NodeError, SluiceError
+
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
+
+
+def run_forked(
+    function: Callable[[_Item], _Answer], items: Sequence[_Item], workers: int
+) -> list[_Answer]:
+    """Returns the function's answers in the order of the items.
+
+    Args:
+      function: called in a worker; what it returns must be picklable.
+      items: each goes to the worker that is free next.
+      workers: processes; with 1, everything happens in this one.
+
+    Raises:
+      SluiceError, OSError: the function raised it; the other workers are ended.
+      NodeError: the function raised another error, or a worker died.
+    """
+    workers = min(workers, len(items))
+    if workers <= 1:
+        return [function(item) for item in items]
+    context = multiprocessing.get_context("fork")
+    following = context.Value("q", 0)
+    processes: dict[Connection, Any] = {}
+    answers: dict[int, _Answer] = {}
+    try:
+        for _ in range(workers):
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(
+                target=_work, args=(function, items, following, theirs), daemon=True
+            )
+            process.start()
+            theirs.close()
+            processes[ours] = process
+        while processes:
+            for ready in wait(list(processes)):
+                assert isinstance(ready, Connection)
+                _receive(ready, processes, answers)
+    finally:
+        for process in processes.values():
+            process.terminate()
+            process.join()
+    return [answers[index] for index in range(len(items))]
+
+
+def _work(
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    following: Any,
+    answers: Connection,
+) -> None:
+    """A worker's life: takes the next item until there is none."""
+    # A collection would touch, and so copy, what this process shares with its parent.
+    gc.freeze()
+    while True:
+        with following.get_lock():
+            index = following.value
+            following.value += 1
+        if index >= len(items):
+            answers.send((None, None))
+            return
+        try:
+            answers.send((index, function(items[index])))
+        except (SluiceError, OSError) as error:
+            answers.send((index, error))
+            return
+        except Exception as error:
+            answers.send((index, _unexpected(error)))
+            return
+
+
+def _receive(
+    connection: Connection, processes: dict[Connection, Any], answers: dict[int, Any]
+) -> None:
+    try:
+        index, answer = connection.recv()
+    except EOFError:
+        process = processes[connection]
+        process.join()
+        raise NodeError(
+            "A worker process died.",
+            where=f"process {process.pid}",
+            actual=f"exit code {process.exitcode}",
+            hint="If it was killed for memory, give fewer workers.",
+        ) from None
+    if index is None:
+        processes.pop(connection).join()
+    elif isinstance(answer, SluiceError | OSError):
+        raise answer
+    else:
+        answers[index] = answer
+
+
+def _unexpected(error: Exception) -> SluiceError:
+    return NodeError(
+        "A worker failed.",
+        actual=f"{type(error).__name__}: {error}",
+        examples=traceback.format_exc().splitlines()[-5:],
+        hint="The log of the node has the whole traceback.",
+    )

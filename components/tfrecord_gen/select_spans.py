@@ -1,0 +1,198 @@
+"""Selects the files of the newest complete spans, whatever the intake runs on.
+
+A span is the files of one number, or of one day, in all splits. Of its versions the
+newest complete one counts. A span that lacks the files of a split, or that is not
+known to be complete, is passed over, and the window says so.
+
+TFX knows a window of one span only, and fails when the newest span is not yet there in
+every split. Nothing here is written, and no file is opened.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from components.tfrecord_gen.completeness import CompleteWhen
+from components.tfrecord_gen.file_lister import FileLister
+from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.span_pattern import SpanPattern, span_date
+from components.tfrecord_gen.span_search import Files, Found, SpanSearch
+from components.tfrecord_gen.window import SkippedSpan, Span, Window
+from sluice.errors import ConfigError, DataError
+
+Splits = Mapping[str | None, str]
+
+
+def select_spans(
+    base: str,
+    patterns: Splits,
+    window: int,
+    complete_when: CompleteWhen,
+    now_s: float,
+    only: Sequence[Span] | None = None,
+) -> Window:
+    """Returns the last complete spans and their files.
+
+    Args:
+      base: the data's directory, or an address such as ``gs://bucket/trips``.
+      patterns: by split; None stands for files whose records are hashed into splits.
+      window: how many spans, the newest; fewer if there are not so many.
+      complete_when: when a span counts as complete.
+      now_s: seconds since 1970.
+      only: exactly these spans, complete or not, as another selection has found them.
+
+    Raises:
+      ConfigError: a pattern cannot be used, or not together with the others.
+      DataError: no span is complete, one of ``only`` is gone, one span has two names,
+        or a file is matched by the patterns of two splits.
+      UsageError: a directory cannot be read.
+    """
+    parsed = {split: SpanPattern.parse(text) for split, text in patterns.items()}
+    _check_patterns(parsed, complete_when)
+    search = SpanSearch(FileLister(base), parsed, complete_when, now_s)
+    found, skipped = search.look_for_spans()
+    if only is None:
+        taken = _take_newest(search, found, window, skipped)
+    else:
+        taken = _take_only(search, found, only, skipped)
+    if not taken:
+        raise _nothing(search, skipped)
+    spans = sorted(taken, key=lambda span: span.number)
+    files = [file for span in spans for file in search.sources(span, taken[span])]
+    _check_overlap(base, files)
+    return Window(
+        base=search.lister.base,
+        files=tuple(files),
+        spans=tuple(spans) if search.has_spans else (),
+        skipped=tuple(skipped),
+    )
+
+
+def _take_newest(
+    search: SpanSearch, found: Found, window: int, skipped: list[SkippedSpan]
+) -> dict[Span, Files]:
+    taken: dict[Span, Files] = {}
+    numbers: set[int] = set()
+    for span in sorted(found, key=_age, reverse=True):
+        if span.number in numbers:
+            continue
+        if len(numbers) == window:
+            break
+        files = search.files_of(found[span])
+        if isinstance(files, str):
+            skipped.append(_skip(search, span, files))
+        else:
+            taken[span] = files
+            numbers.add(span.number)
+    return taken
+
+
+def _take_only(
+    search: SpanSearch,
+    found: Found,
+    only: Sequence[Span],
+    skipped: list[SkippedSpan],
+) -> dict[Span, Files]:
+    if not search.has_spans:
+        return _take_newest(search, found, 1, skipped)
+    wanted = {(span.number, span.version) for span in only}
+    versions = {number: version or 0 for number, version in wanted}
+    taken: dict[Span, Files] = {}
+    for span in sorted(found, key=_age, reverse=True):
+        at = found[span]
+        if (span.number, span.version) in wanted:
+            files = search.list_files(at) if len(at) == len(search.patterns) else {}
+            if files and all(files.values()):
+                taken[span] = files
+        elif (span.version or 0) > versions.get(span.number, -1) and (
+            span.number >= min(versions, default=0)
+        ):
+            lacks = search.files_of(at)
+            why = lacks if isinstance(lacks, str) else "complete only since then"
+            skipped.append(_skip(search, span, why))
+    gone = wanted - {(span.number, span.version) for span in taken}
+    if gone:
+        raise DataError(
+            "spans that were selected are no longer there",
+            where=search.lister.base,
+            examples=[str(_dated(search, *key)) for key in sorted(gone, key=str)],
+            hint="put them back, or begin a new run",
+        )
+    return taken
+
+
+def _age(span: Span) -> tuple[int, int]:
+    return span.number, span.version or 0
+
+
+def _dated(search: SpanSearch, number: int, version: int | None) -> Span:
+    pattern = next(iter(search.patterns.values()))
+    is_date = "YYYY" in pattern.placeholders
+    return Span(number, version, span_date(number) if is_date else None)
+
+
+def _skip(search: SpanSearch, span: Span, why: str) -> SkippedSpan:
+    name = str(span) if search.has_spans else "the data"
+    return SkippedSpan(span.number, name, why)
+
+
+def _check_patterns(
+    patterns: dict[str | None, SpanPattern], complete_when: CompleteWhen
+) -> None:
+    kinds = {
+        frozenset(pattern.placeholders): pattern.text for pattern in patterns.values()
+    }
+    if len(kinds) > 1:
+        raise ConfigError(
+            "the patterns of the splits have different placeholders",
+            examples=[pattern.text for pattern in patterns.values()],
+            hint="correct data.splits in the config",
+        )
+    for pattern in patterns.values():
+        if complete_when.marker and pattern.segments[-1].has_placeholder:
+            raise ConfigError(
+                "a marker cannot say that a span is complete which has no directory",
+                where=f"the pattern {pattern.text!r}",
+                expected="the placeholders in directories only",
+                hint="set examples.complete_when to {quiet_for_s: SECONDS}",
+            )
+
+
+def _check_overlap(base: str, files: Sequence[SourceFile]) -> None:
+    splits: dict[str, list[str]] = defaultdict(list)
+    for file in files:
+        splits[file.path].append(str(file.split))
+    twice = [f"{path}: {', '.join(of)}" for path, of in splits.items() if len(of) > 1]
+    if twice:
+        raise ConfigError(
+            "the patterns of two splits match the same file",
+            where=base,
+            expected="each file in one split, so that no split has records of another",
+            examples=twice,
+            hint="correct data.splits in the config",
+        )
+
+
+def _nothing(search: SpanSearch, skipped: Sequence[SkippedSpan]) -> DataError:
+    patterns = ", ".join(repr(p.text) for p in search.patterns.values())
+    if search.has_spans and skipped:
+        return DataError(
+            "no span of the data is complete",
+            where=search.lister.base,
+            expected=f"files such as {patterns}",
+            examples=[f"{span.name}: {span.why}" for span in skipped],
+            hint="wait until a span is complete, or change examples.complete_when",
+        )
+    names = search.lister.names("")
+    return DataError(
+        "no file matches the patterns of the data"
+        if search.has_spans
+        else "the data is not there, or not complete",
+        where=search.lister.base,
+        expected=f"files such as {patterns}",
+        actual=None if names else "an empty directory, or none",
+        examples=[f"{span.name}: {span.why}" for span in skipped]
+        or [f"there is {name}" for name in names],
+        hint="correct data.dir and the patterns in the config",
+    )

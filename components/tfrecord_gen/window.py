@@ -1,0 +1,96 @@
+"""The spans that a run is made of, and their files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from components.tfrecord_gen.source_file import SourceFile
+from sluice import digest
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """One span of the data.
+
+    Attributes:
+      number: as the files' names have it; of a date the days since 1970-01-01.
+      version: None where the names have none.
+      date: None where the span is not a date.
+    """
+
+    number: int
+    version: int | None = None
+    date: date | None = None
+
+    def __str__(self) -> str:
+        name = f"span {self.date or self.number}"
+        return name if self.version is None else f"{name}, version {self.version}"
+
+
+@dataclass(frozen=True)
+class SkippedSpan:
+    """Newer than the oldest span of the window, and not in it.
+
+    Attributes:
+      number: the span's; of a date that is in no calendar its digits.
+      name: the span, with its version.
+      why: what it lacks.
+    """
+
+    number: int
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """What ``select_spans`` has selected.
+
+    Attributes:
+      base: the data's directory or address.
+      files: oldest span first; in a span by split, then by name.
+      spans: oldest first; none where the patterns have no placeholders.
+      skipped: newest first.
+    """
+
+    base: str
+    files: tuple[SourceFile, ...]
+    spans: tuple[Span, ...]
+    skipped: tuple[SkippedSpan, ...] = ()
+
+    @property
+    def newest(self) -> Span | None:
+        """The newest span; None where the patterns have no placeholders."""
+        return self.spans[-1] if self.spans else None
+
+    def relative(self, file: SourceFile) -> str:
+        """Returns a file's path below the base."""
+        return file.path[len(self.base.rstrip("/")) + 1 :]
+
+    def spans_json(self) -> str:
+        """Returns the spans in the form that pins a later selection to them."""
+        return json.dumps([[span.number, span.version] for span in self.spans])
+
+    def fingerprint(self, content_of: Callable[[SourceFile], str]) -> str:
+        """Returns a digest over all files, their places below the base and splits.
+
+        Args:
+          content_of: returns what stands for a file's content, as its own digest.
+        """
+        lines = [
+            [file.split, self.relative(file), content_of(file)] for file in self.files
+        ]
+        return "sha256:" + digest.of_bytes(json.dumps(lines).encode())
+
+
+def read_spans(text: str) -> Sequence[Span] | None:
+    """Reads what ``Window.spans_json`` has written; None for an empty string.
+
+    Dates are not written, and not read.
+    """
+    if not text:
+        return None
+    return [Span(number, version) for number, version in json.loads(text)]

@@ -1,0 +1,63 @@
+"""Whether the newest span is too old to train on; asked in front of a run.
+
+It cannot be a node's question: the answer changes with the clock, and a node's result
+is cached.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta, timezone
+
+from components.tfrecord_gen.file_lister import FileLister
+from components.tfrecord_gen.window import Window
+from sluice.errors import DataError
+
+
+def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -> None:
+    """Raises if the newest span is older than the limit.
+
+    A span that is a date is as old as the end of its day, in UTC; any other, and data
+    without spans, as its newest file.
+
+    Args:
+      window: the selected spans.
+      stale_after_h: hours; None for no limit.
+      now_s: seconds since 1970.
+
+    Raises:
+      DataError: it is older.
+      UsageError: a file is gone.
+    """
+    if stale_after_h is None:
+        return
+    made_s, of_what = _made_s(window)
+    age_h = (now_s - made_s) / 3600
+    if age_h <= stale_after_h:
+        return
+    made = datetime.fromtimestamp(made_s, timezone.utc)
+    raise DataError(
+        "the newest span of the data is too old"
+        if window.newest
+        else "the newest file of the data is too old",
+        where=window.base,
+        expected=f"at most {stale_after_h:g} h (validate.stale_after_h)",
+        actual=f"{window.newest or 'it'} is {_length(age_h)} old: "
+        f"{of_what} {made:%Y-%m-%d %H:%M} UTC",
+        examples=[f"{span.name} was not taken: {span.why}" for span in window.skipped],
+        hint="find out why no newer span arrives, or raise the limit",
+    )
+
+
+def _made_s(window: Window) -> tuple[float, str]:
+    newest = window.newest
+    if newest and newest.date:
+        end = datetime.combine(newest.date + timedelta(days=1), time(), timezone.utc)
+        return end.timestamp(), "its day ended at"
+    lister = FileLister(window.base)
+    files = [f for f in window.files if newest is None or f.span == newest.number]
+    modified_s = max(lister.modified_s(window.relative(file)) for file in files)
+    return modified_s, "its newest file was written at"
+
+
+def _length(hours: float) -> str:
+    return f"{hours:.0f} h" if hours < 96 else f"{hours / 24:.0f} days"

@@ -1,0 +1,107 @@
+"""Checks what a config says of its data against the schema and against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from components.data_verdict.anomaly_kind import KINDS
+from components.tfrecord_gen.span_pattern import SpanPattern
+from pipeline.config import Config, KeyPath
+from pipeline.config_problem import Problems
+from pipeline.data_config import SPLITS
+from sluice.did_you_mean import did_you_mean
+from sluice.errors import ConfigError
+
+
+def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) -> None:
+    """Notes patterns, splits, features and kinds of anomalies that cannot be."""
+    _check_patterns(config, problems)
+    features = {feature.name: feature for feature in schema.feature}
+    hashed = config.data.hash_splits
+    if hashed and hashed.by is not None:
+        path: KeyPath = ("data", "hash_splits", "by")
+        if hashed.by not in features:
+            problems.unknown_feature(path, hashed.by, features)
+        elif features[hashed.by].type not in (schema_pb2.INT, schema_pb2.BYTES):
+            problems.add(
+                path,
+                f"Records cannot be split by the feature {hashed.by!r}.",
+                expected="a feature of the type INT or BYTES",
+                actual=schema_pb2.FeatureType.Name(features[hashed.by].type),
+                hint="choose a feature that names who or what a record is about",
+            )
+    for index, name in enumerate(config.sensitive):
+        if name not in features:
+            problems.unknown_feature(("sensitive", index), name, features)
+    for index, rule in enumerate(config.validate_data.rules):
+        path = ("validate", "rules", index)
+        # A feature that the schema does not know may well have a rule: `new_feature`.
+        if rule.anomaly is not None and rule.anomaly not in KINDS:
+            problems.add(
+                (*path, "anomaly"),
+                f"There is no kind of anomaly {rule.anomaly!r}.",
+                expected="one of " + ", ".join(KINDS),
+                hint=did_you_mean(rule.anomaly, KINDS),
+            )
+    _check_counts(config, problems)
+
+
+def _check_patterns(config: Config, problems: Problems) -> None:
+    data = config.data
+    named: Iterable[tuple[KeyPath, str | None]] = [
+        (("data", "files"), data.files),
+        (("data", "serving"), data.serving),
+        *(
+            (("data", "splits", name), getattr(data.splits, name, None))
+            for name in SPLITS
+        ),
+    ]
+    for path, pattern in named:
+        if pattern is None:
+            continue
+        try:
+            SpanPattern.parse(pattern)
+        except ConfigError as error:
+            problems.add(path, error.what, expected=error.expected, actual=error.actual)
+    patterns = list(data.patterns.values())
+    if len(set(patterns)) < len(patterns):
+        problems.add(
+            ("data", "splits"),
+            "Two splits have the same pattern.",
+            expected="each file in one split, so that no model is judged on what it "
+            "has seen",
+        )
+
+
+def _check_counts(config: Config, problems: Problems) -> None:
+    limits = config.validate_data
+    for key in ("min_examples", "max_examples"):
+        for split in getattr(limits, key):
+            if split not in config.data.split_names:
+                problems.add(
+                    ("validate", key, split),
+                    f"There is no split {split!r} in data.",
+                    expected="one of " + ", ".join(config.data.split_names),
+                )
+    for split, least in limits.min_examples.items():
+        most = limits.max_examples.get(split)
+        if most is not None and most < least:
+            problems.add(
+                ("validate", "max_examples", split),
+                "At most fewer examples than at least.",
+                expected=f"{least} or more (validate.min_examples.{split})",
+                actual=str(most),
+            )
+
+
+def warn_of_data(config: Config, problems: Problems) -> None:
+    """Warns of a gate that judges on what training has seen."""
+    where = ("data", "splits" if config.data.splits else "hash_splits")
+    if "test" not in config.data.split_names:
+        problems.warn(
+            where,
+            "there is no test split, so the gate judges on eval, which training "
+            "has seen (early stopping)",
+        )

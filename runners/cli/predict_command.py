@@ -1,0 +1,31 @@
+"""The command that asks the model which a run has pushed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.check_inputs import check_inputs
+from pipeline.config import Config
+from runners.cli.next_command import next_command
+from sluice.errors import SluiceError
+
+
+def predict_command(config: Config, name: str) -> str | None:
+    """Returns a command that asks the pushed model, None where the data is gone."""
+    if "://" in config.data.dir:
+        return None
+    try:
+        files = check_inputs(config).files
+    except SluiceError:
+        return None
+    # Of the split that is judged, where files are of one split.
+    judged = "test" if "test" in config.data.split_names else "eval"
+    of_split = [file for file in files if file.split in (judged, None)]
+    example = Path(of_split[-1].path if of_split[-1].span else of_split[0].path)
+    if Path.cwd() in example.parents:
+        example = example.relative_to(Path.cwd())
+    words = ["predict", name, str(example), "--limit", "5"]
+    for override in config.origin.overrides:
+        if override.startswith("push."):
+            words += ["--set", override]
+    return next_command(*words)

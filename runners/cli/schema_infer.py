@@ -1,0 +1,78 @@
+"""``sluice schema infer NAME``: prints a schema for the data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pipeline.load_config import load_config
+from runners.cli.console import make_console, plain
+from runners.cli.options import config_options, json_option
+from runners.cli.schema_source import sensitive_of, summary_of
+from schemas.edit.plain_text import plain_text
+from schemas.edit.without_values import without_values
+from schemas.infer.infer_schema import infer_schema
+from sluice import atomic
+from sluice.errors import UsageError
+
+
+@click.command()
+@config_options
+@click.option("--examples", metavar="PATTERN", help="Of these files, not the config's.")
+@click.option("-o", "--output", metavar="FILE", help="Write it there; a new file.")
+@json_option
+def infer(
+    name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    examples: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Print a schema for the data of the pipeline NAME; the reviewed one stays.
+
+    All records are read.
+    """
+    config = load_config(name, profile=profile, overrides=overrides)
+    summary, counted = summary_of(config, examples)
+    label = config.label.feature if config.label.feature in summary.features else None
+    found = without_values(infer_schema(summary, label), sensitive_of(config))
+    text = plain_text(found)
+    console = make_console(to_stderr=as_json)
+    if output is not None:
+        path = Path(output)
+        _write_new(path, text)
+        told = f"wrote {path}: {len(found.feature):,} features of {counted}"
+        console.print(plain(told), soft_wrap=True)
+    elif not as_json:
+        click.echo(counted, err=True)
+        click.echo(text, nl=False)
+    if as_json:
+        document = {
+            "schema_version": 1,
+            "pipeline": config.name,
+            "records": summary.records,
+            "text": text,
+            "path": output,
+        }
+        click.echo(json.dumps(document))
+
+
+def _write_new(path: Path, text: str) -> None:
+    if path.exists():
+        raise UsageError(
+            "the file exists; nothing was written",
+            where=path,
+            hint="give another file with -o; a reviewed schema is changed by "
+            "sluice schema accept",
+        )
+    try:
+        atomic.write_text(path, text)
+    except OSError as error:
+        raise UsageError(
+            "the schema cannot be written",
+            where=path,
+            actual=error.strerror or str(error),
+        ) from error

@@ -1,0 +1,112 @@
+"""Says where data differs from a reviewed schema, and how the schema could follow it.
+
+Only what the schema forbids is a difference: a value of a domain that the data lacks,
+or a presence that could be stricter, is not. Lines hold values of the data; of a
+sensitive feature they hold counts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.diff import words
+from schemas.diff.case import Case
+from schemas.diff.change import Change
+from schemas.diff.observed import Observed, ObservedFeature
+from schemas.diff.propose_feature import propose_feature
+from schemas.diff.structure_rules import missing, wrong_shape, wrong_type
+from schemas.diff.value_rules import invalid_text, new_value, not_finite, out_of_range
+from schemas.edit.edit import AddFeature
+
+_RULES = (wrong_shape, missing, new_value, invalid_text, out_of_range, not_finite)
+# TFDV leaves features of these stages alone.
+_NOT_VALIDATED = ("PLANNED", "ALPHA", "DISABLED", "DEPRECATED", "DEBUG_ONLY")
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """What a config says of the features beyond the schema.
+
+    Attributes:
+      sensitive: features whose values are not shown.
+      required: why a feature must be in every record, by its name.
+    """
+
+    sensitive: Collection[str] = ()
+    required: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The differences.
+
+    Attributes:
+      changes: in the order of the schema, then new features.
+      notes: what could not be looked at.
+    """
+
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...] = ()
+
+
+def diff_schema(
+    schema: schema_pb2.Schema, observed: Observed, expected: Expectations
+) -> Diff:
+    """Returns the differences between a schema and data.
+
+    Args:
+      schema: the reviewed one; what it says of training data counts.
+      observed: what the data shows; without a record there is no difference.
+      expected: of the config.
+    """
+    if not observed.records:
+        return Diff((), ("there is no record",))
+    domains = {domain.name: domain for domain in schema.string_domain}
+    changes: list[Change] = []
+    notes = []
+    for feature in schema.feature:
+        if not _is_validated(feature):
+            continue
+        name = feature.name
+        domain = domains.get(feature.domain)
+        if feature.HasField("string_domain"):
+            domain = feature.string_domain
+        case = Case(
+            feature,
+            observed.features.get(name, observed.absent(name)),
+            domain,
+            name in expected.sensitive,
+            expected.required.get(name),
+        )
+        changes += _changes(case)
+        if domain is not None and case.seen.unlisted:
+            count = words.number(case.seen.unlisted, "value")
+            notes.append(f"{name}: {count} too rare or too long to be looked at")
+    known = {feature.name for feature in schema.feature}
+    for name, seen in observed.features.items():
+        if name not in known and seen.present:
+            changes.append(_new_feature(seen, name in expected.sensitive))
+    return Diff(tuple(changes), tuple(notes))
+
+
+def _changes(case: Case) -> Iterator[Change]:
+    wrong = list(wrong_type(case))
+    yield from wrong
+    for rule in (missing,) if wrong else _RULES:
+        yield from rule(case)
+
+
+def _is_validated(feature: schema_pb2.Feature) -> bool:
+    stage = schema_pb2.LifecycleStage.Name(feature.lifecycle_stage)
+    return not feature.deprecated and stage not in _NOT_VALIDATED
+
+
+def _new_feature(seen: ObservedFeature, sensitive: bool) -> Change:
+    facts = [words.types(seen), *([] if sensitive else words.values(seen))]
+    text = f"not in the schema ({', '.join(facts)})"
+    if seen.type == "STRUCT":
+        return Change(seen.name, "new_feature", text, refusal=words.NO_STRUCTS)
+    return Change(seen.name, "new_feature", text, (AddFeature(propose_feature(seen)),))

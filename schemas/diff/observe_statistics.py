@@ -1,0 +1,112 @@
+"""What the statistics of a run show of the data, from TFDV's protos alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from schemas.diff.merge_splits import merge_splits
+from schemas.diff.observed import Observed, ObservedFeature, SplitPresence
+
+# TFDV's stand-ins for bytes that are no text and for long text (its constants.py).
+_NOT_TEXT = "__BYTES_VALUE__"
+_PLACEHOLDERS = (_NOT_TEXT, "__LARGE_BYTES__")
+_STATISTICS = statistics_pb2.FeatureNameStatistics
+_TYPES = {
+    _STATISTICS.INT: "INT",
+    _STATISTICS.FLOAT: "FLOAT",
+    _STATISTICS.STRING: "BYTES",
+    _STATISTICS.BYTES: "BYTES",
+}
+
+
+def observe_statistics(
+    splits: Mapping[str, statistics_pb2.DatasetFeatureStatistics],
+) -> Observed:
+    """Returns what the statistics of all splits show; nested features are left out.
+
+    Of a feature with many values TFDV keeps the most frequent (1,000), and of infinite
+    values only that there are some.
+    """
+    return merge_splits(
+        {
+            split: (
+                data.num_examples,
+                {
+                    name: _feature(name, item)
+                    for item in data.features
+                    if len(item.path.step) <= 1
+                    for name in ["".join(item.path.step) or item.name]
+                },
+            )
+            for split, data in splits.items()
+        }
+    )
+
+
+def _feature(
+    name: str, feature: statistics_pb2.FeatureNameStatistics
+) -> ObservedFeature:
+    kind = feature.WhichOneof("stats")
+    stats: Any = getattr(feature, kind) if kind else statistics_pb2.StructStatistics()
+    common = stats.common_stats
+    present = common.num_non_missing
+    if not present:
+        return ObservedFeature(name)
+    kind_name = _TYPES.get(feature.type, "STRUCT")
+    found: dict[str, Any] = {}
+    values = common.tot_num_values or present
+    if kind == "num_stats":
+        found = _numbers(stats, values, whole=kind_name == "INT")
+    elif kind == "string_stats":
+        found = _texts(stats, values, whole=kind_name == "INT")
+    elif kind == "bytes_stats":
+        found = {"distinct": stats.unique}
+    return ObservedFeature(
+        name=name,
+        types={kind_name: present},
+        presence=(SplitPresence("", present, present + common.num_missing),),
+        values=values,
+        min_values=common.min_num_values,
+        max_values=common.max_num_values,
+        **found,
+    )
+
+
+def _numbers(
+    stats: statistics_pb2.NumericStatistics, values: int, *, whole: bool
+) -> dict[str, Any]:
+    nans = max((item.num_nan for item in stats.histograms), default=0)
+    found: dict[str, Any] = {
+        "nans": nans,
+        "infinities": math.isinf(stats.min) + math.isinf(stats.max),
+    }
+    if values > nans:  # Without a number TFDV leaves both unset, which reads as 0.
+        for key, value in (("low", stats.min), ("high", stats.max)):
+            if math.isfinite(value):
+                found[key] = int(value) if whole else value
+    return found
+
+
+def _texts(
+    stats: statistics_pb2.StringStatistics, values: int, *, whole: bool
+) -> dict[str, Any]:
+    buckets = stats.rank_histogram.buckets
+    listed = [(item.label, round(item.sample_count)) for item in buckets] or [
+        (item.value, round(item.frequency)) for item in stats.top_values
+    ]
+    counts = {value: count for value, count in listed if value not in _PLACEHOLDERS}
+    not_text = sum(count for value, count in listed if value == _NOT_TEXT)
+    found: dict[str, Any] = {
+        "counts": counts,
+        "distinct": stats.unique,
+        "unlisted": max(0, values - sum(counts.values()) - not_text),
+        "not_text": max(not_text, stats.invalid_utf8_count),
+    }
+    if whole:  # Declared as categories: each number by its text.
+        numbers = [int(value) for value in counts]
+        found |= {"low": min(numbers, default=None), "high": max(numbers, default=None)}
+    return found

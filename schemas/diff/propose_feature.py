@@ -1,0 +1,39 @@
+"""Proposes the declaration of a feature that a schema does not have yet."""
+
+from __future__ import annotations
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.diff.observed import ObservedFeature, SplitPresence
+from schemas.infer.infer_schema import min_fraction
+from schemas.infer.summarize import FeatureSummary
+
+
+def propose_feature(seen: ObservedFeature) -> schema_pb2.Feature:
+    """Returns type, presence and number of values as they were seen.
+
+    No domain: which of the values are right is for a person to say.
+
+    Raises:
+      ValueError: it has no type that a schema has.
+    """
+    found = schema_pb2.Feature(name=seen.name)
+    found.type = schema_pb2.FeatureType.Value(str(seen.type))
+    found.presence.min_fraction = min(map(least_fraction, seen.presence))
+    if min(item.present for item in seen.presence):
+        found.presence.min_count = 1
+    if seen.always and seen.min_values == seen.max_values:
+        found.shape.dim.add(size=seen.max_values)
+        return found
+    # Without a shape: TensorFlow refuses a record that lacks a feature with one.
+    found.value_count.min = 1
+    if seen.max_values <= 1:
+        found.value_count.max = 1
+    return found
+
+
+def least_fraction(presence: SplitPresence) -> float:
+    """Returns the least fraction of records to expect, as ``infer_schema`` has it."""
+    return min_fraction(
+        FeatureSummary("", records=presence.records, present=presence.present)
+    )

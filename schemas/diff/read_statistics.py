@@ -1,0 +1,58 @@
+"""Reads the statistics that StatisticsGen has written, from TFDV's protos alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from sluice.errors import WorkspaceError
+
+_FILE = "FeatureStats.pb"
+_SPLIT_PREFIX = "Split-"
+# TFDV's name for the examples of all slices together; unsliced they have no name.
+_ALL_EXAMPLES = ("", "All Examples")
+
+
+def read_statistics(
+    directory: Path,
+) -> dict[str, statistics_pb2.DatasetFeatureStatistics]:
+    """Returns the statistics over all examples of each split, by its name.
+
+    Args:
+      directory: an ExampleStatistics artifact.
+
+    Raises:
+      WorkspaceError: a file is missing or damaged, or there is none.
+    """
+    splits = {}
+    for folder in sorted(directory.glob(f"{_SPLIT_PREFIX}*")):
+        splits[folder.name.removeprefix(_SPLIT_PREFIX)] = _read(folder / _FILE)
+    if not splits:
+        raise _unreadable(directory, "no split")
+    return splits
+
+
+def _read(path: Path) -> statistics_pb2.DatasetFeatureStatistics:
+    try:
+        data = statistics_pb2.DatasetFeatureStatisticsList.FromString(path.read_bytes())
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except DecodeError as error:
+        raise _unreadable(path, str(error)) from error
+    for item in data.datasets:
+        if item.name in _ALL_EXAMPLES:
+            return item
+    raise _unreadable(path, "no data set in it")
+
+
+def _unreadable(where: Path, actual: str) -> WorkspaceError:
+    return WorkspaceError(
+        "These statistics cannot be read.",
+        where=where,
+        expected="what StatisticsGen writes for each split",
+        actual=actual,
+        hint="run the node again: sluice run NAME --force StatisticsGen; or look at "
+        "the records: --data",
+    )

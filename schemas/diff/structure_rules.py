@@ -1,0 +1,116 @@
+"""What a feature is like whatever its values: type, number of values, presence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.diff import words
+from schemas.diff.case import Case
+from schemas.diff.change import Change
+from schemas.diff.propose_feature import least_fraction
+from schemas.edit.edit import Edit, Put, Replace
+from schemas.infer.infer_schema import TRAINING
+
+_NUMBER_DOMAINS = ("int_domain", "float_domain", "bool_domain")
+# Any other domain is one of BYTES.
+_DOMAINS = {
+    "INT": ("int_domain", "bool_domain", "time_domain", "time_of_day_domain"),
+    "FLOAT": ("float_domain", "bool_domain"),
+}
+
+
+def wrong_type(case: Case) -> Iterator[Change]:
+    """Another type than the schema's, in some record or in all."""
+    seen, feature = case.seen, case.feature
+    wanted = schema_pb2.FeatureType.Name(feature.type)
+    if wanted == "TYPE_UNKNOWN" or set(seen.types) <= {wanted}:
+        return
+    text = f"{words.types(seen)} in the data, {wanted} in the schema"
+    new = str(seen.type)
+    domain = feature.WhichOneof("domain_info")
+    refusal = None
+    if len(seen.types) > 1:
+        refusal = "a feature has one type, so the data has to be mended"
+    elif new == "STRUCT":
+        refusal = words.NO_STRUCTS
+    elif domain and not _fits(domain, new):
+        refusal = f"its {domain} does not fit {new}; edit the schema by hand"
+    if refusal:
+        yield case.change("wrong_type", text, refusal=refusal)
+        return
+    edit = Put(case.owner, ("type",), schema_pb2.FeatureType.Value(new))
+    yield case.change("wrong_type", text, edit)
+
+
+def wrong_shape(case: Case) -> Iterator[Change]:
+    """More or fewer values in a record than the shape or the value count says."""
+    seen, feature = case.seen, case.feature
+    low, high = seen.min_values, seen.max_values
+    if not seen.present:
+        return
+    edits: list[Edit] = []
+    if feature.HasField("shape") and case.size is not None:
+        wanted = f"{case.size:,}"
+        if not low == high == case.size:
+            fixed = seen.always and low == high
+            new, message = "value_count", schema_pb2.Feature()
+            if fixed:
+                new = "shape"
+                message.shape.dim.add(size=high)
+            else:
+                message.value_count.min, message.value_count.max = low, high
+            edits.append(Replace(case.owner, "shape", new, message))
+    elif feature.HasField("value_count"):
+        count = feature.value_count
+        wanted = f"{count.min:,}"
+        if count.min != count.max:
+            wanted = words.bounds(count.min, count.max or None)
+        if low < count.min:
+            edits.append(Put(case.owner, ("value_count", "min"), low))
+        if 0 < count.max < high:
+            edits.append(Put(case.owner, ("value_count", "max"), high))
+    if edits:
+        found = f"{low:,}" if low == high else f"{low:,} .. {high:,}"
+        text = f"{found} values per record, the schema wants {wanted}"
+        yield case.change("wrong_shape", text, *edits)
+
+
+def missing(case: Case) -> Iterator[Change]:
+    """Fewer records with it than the schema wants, in the split that has fewest."""
+    presence, seen = case.feature.presence, case.seen
+    parts = seen.presence
+    if not parts or not _is_expected(case.feature):
+        return
+    edits: list[Edit] = []
+    worst = min(parts, key=lambda item: item.present / item.records)
+    if worst.present < presence.min_fraction * worst.records:
+        fraction = least_fraction(worst)
+        edits.append(Put(case.owner, ("presence", "min_fraction"), fraction))
+    fewest = min(item.present for item in parts)
+    if fewest < presence.min_count:
+        edits.append(Put(case.owner, ("presence", "min_count"), fewest))
+    if not edits:
+        return
+    if case.feature.HasField("shape") and not seen.always:
+        # TensorFlow refuses a record that lacks a feature with a shape.
+        message = schema_pb2.Feature()
+        message.value_count.min = message.value_count.max = case.size or 1
+        edits.append(Replace(case.owner, "shape", "value_count", message))
+    refusal = f"it may not be missing: {case.required}" if case.required else None
+    text = words.missing(seen, worst, presence)
+    yield case.change("missing", text, *edits, refusal=refusal)
+
+
+def _is_expected(feature: schema_pb2.Feature) -> bool:
+    """Whether training data must have it."""
+    if TRAINING in feature.not_in_environment:
+        return False
+    return not feature.in_environment or TRAINING in feature.in_environment
+
+
+def _fits(domain: str, kind: str) -> bool:
+    if kind == "BYTES":
+        return domain not in _NUMBER_DOMAINS
+    return domain in _DOMAINS[kind]

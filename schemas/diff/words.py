@@ -1,0 +1,125 @@
+"""The phrases that differences are told in: counts, shares, values, bounds."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.diff.observed import ObservedFeature, SplitPresence
+from sluice.errors import MAX_EXAMPLES
+
+NO_STRUCTS = "nested features are not read by Sluice"
+_MAX_CHARACTERS = 60
+
+
+def number(count: int, noun: str) -> str:
+    """Returns ``1 value is`` or ``12 values are``."""
+    return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
+
+
+def share(part: int, whole: int) -> str:
+    """Returns a percentage that reads as 0 or 100 only if it is exactly that."""
+    tenths = 1000 * part // whole if whole else 0
+    if part and not tenths:
+        return "less than 0.1 %"
+    return f"{tenths // 10}.{tenths % 10} %".replace(".0 %", " %")
+
+
+def quoted(value: str) -> str:
+    """Returns a value in quotes, control characters escaped, cut if it is long."""
+    cut = value if len(value) <= _MAX_CHARACTERS else value[:_MAX_CHARACTERS] + "..."
+    return printable(json.dumps(cut, ensure_ascii=False))
+
+
+def printable(text: str) -> str:
+    """Returns text with what would disturb a terminal escaped, such as a name's."""
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """Returns ``0.0 .. 300.0``, an open end left out."""
+    left = "" if low is None else f"{_plain(low)} "
+    return f"{left}.." + ("" if high is None else f" {_plain(high)}")
+
+
+def types(seen: ObservedFeature) -> str:
+    """Returns ``BYTES``, or ``INT in 9 records, FLOAT in 1``."""
+    if len(seen.types) == 1:
+        return next(iter(seen.types))
+    return ", ".join(
+        f"{name} in {count:,} record" + ("s" if count != 1 else "")
+        for name, count in seen.types.items()
+    )
+
+
+def new_values(new: Mapping[str, int], seen: ObservedFeature) -> str:
+    """Returns the values that a domain lacks, the most frequent first."""
+    shown = [
+        f"{quoted(value)} ({_occurrences(count, seen)})"
+        for value, count in list(new.items())[:MAX_EXAMPLES]
+    ]
+    if len(new) > MAX_EXAMPLES:
+        shown.append(f"and {len(new) - MAX_EXAMPLES:,} more")
+    return f"new value{'s' if len(new) > 1 else ''} {', '.join(shown)}"
+
+
+def count_of_new_values(new: Mapping[str, int], seen: ObservedFeature) -> str:
+    """Returns how many they are, for a feature whose values are not shown."""
+    values = "1 new value" if len(new) == 1 else f"{len(new):,} new values"
+    return f"{values} ({_occurrences(sum(new.values()), seen)})"
+
+
+def values(seen: ObservedFeature) -> list[str]:
+    """Returns what is said of the values of a feature that the schema lacks."""
+    if seen.distinct is not None:
+        least = "more than " if seen.at_least else ""
+        return [f"{least}{seen.distinct:,} value{'s' if seen.distinct != 1 else ''}"]
+    if seen.low is not None:
+        return [bounds(seen.low, seen.high)]
+    return []
+
+
+def missing(
+    seen: ObservedFeature, worst: SplitPresence, presence: schema_pb2.FeaturePresence
+) -> str:
+    """Returns in how many records a feature is, and in how many it should be."""
+    if not seen.present:
+        return "in the schema, not in the data"
+    where = f" of split {worst.split}" if len(seen.presence) > 1 else ""
+    percent = share(worst.present, worst.records)
+    text = f"present in {percent} of records{where}, the schema wants "
+    if worst.present < presence.min_fraction * worst.records:
+        return text + _percent(presence.min_fraction)
+    fewest = min(seen.presence, key=lambda item: item.present)
+    where = f" of split {fewest.split}" if len(seen.presence) > 1 else ""
+    records = f"{fewest.present:,} record{'s' if fewest.present != 1 else ''}"
+    return f"present in {records}{where}, the schema wants {presence.min_count:,}"
+
+
+def _occurrences(count: int, seen: ObservedFeature) -> str:
+    single = seen.max_values <= 1
+    noun = "record" if single else "value"
+    percent = share(count, seen.records if single else seen.values)
+    return f"{count:,} {noun}{'s' if count != 1 else ''}, {percent}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.6g} %"
+
+
+def _plain(value: float) -> str:
+    """Returns a number with the digits of a 32-bit float, which schemas and data have.
+
+    A bound that was written as 42.1 reads as 42.099998 otherwise.
+    """
+    if isinstance(value, int):
+        return str(value)
+    wanted = struct.pack("<f", value)
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if struct.pack("<f", float(text)) == wanted:
+            return repr(float(text))
+    return repr(value)

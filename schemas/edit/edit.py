@@ -1,0 +1,84 @@
+"""What may be done to a schema: four edits, of one feature or of one named domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A top-level message of a schema: a feature, or a named string domain."""
+
+    kind: Literal["feature", "string_domain"]
+    name: str
+
+
+@dataclass(frozen=True)
+class Put:
+    """Sets a field.
+
+    Attributes:
+      owner: whose.
+      path: from there to the field, such as ``("presence", "min_fraction")``.
+      value: of the field's type; an enum's number for an enum.
+    """
+
+    owner: Owner
+    path: tuple[str, ...]
+    value: int | float | bool
+
+    def message(self) -> schema_pb2.Feature:
+        """Returns a feature in which only this field is set."""
+        feature = schema_pb2.Feature()
+        part: Any = feature
+        for step in self.path[:-1]:
+            part = getattr(part, step)
+        setattr(part, self.path[-1], self.value)
+        return feature
+
+
+@dataclass(frozen=True)
+class AddValues:
+    """Adds values to a domain.
+
+    Attributes:
+      owner: the domain, or the feature that has it inline.
+      values: new ones, each once.
+    """
+
+    owner: Owner
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Puts one field of a feature where another is.
+
+    Attributes:
+      owner: the feature.
+      old: the name of a field that it has.
+      new: the name of the field that takes its place.
+      message: a feature of which only the new field is read.
+    """
+
+    owner: Owner
+    old: str
+    new: str
+    message: schema_pb2.Feature
+
+
+@dataclass(frozen=True)
+class AddFeature:
+    """Appends a feature.
+
+    Attributes:
+      feature: all of it; the schema has none of its name.
+    """
+
+    feature: schema_pb2.Feature
+
+
+Edit = Put | AddValues | Replace | AddFeature

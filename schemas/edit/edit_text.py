@@ -1,0 +1,152 @@
+"""Makes an edit in a schema's text, so that comments, order and layout stay.
+
+Only what an edit is of is touched: a new value stands behind the last one of its
+domain, a new field behind the last one of its message, a new feature at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.edit.edit import AddFeature, AddValues, Edit, Owner, Put, Replace
+from schemas.edit.feature_block import feature_block
+from schemas.edit.text_tree import Field, Message, Span, text_tree
+
+# What may stand behind a field on its line without being part of it.
+_REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
+_COMMENT = re.compile(r"""#[^\r\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
+
+
+def edit_text(text: str, edits: Iterable[Edit]) -> str:
+    """Returns the text of a schema with edits made in it.
+
+    Args:
+      text: as protobuf's parser takes it.
+      edits: one after the other.
+
+    Raises:
+      KeyError: an edit is of something that the text does not have.
+      ValueError: the text cannot be followed.
+    """
+    for edit in edits:
+        match edit:
+            case AddFeature():
+                text = _append(text, edit.feature)
+            case Put():
+                text = _put(text, edit)
+            case AddValues():
+                text = _add_values(text, edit)
+            case Replace():
+                text = _replace(text, edit)
+    return text
+
+
+def _append(text: str, feature: schema_pb2.Feature) -> str:
+    newline = _newline(text)
+    if text and not text.endswith("\n"):
+        text += newline
+    return text + newline.join(["", *feature_block(feature), ""])
+
+
+def _put(text: str, edit: Put) -> str:
+    message = _find(text, edit.owner)
+    whole = edit.message()
+    for depth, step in enumerate(edit.path):
+        # The part of it from here on, as text: `presence { min_fraction: 0.9 }`.
+        rendered = _one_line(_inside(whole, edit.path[:depth]))
+        fields = message.all(step)
+        if not fields:
+            return _insert(text, message, None, [rendered])
+        value = fields[-1].values[-1]
+        if isinstance(value, Span):
+            new = rendered.partition(": ")[2]
+            return text[: value.start] + new + text[value.end :]
+        message = value
+    raise ValueError(f"{'.'.join(edit.path)} is no single value")
+
+
+def _add_values(text: str, edit: AddValues) -> str:
+    message = _find(text, edit.owner)
+    if edit.owner.kind == "feature":
+        message = message.all("string_domain")[-1].messages()[-1]
+    present = message.all("value")
+    lines = [_one_line(schema_pb2.StringDomain(value=[value])) for value in edit.values]
+    return _insert(text, message, present[-1] if present else None, lines)
+
+
+def _replace(text: str, edit: Replace) -> str:
+    message = _find(text, edit.owner)
+    fields = message.all(edit.old)
+    if not fields:
+        raise KeyError(f"{edit.owner.name}: no {edit.old}")
+    field = fields[-1]
+    new = schema_pb2.Feature()
+    getattr(new, edit.new).CopyFrom(getattr(edit.message, edit.new))
+    lines = _comments(text[field.start : field.end])
+    indent = text[_line_start(text, field.start) : field.start]
+    if lines and indent.strip():
+        # A comment needs its own line, and ends only with it.
+        indent = indent[: len(indent) - len(indent.lstrip())] + "  "
+        lines.insert(0, "")
+    between = _newline(text) + indent
+    return (
+        text[: field.start] + between.join([*lines, _one_line(new)]) + text[field.end :]
+    )
+
+
+def _insert(text: str, message: Message, after: Field | None, lines: list[str]) -> str:
+    """Puts fields behind one of a message, or behind its last, laid out as that is."""
+    after = after or (message.fields[-1] if message.fields else None)
+    if after is None:
+        gap = "" if text[message.start : message.start + 1].isspace() else " "
+        new = " ".join(["", *lines]) + gap
+        return text[: message.start] + new + text[message.start :]
+    indent = text[_line_start(text, after.start) : after.start]
+    rest = _REST_OF_LINE.match(text, after.end)
+    if indent.strip() or rest is None or not rest.group().endswith("\n"):
+        return text[: after.end] + " ".join(["", *lines]) + text[after.end :]
+    block = "".join(f"{indent}{line}{_newline(text)}" for line in lines)
+    return text[: rest.end()] + block + text[rest.end() :]
+
+
+def _find(text: str, owner: Owner) -> Message:
+    for item in text_tree(text).all(owner.kind):
+        for message in item.messages():
+            if _name(text, message) == owner.name:
+                return message
+    raise KeyError(f"no {owner.kind} {owner.name!r}")
+
+
+def _name(text: str, message: Message) -> str | None:
+    for item in message.all("name"):
+        value = item.values[-1]
+        literal = text[value.start : value.end]
+        return text_format.Parse(f"name: {literal}", schema_pb2.Feature()).name
+    return None
+
+
+def _inside(message: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        message = getattr(message, step)
+    return message
+
+
+def _one_line(message: Any) -> str:
+    return text_format.MessageToString(message, as_one_line=True, as_utf8=True).strip()
+
+
+def _comments(text: str) -> list[str]:
+    return [match for match in _COMMENT.findall(text) if match.startswith("#")]
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"

@@ -1,0 +1,165 @@
+"""Where each field of a protobuf text stands, so that a part of it can be edited.
+
+protobuf's own parser says what a text means and forgets where it said so, comments
+included. This one keeps only the places. It takes texts that protobuf's has taken: of
+anything else it may say something wrong, so an edit is read back before it is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space> \s+ | \#[^\n]* )
+  | (?P<string> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
+  | (?P<mark> [{}<>\[\]:,;] )
+  | (?P<word> [^\s{}<>\[\]:,;\#"']+ )
+    """,
+    re.VERBOSE,
+)
+_CLOSING = {"{": "}", "<": ">"}
+
+
+@dataclass(frozen=True)
+class Span:
+    """A scalar's place: ``text[start:end]``."""
+
+    start: int
+    end: int
+
+
+@dataclass
+class Message:
+    """The inside of a message: between its braces, or the whole text."""
+
+    start: int
+    end: int
+    fields: list[Field] = field(default_factory=list)
+
+    def all(self, name: str) -> list[Field]:
+        """Returns the fields of a name, in the order of the text."""
+        return [item for item in self.fields if item.name == name]
+
+
+@dataclass
+class Field:
+    """A field with all that belongs to it: name, values, and a separator behind it.
+
+    Attributes:
+      name: as the text has it.
+      start: of the name.
+      end: behind the value, or behind the comma or semicolon that follows it.
+      values: one, or those of a list in brackets.
+    """
+
+    name: str
+    start: int
+    end: int
+    values: list[Span | Message]
+
+    def messages(self) -> list[Message]:
+        return [item for item in self.values if isinstance(item, Message)]
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class _Tokens:
+    """Tokens with one to look ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._next = next(self._tokens, None)
+
+    def peek(self) -> str | None:
+        return None if self._next is None else self._next.text
+
+    def peek_kind(self) -> str | None:
+        return None if self._next is None else self._next.kind
+
+    def take(self) -> _Token:
+        token = self._next
+        if token is None:
+            raise ValueError("the text ends within a field")
+        self._next = next(self._tokens, None)
+        return token
+
+
+def text_tree(text: str) -> Message:
+    """Returns the places of all fields of a text that protobuf's parser takes.
+
+    Raises:
+      ValueError: it cannot be followed, and where.
+    """
+    tokens = _Tokens(text)
+    root = Message(0, len(text))
+    while tokens.peek() is not None:
+        root.fields.append(_field(tokens))
+    return root
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ValueError(f"line {text.count(chr(10), 0, at) + 1} is not understood")
+        at = match.end()
+        if match.lastgroup != "space":
+            yield _Token(str(match.lastgroup), match.group(), match.start(), at)
+
+
+def _field(tokens: _Tokens) -> Field:
+    first = tokens.take()
+    name = first.text
+    if name == "[":  # An extension's name, or Any's.
+        while tokens.peek() != "]":
+            name += tokens.take().text
+        name += tokens.take().text
+    elif first.kind != "word":
+        raise ValueError(f"a field cannot begin with {name}")
+    if tokens.peek() == ":":
+        tokens.take()
+    values: list[Span | Message] = []
+    if tokens.peek() == "[":
+        tokens.take()
+        while tokens.peek() != "]":
+            values.append(_value(tokens))
+            if tokens.peek() == ",":
+                tokens.take()
+        end = tokens.take().end
+    else:
+        values.append(_value(tokens))
+        end = _end(values[0])
+    if tokens.peek() in (",", ";"):
+        end = tokens.take().end
+    return Field(name, first.start, end, values)
+
+
+def _value(tokens: _Tokens) -> Span | Message:
+    first = tokens.take()
+    if first.text in _CLOSING:
+        message = Message(first.end, first.end)
+        while tokens.peek() != _CLOSING[first.text]:
+            message.fields.append(_field(tokens))
+        message.end = tokens.take().start
+        return message
+    end = first.end
+    if first.kind == "string":
+        while tokens.peek_kind() == "string":  # Adjacent strings are one.
+            end = tokens.take().end
+    elif first.kind != "word":
+        raise ValueError(f"a value cannot begin with {first.text}")
+    return Span(first.start, end)
+
+
+def _end(value: Span | Message) -> int:
+    return value.end + 1 if isinstance(value, Message) else value.end

@@ -1,0 +1,7 @@
+"""What a data set looks like, and the schema and the config that follow from it.
+
+Everything here is counted from records, without TensorFlow: ``summarize`` counts,
+``infer_schema`` and ``propose`` decide, ``schema_text`` and ``config_text`` write it
+down with the reasons. A proposal is where a review begins; nothing here is applied to a
+reviewed schema by itself.
+"""

@@ -1,0 +1,131 @@
+"""Decides which features a model is given, and as what, with the reason for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from schemas.infer.image_header import ImageHeader
+from schemas.infer.role import Role, common_image, role_of, words
+from schemas.infer.summarize import FeatureSummary, Summary
+
+# The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights.
+MAX_SIDE = 96
+# The CNN halves an image twice.
+MIN_SIDE = 4
+_MIN_BUCKETS, _MAX_BUCKETS = 16, 4096
+_QUANTILES = 10
+_GROUPS = frozenset(
+    "user patient customer client person subject account device session household "
+    "member driver participant".split()
+)
+_MIN_GROUPS = 20
+
+
+@dataclass(frozen=True)
+class FeatureChoice:
+    """What is done with one feature.
+
+    Attributes:
+      name: of the feature.
+      role: what it was taken for.
+      spec: the config's entry, such as ``{"kind": "numeric"}``; None: it is left out.
+      why: the reason, a clause without a full stop.
+    """
+
+    name: str
+    role: Role
+    spec: Mapping[str, int | str] | None
+    why: str
+
+
+def choose_features(
+    summary: Summary,
+    label: str,
+    leaks: Mapping[str, float],
+    group: str | None = None,
+) -> list[FeatureChoice]:
+    """Returns a choice for every feature but the label, in their order.
+
+    Args:
+      summary: of the records.
+      label: what is predicted.
+      leaks: features that give it away, and in what part of the records.
+      group: the feature by whose values records are split, or None.
+    """
+    roles = {name: role_of(feature) for name, feature in summary.features.items()}
+    images = [n for n, role in roles.items() if role.name == "image" and n != label]
+    choices = []
+    for name, role in roles.items():
+        if name == label:
+            continue
+        if name == group:
+            role = Role("group", "records are split by it: its values in test are new")
+        elif role.used and name in leaks:
+            why = f"it alone tells the label, in {leaks[name]:.1%} of the records"
+            role = Role("leak", why)
+        if role.used and len(images) == 1 and role.name != "image":
+            why = "the CNN takes the image alone"
+            choices.append(FeatureChoice(name, role, None, why))
+        else:
+            spec = _spec(summary.features[name], role) if role.used else None
+            choices.append(FeatureChoice(name, role, spec, role.why))
+    return choices
+
+
+def group_feature(summary: Summary, label: str) -> str | None:
+    """Returns the feature that says whose a record is, if there is one.
+
+    Every record has it and most of its values come more than once, so records of one
+    person would else be in several splits.
+    """
+    for name, feature in summary.features.items():
+        named = words(name)
+        whose = named and (named[-1] in _GROUPS or named[-1] in ("id", "uuid"))
+        if name == label or not whose or not _GROUPS & set(named):
+            continue
+        repeated = 2 * feature.distinct <= sum(feature.counts.values())
+        whole = feature.always and feature.single and len(feature.kinds) == 1
+        if whole and repeated and feature.distinct >= _MIN_GROUPS:
+            return name
+    return None
+
+
+def image_size(feature: FeatureSummary) -> tuple[int, int, int]:
+    """Returns height, width and channels that the images are brought to."""
+    most = common_image(feature)
+    scale = min(1.0, MAX_SIDE / max(most.height, most.width))
+    height = max(MIN_SIDE, round(most.height * scale))
+    width = max(MIN_SIDE, round(most.width * scale))
+    return height, width, _channels(feature.images)
+
+
+def _channels(images: Mapping[ImageHeader, int]) -> int:
+    kinds = {image.channels for image in images if image.width}
+    if kinds <= {1, 2}:
+        return 1
+    # A JPEG of 4 channels is CMYK, which TensorFlow turns into RGB.
+    plain = {image.format for image in images} <= {"png", "bmp"}
+    return 4 if kinds == {4} and plain else 3
+
+
+def _spec(feature: FeatureSummary, role: Role) -> dict[str, int | str]:
+    if role.name == "image":
+        height, width, channels = image_size(feature)
+        size = {"height": height, "width": width, "channels": channels}
+        return {"kind": "image", **size}
+    if role.name == "number":
+        return {"kind": "numeric"}
+    if role.name == "position":
+        return {"kind": "bucketized", "buckets": _QUANTILES}
+    if role.closed:
+        return {"kind": "vocabulary"}
+    return {"kind": "hashed", "buckets": _buckets(feature)}
+
+
+def _buckets(feature: FeatureSummary) -> int:
+    """Returns a power of two that is at least the number of values."""
+    if feature.many:
+        return _MAX_BUCKETS
+    wanted = 1 << max(feature.distinct - 1, 1).bit_length()
+    return min(_MAX_BUCKETS, max(_MIN_BUCKETS, wanted))

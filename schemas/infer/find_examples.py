@@ -1,0 +1,143 @@
+"""Finds the TFRecord files that a pattern means, and the directory that they are in.
+
+The pattern is a file pattern, which may hold ``{SPAN}`` and its like, or a directory,
+whose files are then all meant. What is no record by its name is left out, and named.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice.errors import UsageError
+
+_SPECIAL = re.compile(r"[*?\[{]")
+_PLACEHOLDER = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(?::\d+)?\}")
+_OTHER_SUFFIXES = (
+    ".json .jsonl .txt .md .csv .tsv .yaml .yml .pbtxt .pb .py .html .log .parquet "
+    ".zip .tar .png .jpg .jpeg .npy .crc .idx .index"
+).split()
+
+
+@dataclass(frozen=True)
+class ExampleFiles:
+    """Files below one directory.
+
+    Attributes:
+      directory: absolute.
+      pattern: what was asked for below it; None where the directory itself was.
+      files: the paths below it, in order; at least one.
+      others: files below it that are not meant, so that no pattern takes them.
+    """
+
+    directory: Path
+    pattern: str | None
+    files: tuple[str, ...]
+    others: tuple[str, ...]
+
+    def path(self, file: str) -> Path:
+        """Returns the absolute path of one of the files."""
+        return self.directory / file
+
+
+def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFiles:
+    """Returns the files that a pattern matches.
+
+    Args:
+      pattern: of files, or a directory; below ``directory``, or else below ``cwd``.
+      directory: what the config is to name as the data's directory; None takes the
+        part of the pattern that names one directory.
+      cwd: where relative paths begin, absolute.
+
+    Raises:
+      UsageError: it is remote, or matches no file that could be a TFRecord.
+    """
+    for given in (pattern, directory or ""):
+        if "://" in given:
+            raise UsageError(
+                "Examples are looked at on this machine only.",
+                where=given,
+                expected="a local path",
+                hint="copy two or three files here, run sluice init on them, then "
+                "set data.dir of the config to the remote directory",
+            )
+    base, below = _split(cwd / directory if directory else cwd, pattern)
+    if not base.is_dir():
+        raise _nothing(base, pattern, "there is no such directory")
+    everything = _walk(base)
+    if below is None:
+        matching = everything
+    else:
+        glob = pattern_regex(_PLACEHOLDER.sub("*", below))
+        matching = [path for path in everything if glob.fullmatch(path)]
+    files = [path for path in matching if _may_hold_records(path)]
+    if not files:
+        found = f"{len(matching):,} file(s), none of records by name"
+        raise _nothing(base, pattern, found if matching else "no file", everything)
+    wanted = set(files)
+    others = tuple(path for path in everything if path not in wanted)
+    return ExampleFiles(base, below, tuple(files), others)
+
+
+def pattern_regex(pattern: str) -> re.Pattern[str]:
+    """Returns what matches as a file pattern does: ``*`` stays within a folder."""
+    parts = re.split(r"(\*+|\?|\[!?[^\]]+\])", pattern)
+    return re.compile("".join(_part_regex(part) for part in parts))
+
+
+def _part_regex(part: str) -> str:
+    if part.startswith("*"):
+        return "[^/]*"
+    if part == "?":
+        return "[^/]"
+    if re.fullmatch(r"\[!?[^\]]+\]", part):
+        inside = re.sub(r"([\\[])", r"\\\1", part[1:-1])
+        return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
+    return re.escape(part)
+
+
+def _split(base: Path, pattern: str) -> tuple[Path, str | None]:
+    """Splits a pattern where its first part begins that names no one directory."""
+    whole = base / pattern
+    if whole.is_dir():
+        return Path(os.path.abspath(whole)), None
+    parts = whole.parts
+    at = 1
+    while at < len(parts) - 1:
+        # A directory may be called as a pattern is: then it is the directory.
+        inside = Path(*parts[: at + 1])
+        if _SPECIAL.search(parts[at]) and not inside.is_dir():
+            break
+        at += 1
+    directory = Path(os.path.abspath(Path(*parts[:at])))
+    return directory, "/".join(parts[at:])
+
+
+def _walk(base: Path) -> list[str]:
+    """Returns the paths of all files below a directory but hidden ones, in order."""
+    found = []
+    for folder, folders, names in os.walk(base, followlinks=True):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        below = Path(folder).relative_to(base)
+        found += [(below / n).as_posix() for n in names if not n.startswith(".")]
+    return sorted(found)
+
+
+def _may_hold_records(path: str) -> bool:
+    name = path.rpartition("/")[2].lower()
+    return not name.startswith("_") and not name.endswith(tuple(_OTHER_SUFFIXES))
+
+
+def _nothing(
+    base: Path, pattern: str, actual: str, there: list[str] | None = None
+) -> UsageError:
+    return UsageError(
+        f"The pattern {pattern!r} matches no TFRecord file.",
+        where=base,
+        expected="at least one TFRecord file of tf.Examples",
+        actual=actual,
+        examples=there or [],
+        hint="quote the pattern, so that the shell does not expand it",
+    )

@@ -1,0 +1,143 @@
+"""Proposes a schema: types, presence, shapes and domains as the records show them.
+
+Where TFDV's own inference has to guess from statistics, this one has the records: it
+makes a domain only where the values look complete, and never one of values that say
+who somebody is. What it writes is meant to be reviewed.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.infer.role import Role, position_limit, role_of
+from schemas.infer.summarize import FeatureSummary, Summary
+
+TRAINING, SERVING = "TRAINING", "SERVING"
+
+_TYPES = {
+    "int": schema_pb2.INT,
+    "float": schema_pb2.FLOAT,
+    "bytes": schema_pb2.BYTES,
+}
+_STANDARD_ERRORS = 3
+
+
+def infer_schema(summary: Summary, label: str | None = None) -> schema_pb2.Schema:
+    """Returns the schema that the records suggest.
+
+    A feature that no record has a value of is not in it: its type is not known.
+
+    Args:
+      summary: of the records; all splits together, or values of one are missed.
+      label: gets the domain that its classes need, and is not expected when serving.
+
+    Raises:
+      KeyError: there is no such feature as ``label``.
+    """
+    schema = schema_pb2.Schema(default_environment=[TRAINING, SERVING])
+    if label is not None:
+        summary.features[label]
+    for feature in summary.features.values():
+        if feature.kind is None:
+            continue
+        found = schema.feature.add(name=feature.name, type=_TYPES[feature.kind])
+        _add_presence(found, feature)
+        if feature.name == label:
+            found.not_in_environment.append(SERVING)
+            _add_classes(schema, found, feature)
+        else:
+            _add_domain(schema, found, feature, role_of(feature))
+    return schema
+
+
+def min_fraction(feature: FeatureSummary) -> float:
+    """Returns the least fraction of records to expect it in: two digits, rounded down.
+
+    Three standard errors (of a binomial share) below what was seen, for a split of a
+    tenth of the records: a split is judged by itself, and is the smaller sample.
+    """
+    if feature.always:
+        return 1.0
+    share, records = feature.fraction, max(feature.records / 10, 1)
+    low = share - _STANDARD_ERRORS * math.sqrt(share * (1 - share) / records)
+    return max(0.0, math.floor(100 * min(low, 0.99)) / 100)
+
+
+def _add_presence(found: schema_pb2.Feature, feature: FeatureSummary) -> None:
+    found.presence.min_fraction = min_fraction(feature)
+    if found.presence.min_fraction:
+        found.presence.min_count = 1
+    if feature.always and feature.min_values == feature.max_values:
+        found.shape.dim.add(size=feature.max_values)
+        return
+    # Without a shape: TensorFlow refuses a record that lacks a feature with one.
+    found.value_count.min = min(feature.min_values, 1)
+    if feature.single:
+        found.value_count.max = 1
+
+
+def _add_classes(
+    schema: schema_pb2.Schema, found: schema_pb2.Feature, feature: FeatureSummary
+) -> None:
+    if feature.kind == "bytes":
+        _add_strings(schema, found, feature)
+    elif feature.kind == "int":
+        _set_int_bounds(found, feature)
+        found.int_domain.is_categorical = True
+
+
+def _add_domain(
+    schema: schema_pb2.Schema,
+    found: schema_pb2.Feature,
+    feature: FeatureSummary,
+    role: Role,
+) -> None:
+    if role.name in ("mixed_types", "rare", "sensitive"):
+        return
+    if role.name == "image":
+        found.image_domain.SetInParent()
+    elif feature.kind == "float":
+        _add_float_domain(found, feature, role)
+    elif feature.kind == "bytes":
+        if role.name == "categorical" and role.closed:
+            _add_strings(schema, found, feature)
+    elif role.name == "categorical":
+        found.int_domain.is_categorical = True
+        if role.closed:
+            _set_int_bounds(found, feature)
+    elif role.name == "identifier":
+        found.int_domain.is_categorical = True
+    elif feature.low is not None and feature.low >= 0:
+        found.int_domain.min = 0
+
+
+def _add_float_domain(
+    found: schema_pb2.Feature, feature: FeatureSummary, role: Role
+) -> None:
+    domain = found.float_domain
+    limit = position_limit(feature.name)
+    if role.name == "position" and limit:
+        domain.min, domain.max = -limit, limit
+    elif feature.low is not None and feature.low >= 0:
+        domain.min = 0
+    if not feature.nans:
+        domain.disallow_nan = True
+    if not feature.infinities:
+        domain.disallow_inf = True
+
+
+def _add_strings(
+    schema: schema_pb2.Schema, found: schema_pb2.Feature, feature: FeatureSummary
+) -> None:
+    found.domain = feature.name
+    values = sorted(value for value in feature.counts if isinstance(value, bytes))
+    schema.string_domain.add(
+        name=feature.name, value=[value.decode() for value in values]
+    )
+
+
+def _set_int_bounds(found: schema_pb2.Feature, feature: FeatureSummary) -> None:
+    found.int_domain.min = int(feature.low or 0)
+    found.int_domain.max = int(feature.high or 0)

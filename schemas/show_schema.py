@@ -1,0 +1,155 @@
+"""A reviewed schema as rows that a person reads: one for each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.diff import words
+from sluice.errors import MAX_EXAMPLES
+
+
+@dataclass(frozen=True)
+class FeatureRow:
+    """One feature; a column that the schema says nothing of is empty.
+
+    Attributes:
+      feature: its name.
+      type: ``INT``, ``FLOAT`` or ``BYTES``.
+      values: how many a record has: ``1``, ``2 x 3``, ``0 .. 5``.
+      presence: in how many records it is: ``all``, ``>= 60 %``, ``>= 1 record``.
+      domain: which values it may have.
+      environments: where it is expected; empty for everywhere.
+      comparators: the limits of drift and skew.
+    """
+
+    feature: str
+    type: str
+    values: str
+    presence: str
+    domain: str
+    environments: str
+    comparators: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the form that ``--json`` has."""
+        return asdict(self)
+
+
+def show_schema(
+    schema: schema_pb2.Schema, sensitive: Collection[str] = ()
+) -> list[FeatureRow]:
+    """Returns the features in the order of the schema.
+
+    Args:
+      schema: the reviewed one.
+      sensitive: features whose domain is counted, not shown.
+    """
+    domains = {domain.name: domain for domain in schema.string_domain}
+    return [
+        FeatureRow(
+            feature=feature.name,
+            type=schema_pb2.FeatureType.Name(feature.type),
+            values=_values(feature),
+            presence=_presence(feature),
+            domain=_domain(feature, domains, feature.name in sensitive),
+            environments=_environments(feature),
+            comparators=_comparators(feature),
+        )
+        for feature in schema.feature
+    ]
+
+
+def _values(feature: schema_pb2.Feature) -> str:
+    if feature.HasField("shape"):
+        sizes = [dimension.size for dimension in feature.shape.dim]
+        return " x ".join(str(size) if size > 0 else "?" for size in sizes) or "1"
+    if feature.HasField("value_count"):
+        count = feature.value_count
+        if count.min == count.max:
+            return str(count.min)
+        return words.bounds(count.min, count.max or None)
+    return ""
+
+
+def _presence(feature: schema_pb2.Feature) -> str:
+    if feature.deprecated:
+        return "deprecated"
+    if feature.HasField("lifecycle_stage"):
+        stage = schema_pb2.LifecycleStage.Name(feature.lifecycle_stage)
+        if stage not in ("PRODUCTION", "BETA", "UNKNOWN_STAGE"):
+            return stage.lower()
+    if not feature.HasField("presence"):
+        return ""
+    fraction, count = feature.presence.min_fraction, feature.presence.min_count
+    if fraction >= 1:
+        return "all"
+    if fraction > 0:
+        return f">= {100 * fraction:.6g} %"
+    return f">= {count:,} record{'s' if count != 1 else ''}" if count else "any"
+
+
+def _domain(
+    feature: schema_pb2.Feature,
+    domains: dict[str, schema_pb2.StringDomain],
+    sensitive: bool,
+) -> str:
+    kind = feature.WhichOneof("domain_info")
+    if kind is None:
+        return ""
+    if kind in ("domain", "string_domain"):
+        named = domains.get(feature.domain, schema_pb2.StringDomain())
+        domain = feature.string_domain if kind == "string_domain" else named
+        return _strings(domain, sensitive)
+    if kind in ("int_domain", "float_domain"):
+        return _range(getattr(feature, kind), sensitive)
+    return kind.removesuffix("_domain").replace("_", " ")
+
+
+def _strings(domain: schema_pb2.StringDomain, sensitive: bool) -> str:
+    count = len(domain.value)
+    counted = f"{count:,} value{'s' if count != 1 else ''}"
+    if sensitive:
+        return f"{counted} (sensitive)"
+    shown = ", ".join(words.quoted(value) for value in domain.value[:MAX_EXAMPLES])
+    more = f" and {count - MAX_EXAMPLES:,} more" if count > MAX_EXAMPLES else ""
+    return shown + more or counted
+
+
+def _range(domain: Any, sensitive: bool) -> str:
+    low = domain.min if domain.HasField("min") else None
+    high = domain.max if domain.HasField("max") else None
+    parts = []
+    if low is not None or high is not None:
+        parts.append("a range (sensitive)" if sensitive else words.bounds(low, high))
+    if domain.is_categorical:
+        parts.append("categorical")
+    if isinstance(domain, schema_pb2.FloatDomain):
+        parts += ["no NaN"] * domain.disallow_nan + ["no inf"] * domain.disallow_inf
+    return ", ".join(parts)
+
+
+def _environments(feature: schema_pb2.Feature) -> str:
+    if feature.in_environment:
+        return ", ".join(feature.in_environment)
+    if feature.not_in_environment:
+        return f"not {', '.join(feature.not_in_environment)}"
+    return ""
+
+
+def _comparators(feature: schema_pb2.Feature) -> str:
+    found = []
+    for name in ("drift", "skew"):
+        comparator = getattr(feature, f"{name}_comparator")
+        for kind, label in (
+            ("infinity_norm", "L-infinity"),
+            ("jensen_shannon_divergence", "Jensen-Shannon"),
+            ("normalized_abs_difference", "normalized difference"),
+        ):
+            if hasattr(comparator, kind) and comparator.HasField(kind):
+                threshold = getattr(comparator, kind).threshold
+                found.append(f"{name} {label} <= {threshold:g}")
+    return ", ".join(found)

@@ -1,0 +1,235 @@
+"""DataVerdict on real records: what fails, what is shown, what is withheld."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from components.accept_data.ledger import RECORD_FILE
+from components.data_verdict.policy import Policy, Rule
+from sluice.verdict import Check, Verdict
+
+pytestmark = pytest.mark.tf
+
+Record = dict[str, Any]
+
+
+def _only(verdict: Verdict) -> Check:
+    (row,) = verdict.failures
+    return row
+
+
+def _row(verdict: Verdict, check: str) -> Check:
+    (row,) = [row for row in verdict.rows if row.check == check]
+    return row
+
+
+def test_good_data_passes_and_the_splits_are_compared(bench: Any) -> None:
+    verdict = bench.judge()
+    assert verdict.passed and not verdict.warnings
+    row = _row(verdict, "split_drift")
+    assert (row.slice, row.baseline) == ("train", "split eval")
+    assert row.actual == "2 features compared"
+    assert "comes closest to its limit" in row.why
+    assert "drift" not in {row.check for row in verdict.rows}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "feature", "shown"),
+    [
+        ({"label": [7]}, "out_of_range", "label", "label 7"),
+        ({"label": None}, "missing", "label", "label missing"),
+        ({"pay": [b"Zed"]}, "new_value", "pay", "pay 'Zed'"),
+        ({"fare": [math.nan]}, "not_finite", "fare", "fare nan"),
+        ({"fare": [math.inf]}, "not_finite", "fare", "fare inf"),
+        ({"fare": [1.0, 2.0]}, "wrong_shape", "fare", "fare 2 values"),
+        ({"new one": [1]}, "new_feature", "new one", "new one 1"),
+    ],
+)
+def test_one_bad_record_is_named(
+    bench: Any, values: Record, kind: str, feature: str, shown: str
+) -> None:
+    rules = (Rule("ignore", anomaly="split_drift"),)
+    verdict = bench.judge(bench.changed(17, **values), policy=Policy(rules=rules))
+    row = _only(verdict)
+    assert (row.kind, row.feature, row.slice) == (kind, feature, "train")
+    path = bench.folder / "train 0.tfrecord"
+    assert row.examples == (f"{path}, record 17: {shown}",)
+    assert f"{path}, record 17: {shown}" in bench.text()
+
+
+def test_a_label_of_another_type_is_one_row(bench: Any) -> None:
+    train = [{**record, "label": [b"one"]} for record in bench.records()]
+    row = _only(bench.judge(train))
+    assert (row.kind, row.check) == ("wrong_type", "feature 'label'")
+    assert "Expected data of type: INT but got STRING" in row.why
+    assert len(row.examples) == 5
+    assert row.examples[4].endswith("record 5: label bytes_list 'one'")
+
+
+def test_a_feature_that_is_missing_everywhere(bench: Any) -> None:
+    train = [{"pay": r["pay"], "label": r["label"]} for r in bench.records()]
+    rows = bench.judge(train).failures
+    assert [(row.kind, row.feature) for row in rows] == [
+        ("missing", "fare"),
+        ("not_compared", "fare"),
+    ]
+    assert len(rows[0].examples) == 5
+
+
+def test_an_empty_split_is_one_failure(bench: Any) -> None:
+    row = _only(bench.judge(evaluation=[]))
+    assert row.why == "the split 'eval' holds no examples"
+
+
+def test_drift_against_the_data_that_was_accepted_last(bench: Any) -> None:
+    assert bench.judge(spans=(1,)).passed
+    bench.accept()
+    assert (bench.ledger / "1" / RECORD_FILE).is_file()
+
+    unchanged = bench.judge(bench.records(220), bench.records(180), spans=(2,))
+    assert unchanged.passed
+    drifts = [row for row in unchanged.rows if row.check == "drift"]
+    assert [(row.slice, row.baseline) for row in drifts] == [
+        ("train", "1"),
+        ("eval", "1"),
+    ]
+    drifted = bench.records(cash=0.9)
+    verdict = bench.judge(drifted, drifted, spans=(2,))
+    train, evaluation = verdict.failures
+    assert (train.check, train.slice, train.kind) == (
+        "drift of 'pay'",
+        "train",
+        "drift",
+    )
+    assert evaluation.slice == "eval"
+    assert (train.baseline, train.limit) == ("1", "L-infinity <= 0.1")
+    assert train.actual == pytest.approx(0.4)
+    assert "maximum difference is: C" in train.why
+    warn = Policy(rules=(Rule("warn", feature="pay", anomaly="drift"),))
+    assert len(bench.judge(drifted, drifted, spans=(2,), policy=warn).warnings) == 2
+
+
+def test_the_data_itself_is_not_its_baseline(bench: Any) -> None:
+    bench.judge(spans=(1,))
+    first = bench.properties["baseline"]
+    bench.accept()
+    bench.judge(spans=(1,))
+    assert bench.properties["baseline"] == first
+    assert json.loads(first) == {"record": "", "damaged": []}
+
+
+def test_without_a_driver_the_executor_finds_the_baseline(bench: Any) -> None:
+    from components import artifacts
+    from components.data_verdict.executor import Executor
+
+    bench.judge(spans=(1,))
+    bench.accept()
+    bench.judge(bench.records(220), spans=(2,))
+    verdict = bench.artifact(artifacts.DataVerdict, bench.folder / "again")
+    properties = bench.properties | {"baseline": ""}
+    Executor().Do(bench.inputs, {"verdict": [verdict]}, properties)
+    assert Verdict.load(verdict.uri) == Verdict.load(bench.folder / "verdict")
+
+
+def test_train_is_compared_with_eval(bench: Any) -> None:
+    row = _only(bench.judge(bench.records(cash=0.9)))
+    assert (row.kind, row.check) == ("split_drift", "split_drift of 'pay'")
+    assert row.baseline == "split eval"
+
+
+def test_skew_against_what_clients_have_sent(bench: Any) -> None:
+    served = [{"fare": r["fare"], "pay": r["pay"]} for r in bench.records()]
+    verdict = bench.judge(serving=served)
+    assert verdict.passed
+    assert _row(verdict, "skew").baseline == "serving examples"
+
+    skewed = [{"fare": r["fare"], "pay": r["pay"]} for r in bench.records(cash=0.9)]
+    row = _only(bench.judge(serving=skewed))
+    assert (row.kind, row.check, row.slice) == ("skew", "skew of 'pay'", "train")
+
+    broken = [{"fare": r["fare"], "pay": [b"Zed"]} for r in bench.records()]
+    rows = bench.judge(serving=broken).failures
+    assert ("new_value", "serving") in {(row.kind, row.slice) for row in rows}
+
+
+def test_a_comparator_that_measures_nothing_is_named(bench: Any) -> None:
+    schema = bench.schema.replace("jensen_shannon_divergence", "infinity_norm")
+    rows = bench.judge(schema=schema).failures
+    assert [(row.kind, row.feature) for row in rows] == [("not_compared", "fare")]
+    assert "write jensen_shannon_divergence" in rows[0].why
+
+
+def test_a_feature_that_training_does_not_have(bench: Any) -> None:
+    schema = (
+        bench.schema + 'feature { name: "sent" type: INT presence { min_count: 1 } '
+    )
+    verdict = bench.judge(schema=schema + 'not_in_environment: "TRAINING" }')
+    assert verdict.passed
+
+
+def test_values_of_sensitive_features_are_in_no_file(bench: Any) -> None:
+    secret = "Jane Doe"
+    sensitive = json.dumps(["pay", "label", "extra"])
+    bench.judge(spans=(1,))
+    bench.accept()
+    drifted = [{**record, "pay": [secret.encode()]} for record in bench.records()]
+    verdict = bench.judge(drifted, drifted, spans=(2,), sensitive=sensitive)
+    assert {row.kind for row in verdict.failures} == {"drift"}
+    assert secret not in bench.text()
+
+    schema = bench.schema.replace('value: "Jane Doe"', "")
+    train = [{**record, "label": [b"one"], "extra": [77_001]} for record in drifted]
+    verdict = bench.judge(train, schema=schema, spans=(2,), sensitive=sensitive)
+    kinds = {(row.kind, row.feature) for row in verdict.failures}
+    assert {
+        ("new_value", "pay"),
+        ("wrong_type", "label"),
+        ("new_feature", "extra"),
+    } <= (kinds)
+    for value in (secret, "one'", '"one', "77001", "77,001"):
+        assert value not in bench.text()
+    assert "record 1\n" in bench.text()
+
+
+def test_an_override_is_written_down_and_accepted(bench: Any) -> None:
+    from sluice.errors import DataError
+
+    bad = bench.changed(17, label=[7])
+    bench.judge(bad, spans=(1,))
+    with pytest.raises(DataError, match="was not accepted"):
+        bench.accept()
+    verdict = bench.judge(bad, spans=(1,), override="known outage")
+    assert verdict.passed and verdict.override == "known outage"
+    bench.accept()
+    record = json.loads((bench.ledger / "1" / RECORD_FILE).read_text())
+    assert record["override"] == "known outage"
+    assert record["splits"]["train"]["examples"] == 200
+
+
+def test_a_damaged_entry_does_not_stop_the_run(bench: Any) -> None:
+    bench.judge(spans=(1,))
+    bench.accept()
+    (bench.ledger / "1" / RECORD_FILE).write_text("{")
+    verdict = bench.judge(bench.records(220), spans=(2,))
+    assert verdict.passed
+    assert "was passed over" in verdict.warnings[0].why
+
+
+def test_the_gate_fails_with_what_why_and_where(bench: Any) -> None:
+    from components.data_gate.executor import Executor
+    from sluice.errors import DataError, ExitCode
+
+    bench.judge(bench.changed(17, label=[7]))
+    with pytest.raises(DataError) as failure:
+        Executor().Do({"verdict": bench.inputs["verdict"]}, {}, {})
+    assert failure.value.exit_code == ExitCode.DATA
+    assert failure.value.examples == (
+        "feature 'label', split train: Unexpectedly large value: 7. "
+        f"(validate.default: fail); {bench.folder}/train 0.tfrecord, record 17: "
+        "label 7",
+    )
+    assert "--accept-data" in str(failure.value)

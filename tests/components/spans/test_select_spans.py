@@ -1,0 +1,333 @@
+"""Which spans are taken, which are passed over, and what is said about it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from components.tfrecord_gen.completeness import CompleteWhen
+from components.tfrecord_gen.select_spans import select_spans
+from components.tfrecord_gen.window import Span, Window, read_spans
+from sluice.errors import ConfigError, DataError, UsageError
+
+pytestmark = pytest.mark.unit
+
+SPLITS: dict[str | None, str] = {
+    "train": "span-{SPAN}/train-*",
+    "eval": "span-{SPAN}/eval-*",
+}
+ALWAYS = CompleteWhen()
+MARKED = CompleteWhen(marker="_SUCCESS")
+
+
+def touch(base: Path, *names: str, age_s: float = 0) -> None:
+    for name in names:
+        path = base / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (time.time() - age_s,) * 2)
+
+
+def select(
+    base: Path | str,
+    patterns: dict[str | None, str] | None = None,
+    window: int = 1,
+    complete_when: CompleteWhen = ALWAYS,
+    now_s: float | None = None,
+    only: Sequence[Span] | None = None,
+) -> Window:
+    now_s = time.time() if now_s is None else now_s
+    return select_spans(
+        str(base), patterns or SPLITS, window, complete_when, now_s, only
+    )
+
+
+def taken(window: Window) -> list[str]:
+    return [f"{file.split} {window.relative(file)}" for file in window.files]
+
+
+def test_the_newest_span_by_number_not_by_name(tmp_path: Path) -> None:
+    touch(tmp_path, "span-9/train-0", "span-9/eval-0")
+    touch(tmp_path, "span-10/train-1", "span-10/train-0", "span-10/eval-0")
+    window = select(tmp_path)
+    assert taken(window) == [
+        "train span-10/train-0",
+        "train span-10/train-1",
+        "eval span-10/eval-0",
+    ]
+    assert window.spans == (Span(10),)
+    assert {file.span for file in window.files} == {10}
+    assert not window.skipped
+
+
+def test_a_window_is_the_last_spans_oldest_first(tmp_path: Path) -> None:
+    for number in (1, 2, 4):
+        touch(tmp_path, f"span-{number}/train-0", f"span-{number}/eval-0")
+    assert [span.number for span in select(tmp_path, window=2).spans] == [2, 4]
+    assert [span.number for span in select(tmp_path, window=9).spans] == [1, 2, 4]
+
+
+def test_a_span_without_a_split_is_passed_over(tmp_path: Path) -> None:
+    touch(tmp_path, "span-1/train-0", "span-1/eval-0", "span-2/train-0")
+    window = select(tmp_path)
+    assert window.spans == (Span(1),)
+    assert [(s.name, s.why) for s in window.skipped] == [
+        ("span 2", "no file of split eval")
+    ]
+
+
+def test_splits_in_directories_of_their_own(tmp_path: Path) -> None:
+    patterns: dict[str | None, str] = {
+        "train": "train/{SPAN}/*",
+        "eval": "eval/{SPAN}/*",
+    }
+    touch(tmp_path, "train/1/a", "eval/1/b", "train/2/c")
+    window = select(tmp_path, patterns)
+    assert taken(window) == ["train train/1/a", "eval eval/1/b"]
+    assert window.skipped[0].why == "no file of split eval"
+
+
+def test_the_newest_complete_version_of_a_span(tmp_path: Path) -> None:
+    patterns: dict[str | None, str] = {None: "{YYYY}{MM}{DD}/v{VERSION}/*"}
+    touch(tmp_path, "20240101/v1/a", "20240102/v9/b", "20240102/v10/c")
+    touch(tmp_path, "20240102/v10/_SUCCESS", "20240102/v9/_SUCCESS", "20240102/v11/d")
+    window = select(tmp_path, patterns, complete_when=MARKED)
+    assert taken(window) == ["None 20240102/v10/c"]
+    newest = window.newest
+    assert newest is not None
+    assert str(newest) == "span 2024-01-02, version 10"
+    assert (newest.number, newest.version) == (19_724, 10)
+    assert window.skipped[0].name == "span 2024-01-02, version 11"
+    assert window.skipped[0].why == f"no _SUCCESS in {tmp_path}/20240102/v11"
+
+
+def test_a_marker_is_no_data_whatever_its_name(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a", "1/DONE", "2/b")
+    window = select(tmp_path, {None: "{SPAN}/*"}, complete_when=CompleteWhen("DONE"))
+    assert taken(window) == ["None 1/a"]
+
+
+def test_a_span_that_is_being_written_is_taken_when_it_is_complete(
+    tmp_path: Path,
+) -> None:
+    touch(tmp_path, "span-1/train-0", "span-1/eval-0", "span-1/_SUCCESS")
+    seen = []
+    steps = ["train-0", "train-1", "eval-0", ".eval-1.tmp", "eval-1", "_SUCCESS"]
+    for name in steps:
+        touch(tmp_path, f"span-2/{name}")
+        window = select(tmp_path, complete_when=MARKED)
+        seen.append((window.spans[0].number, len(window.files)))
+    assert seen == [(1, 2)] * 5 + [(2, 4)]
+
+
+def test_quiet_is_of_the_last_file_of_any_split(tmp_path: Path) -> None:
+    quiet = CompleteWhen(quiet_for_s=600)
+    touch(tmp_path, "span-1/train-0", "span-1/eval-0", age_s=9_000)
+    now_s = time.time()
+    with pytest.raises(DataError, match=r"span 1: span-1/\S+ was changed \d s ago"):
+        # `utime` has set the time of modification only: the files have just arrived.
+        select(tmp_path, complete_when=quiet, now_s=now_s)
+    assert select(tmp_path, complete_when=quiet, now_s=now_s + 610).files
+    touch(tmp_path, "span-1/eval-1", age_s=-900)
+    with pytest.raises(DataError, match="eval-1 was changed 2.. s in the future"):
+        select(tmp_path, complete_when=quiet, now_s=now_s + 610)
+
+
+def test_nothing_complete_says_what_each_span_lacks(tmp_path: Path) -> None:
+    for number in range(7):
+        touch(tmp_path, f"span-{number}/train-0", f"span-{number}/eval-0")
+    with pytest.raises(DataError) as caught:
+        select(tmp_path, complete_when=MARKED)
+    text = str(caught.value)
+    assert "no span of the data is complete" in text
+    assert f"span 6: no _SUCCESS in {tmp_path}/span-6" in text
+    assert "and 2 more" in text
+
+
+def test_no_span_at_all_says_what_is_there(tmp_path: Path) -> None:
+    touch(tmp_path, "spans-1/train-0")
+    with pytest.raises(DataError, match="there is spans-1"):
+        select(tmp_path)
+    with pytest.raises(DataError, match="an empty directory, or none"):
+        select(tmp_path / "nowhere")
+
+
+def test_patterns_without_placeholders_are_one_set_of_files(tmp_path: Path) -> None:
+    touch(tmp_path, "train-0", "eval-0")
+    patterns: dict[str | None, str] = {"train": "train-*", "eval": "eval-*"}
+    window = select(tmp_path, patterns)
+    assert taken(window) == ["train train-0", "eval eval-0"]
+    assert window.spans == ()
+    assert window.newest is None
+    assert window.files[0].span is None
+    with pytest.raises(DataError, match="the data: no file of split test"):
+        select(tmp_path, {**patterns, "test": "test-*"})
+    with pytest.raises(DataError, match=f"the data: no _SUCCESS in {tmp_path}"):
+        select(tmp_path, patterns, complete_when=MARKED)
+    touch(tmp_path, "_SUCCESS")
+    assert select(tmp_path, patterns, complete_when=MARKED).files
+
+
+def test_names_that_a_glob_would_misread(tmp_path: Path) -> None:
+    base = tmp_path / "tr[a-z]ps *2024* d\u00e9j\u00e0 {SPAN}"
+    touch(base, "span 1/train \u00e9t\u00e9 [1]", "span 1/eval ?")
+    window = select(base, {"train": "span {SPAN}/train *", "eval": "*{SPAN}/eval [?]"})
+    assert taken(window) == [
+        "train span 1/train \u00e9t\u00e9 [1]",
+        "eval span 1/eval ?",
+    ]
+    assert all(Path(file.path).is_file() for file in window.files)
+
+
+def test_a_day_that_does_not_exist_is_passed_over_and_named(tmp_path: Path) -> None:
+    touch(tmp_path, "20240228/a", "20240230/a", "20240230/b", "tmp/a")
+    window = select(tmp_path, {None: "{YYYY}{MM}{DD}/*"})
+    assert taken(window) == ["None 20240228/a"]
+    assert [(s.name, s.why) for s in window.skipped] == [
+        ("span 2024-02-30", f"not a date: {tmp_path}/20240230")
+    ]
+
+
+def test_a_span_in_the_names_of_files(tmp_path: Path) -> None:
+    patterns: dict[str | None, str] = {"train": "{SPAN}-train-*", "eval": "{SPAN}-eval"}
+    touch(tmp_path, "1-train-a", "1-train-b", "1-eval", "2-train-a")
+    assert taken(select(tmp_path, patterns)) == [
+        "train 1-train-a",
+        "train 1-train-b",
+        "eval 1-eval",
+    ]
+    with pytest.raises(ConfigError, match="which has no directory"):
+        select(tmp_path, patterns, complete_when=MARKED)
+
+
+def test_one_span_with_two_names_is_refused(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a", "01/a")
+    with pytest.raises(DataError, match=r"one span has two names(.|\n)*/01\n.*/1\n"):
+        select(tmp_path, {None: "{SPAN}/*"})
+
+
+def test_one_span_in_two_directories_is_one_span(tmp_path: Path) -> None:
+    touch(tmp_path, "east/1/a", "west/1/a", "west/1/_SUCCESS")
+    patterns: dict[str | None, str] = {None: "*/{SPAN}/*"}
+    assert taken(select(tmp_path, patterns)) == ["None east/1/a", "None west/1/a"]
+    with pytest.raises(DataError, match="no _SUCCESS in .*/east/1"):
+        select(tmp_path, patterns, complete_when=MARKED)
+
+
+def test_a_file_of_two_splits_is_refused(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a", "1/eval-b")
+    with pytest.raises(ConfigError, match="1/eval-b: train, eval"):
+        select(tmp_path, {"train": "{SPAN}/*", "eval": "{SPAN}/eval-*"})
+
+
+def test_splits_must_have_the_same_placeholders(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="different placeholders"):
+        select(tmp_path, {"train": "{SPAN}/*", "eval": "eval/*"})
+
+
+def test_a_pipe_is_refused_and_a_dead_link_is_a_file(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a")
+    os.symlink("nowhere", tmp_path / "1" / "b")
+    os.mkfifo(tmp_path / "1" / "_pipe")
+    assert taken(select(tmp_path, {None: "{SPAN}/*"})) == ["None 1/a", "None 1/b"]
+    os.mkfifo(tmp_path / "1" / "pipe")
+    with pytest.raises(UsageError, match="no regular file"):
+        select(tmp_path, {None: "{SPAN}/*"})
+
+
+def test_a_pinned_window_ignores_what_came_later(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        touch(tmp_path, f"span-{number}/train-0", f"span-{number}/eval-0")
+    first = select(tmp_path, window=2)
+    assert first.spans_json() == "[[2, null], [3, null]]"
+    touch(tmp_path, "span-4/train-0", "span-4/eval-0", "span-5/train-0")
+    again = select(tmp_path, window=2, only=read_spans(first.spans_json()))
+    assert again.files == first.files
+    assert again.spans == first.spans
+    assert [(s.name, s.why) for s in again.skipped] == [
+        ("span 5", "no file of split eval"),
+        ("span 4", "complete only since then"),
+    ]
+    (tmp_path / "span-2").rename(tmp_path / "gone")
+    with pytest.raises(DataError, match="no longer there(.|\n)*- span 2"):
+        select(tmp_path, only=first.spans)
+
+
+def test_a_pinned_version_hides_older_ones_and_names_newer_ones(
+    tmp_path: Path,
+) -> None:
+    patterns: dict[str | None, str] = {None: "{SPAN}/v{VERSION}/*"}
+    touch(tmp_path, "1/v1/a", "2/v1/a", "2/v2/a")
+    first = select(tmp_path, patterns, window=2)
+    assert first.spans == (Span(1, 1), Span(2, 2))
+    assert not first.skipped
+    touch(tmp_path, "2/v3/a", "0/v9/a", "3/v0/a")
+    again = select(tmp_path, patterns, window=2, only=first.spans)
+    assert again.files == first.files
+    assert [s.name for s in again.skipped] == ["span 3, version 0", "span 2, version 3"]
+    (tmp_path / "1/v1/a").unlink()
+    with pytest.raises(DataError, match="no longer there(.|\n)*- span 1, version 1"):
+        select(tmp_path, patterns, only=first.spans)
+
+
+def test_pinning_without_placeholders_pins_nothing(tmp_path: Path) -> None:
+    touch(tmp_path, "a")
+    window = select(tmp_path, {None: "*"})
+    assert window.spans_json() == "[]"
+    assert select(tmp_path, {None: "*"}, only=read_spans("[]")) == window
+    assert read_spans("") is None
+
+
+def test_the_fingerprint_is_of_places_splits_and_contents(tmp_path: Path) -> None:
+    def fingerprint(base: Path, patterns: dict[str | None, str], content: str) -> str:
+        return select(base, patterns).fingerprint(lambda file: content)
+
+    touch(tmp_path, "x/1/a", "y/1/a", "z/1/b")
+    hashed: dict[str | None, str] = {None: "{SPAN}/*"}
+    first = fingerprint(tmp_path / "x", hashed, "0")
+    assert first.startswith("sha256:")
+    assert fingerprint(tmp_path / "y", hashed, "0") == first
+    assert fingerprint(tmp_path / "z", hashed, "0") != first
+    assert fingerprint(tmp_path / "x", hashed, "1") != first
+    assert fingerprint(tmp_path / "x", {"train": "{SPAN}/*"}, "0") != first
+
+
+def test_ten_thousand_files_and_a_thousand_old_spans(tmp_path: Path) -> None:
+    for number in range(1_000):
+        (tmp_path / str(number)).mkdir()
+    for number in range(10_000):
+        (tmp_path / "999" / f"{number:05d}").touch()
+    start_s = time.perf_counter()
+    window = select(tmp_path, {None: "{SPAN}/*"})
+    assert len(window.files) == 10_000
+    assert time.perf_counter() - start_s < 2
+
+
+@pytest.mark.parametrize("patterns", [SPLITS, {None: "span-{SPAN}/part-*/*"}])
+def test_no_window_ever_holds_half_of_a_span(
+    tmp_path: Path, patterns: dict[str | None, str]
+) -> None:
+    names = [f"{split}-{i:03d}" for i in range(40) for split in ("train", "eval")]
+    if None in patterns:
+        names = [f"part-{i % 7}/{name}" for i, name in enumerate(names)]
+    touch(tmp_path, *(f"span-0/{name}" for name in [*names, "_SUCCESS"]))
+
+    def write_spans() -> None:
+        for number in range(1, 6):
+            touch(tmp_path, *(f"span-{number}/{name}" for name in names))
+            touch(tmp_path, f"span-{number}/_SUCCESS")
+
+    counts: dict[int, set[int]] = {}
+    with ThreadPoolExecutor(1) as writer:
+        writing = writer.submit(write_spans)
+        while not writing.done():
+            window = select(tmp_path, patterns, complete_when=MARKED)
+            counts.setdefault(window.spans[0].number, set()).add(len(window.files))
+        writing.result()
+    assert len(counts) > 1
+    assert set().union(*counts.values()) == {len(names)}

@@ -1,0 +1,369 @@
+"""``TFRecordGen`` inside TFX: under our runner, and as the cloud would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sample_data.tf_example import encode
+from sluice import tfrecord
+from sluice.errors import DataError, ExitCode, NodeError
+
+if TYPE_CHECKING:
+    from runners.local.nursery import Nursery
+    from runners.local.run_result import NodeResult
+
+pytestmark = pytest.mark.tf
+
+SPLITS: dict[str | None, str] = {
+    "train": "span-{SPAN}/train-*",
+    "eval": "span-{SPAN}/eval-*",
+}
+GEN = "TFRecordGen"
+Run = Callable[..., "dict[str, NodeResult]"]
+
+
+def write(base: Path, name: str, users: Sequence[int]) -> Path:
+    path = base / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = [encode({"user": [user], "x": [0.5]}) for user in users]
+    tfrecord.write(path, records)
+    return path
+
+
+def write_span(base: Path, number: int, *users: int, marked: bool = True) -> None:
+    write(base, f"span-{number}/train-00000-of-00001", users)
+    write(base, f"span-{number}/eval-00000-of-00001", [0])
+    if marked:
+        (base / f"span-{number}" / "_SUCCESS").touch()
+
+
+def gen(base: Path, patterns: dict[str | None, str] | None = None, **options: Any):
+    from components.tfrecord_gen.component import TFRecordGen
+
+    return TFRecordGen(str(base), patterns or SPLITS, **options)
+
+
+def marked_gen(base: Path, **options: Any):
+    from components.tfrecord_gen.completeness import CompleteWhen
+
+    complete_when = CompleteWhen(marker="_SUCCESS")
+    return gen(base, complete_when=complete_when, window=2, **options)
+
+
+def users_of(examples: Path, split: str) -> list[int]:
+    from sluice.tf_example_proto import parse
+
+    return sorted(
+        parse(record).features.feature["user"].int64_list.value[0]
+        for path in sorted((examples / f"Split-{split}").iterdir())
+        if path.stat().st_size
+        for record in tfrecord.read(path)
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path, nursery: Nursery) -> Run:
+    """Runs nodes as one pipeline with its cache on; returns how each has ended."""
+    from tfx.orchestration import metadata
+    from tfx.orchestration.pipeline import Pipeline
+
+    from runners.local.local_runner import LocalRunner
+
+    def run(*nodes: Any, **options: Any) -> dict[str, NodeResult]:
+        database = str(tmp_path / "metadata.db")
+        pipeline = Pipeline(
+            pipeline_name="intake",
+            pipeline_root=str(tmp_path / "root"),
+            metadata_connection_config=metadata.sqlite_metadata_connection_config(
+                database
+            ),
+            components=list(nodes),
+            enable_cache=True,
+        )
+        result = LocalRunner(nursery=nursery, workers=2).run(pipeline, **options)
+        return {node.node: node for node in result.nodes}
+
+    return run
+
+
+def uri(node: NodeResult, key: str) -> Path:
+    (artifact,) = node.outputs[key]
+    return Path(artifact["uri"])
+
+
+def custom_properties(database: Path, where: Path) -> dict[str, Any]:
+    """Returns the properties of the artifact at a place, as ML Metadata has them."""
+    from ml_metadata.metadata_store import metadata_store
+    from tfx.orchestration import metadata
+
+    config = metadata.sqlite_metadata_connection_config(str(database))
+    (found,) = metadata_store.MetadataStore(config).get_artifacts_by_uri(str(where))
+    every = {**found.properties, **found.custom_properties}
+    return {k: getattr(v, v.WhichOneof("value")) for k, v in every.items()}
+
+
+def test_a_new_span_runs_and_an_untouched_window_does_not(
+    tmp_path: Path, run: Run
+) -> None:
+    base = tmp_path / "trips"
+    for number in (1, 2):
+        write_span(base, number, 10 * number)
+    first = run(marked_gen(base))[GEN]
+    assert first.state == "ran"
+    assert users_of(uri(first, "examples"), "train") == [10, 20]
+
+    for path in base.rglob("train-*"):
+        os.utime(path)
+    write_span(base, 3, 30, marked=False)
+    assert run(marked_gen(base))[GEN].state == "cached"
+
+    (base / "span-3" / "_SUCCESS").touch()
+    third = run(marked_gen(base))[GEN]
+    assert third.state == "ran"
+    assert users_of(uri(third, "examples"), "train") == [20, 30]
+
+    # As `cp -p` would: the same name, size and time.
+    path = base / "span-2" / "train-00000-of-00001"
+    before = path.stat()
+    write(base, "span-2/train-00000-of-00001", [99])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    assert run(marked_gen(base))[GEN].state == "ran"
+
+    write_span(base, 1, 11)
+    assert run(marked_gen(base))[GEN].state == "cached"
+
+
+def test_the_artifact_is_what_import_example_gen_publishes(
+    tmp_path: Path, run: Run
+) -> None:
+    from tensorflow_metadata.proto.v0 import statistics_pb2
+    from tfx.components import ImportExampleGen, StatisticsGen
+    from tfx.proto import example_gen_pb2
+
+    from components.tfrecord_gen.hash_splits import HashSplits
+
+    base = tmp_path / "trips"
+    write(base, "20240102/v7/part", range(200))
+    write(base, "20240102/v6/part", [0])
+    hashed = HashSplits({"train": 2, "eval": 1}, by="user")
+    ours = gen(base, {None: "{YYYY}{MM}{DD}/v{VERSION}/*"}, hash_splits=hashed)
+    pattern = "{YYYY}{MM}{DD}/v{VERSION}/*"
+    splits = example_gen_pb2.SplitConfig(partition_feature_name="user")
+    splits.splits.add(name="train", hash_buckets=2)
+    splits.splits.add(name="eval", hash_buckets=1)
+    stock = ImportExampleGen(
+        input_base=str(base),
+        input_config=example_gen_pb2.Input(
+            splits=[example_gen_pb2.Input.Split(name="all", pattern=pattern)]
+        ),
+        output_config=example_gen_pb2.Output(split_config=splits),
+    )
+    statistics = StatisticsGen(examples=ours.outputs["examples"])
+    nodes = run(ours, stock, statistics)
+
+    found, wanted = (
+        custom_properties(tmp_path / "metadata.db", uri(nodes[name], "examples"))
+        for name in (GEN, "ImportExampleGen")
+    )
+    fingerprint = found.pop("input_fingerprint")
+    assert fingerprint.startswith("sha256:")
+    assert found.pop("spans") == "[[19724, 7]]"
+    assert (found["span"], found["version"]) == (19_724, 7)
+    del wanted["input_fingerprint"]
+    for properties in (found, wanted):
+        # The runner's own note of the files.
+        del properties["sluice_files"]
+    assert found == wanted
+    for split in ("train", "eval"):
+        users = users_of(uri(nodes[GEN], "examples"), split)
+        assert users == users_of(uri(nodes["ImportExampleGen"], "examples"), split)
+        read = statistics_pb2.DatasetFeatureStatisticsList.FromString(
+            (
+                uri(nodes["StatisticsGen"], "statistics")
+                / f"Split-{split}"
+                / "FeatureStats.pb"
+            ).read_bytes()
+        )
+        assert read.datasets[0].num_examples == len(users) > 50
+
+
+def test_no_complete_span_fails_with_what_each_lacks(tmp_path: Path, run: Run) -> None:
+    write_span(tmp_path / "trips", 4, 40, marked=False)
+    missing = r"span 4: no _SUCCESS in \S+/trips/span-4"
+    events: list[dict[str, Any]] = []
+    with pytest.raises(NodeError, match=missing):
+        run(marked_gen(tmp_path / "trips"), on_event=events.append)
+    (end,) = (event for event in events if event["event"] == "node_finished")
+    assert end["error"]["exit_code"] == ExitCode.DATA
+
+
+def test_files_that_change_after_the_driver_has_looked_are_refused(
+    tmp_path: Path,
+) -> None:
+    from components.tfrecord_gen.driver import Driver
+    from components.tfrecord_gen.executor import Executor
+
+    write_span(tmp_path, 1, 10)
+    node = marked_gen(tmp_path)
+    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
+    properties = Driver(None).resolve_exec_properties(asked, None, None)
+    assert properties["spans"] == "[[1, null]]"
+    assert (properties["span"], properties["version"]) == (1, None)
+    write(tmp_path, "span-1/train-00000-of-00001", [11])
+    outputs = outputs_below(tmp_path / "out")
+    with pytest.raises(DataError, match="have changed while the run began"):
+        Executor(None).Do({}, outputs, properties)
+
+
+def outputs_below(folder: Path) -> dict[str, list[Any]]:
+    from tfx.types import standard_artifacts
+
+    from components.artifacts import Quarantine
+
+    outputs: dict[str, list[Any]] = {
+        "examples": [standard_artifacts.Examples()],
+        "quarantine": [Quarantine()],
+    }
+    for key, (artifact,) in outputs.items():
+        artifact.uri = str(folder / key)
+        os.makedirs(artifact.uri)
+    return outputs
+
+
+class Cloud:
+    """Runs a node of a compiled spec as Vertex does: TFX's driver, then the executor.
+
+    Attributes:
+      job: the compiled job.
+    """
+
+    def __init__(self, node: Any, tmp_path: Path) -> None:
+        from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as kubeflow
+        from tfx.orchestration.pipeline import Pipeline
+
+        self._out = tmp_path / "cloud"
+        config = kubeflow.KubeflowV2DagRunnerConfig(
+            default_image="image", use_pipeline_spec_2_1=True
+        )
+        self.job = kubeflow.KubeflowV2DagRunner(config).run(
+            Pipeline("intake", str(self._out), components=[node]), write_out=False
+        )
+
+    @property
+    def container(self) -> dict[str, Any]:
+        deployment = self.job["pipelineSpec"]["deploymentSpec"]
+        return deployment["executors"][f"{GEN}_executor"]["container"]
+
+    def run(self, **parameters: str) -> dict[str, Any]:
+        """Returns the properties of ``examples``.
+
+        Args:
+          **parameters: the job's runtime parameters.
+        """
+        from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+        from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
+
+        invocation = json.dumps(self._invocation(parameters))
+        hook = self.container["lifecycle"]["preCacheCheck"]
+        for module, arguments in (
+            (driver, hook["args"]),
+            (kubeflow_v2_run_executor, self.container["args"]),
+        ):
+            filled = [invocation if item == "{{$}}" else item for item in arguments]
+            module.main(module._parse_flags(filled))
+        output = json.loads((self._out / "output.json").read_text())
+        (artifact,) = output["artifacts"]["examples"]["artifacts"]
+        properties = artifact["metadata"]
+        return {k.removeprefix("custom:"): v for k, v in properties.items()}
+
+    def _invocation(self, parameters: dict[str, str]) -> dict[str, Any]:
+        spec = self.job["pipelineSpec"]
+        values = {}
+        for name, given in spec["root"]["dag"]["tasks"][GEN]["inputs"][
+            "parameters"
+        ].items():
+            if "runtimeValue" in given:
+                values[name] = given["runtimeValue"]["constant"]
+            else:
+                values[name] = parameters[given["componentInputParameter"]]
+        kinds = spec["components"][GEN]["outputDefinitions"]["artifacts"]
+        return {
+            "inputs": {"parameterValues": values},
+            "outputs": {
+                "outputFile": str(self._out / "output.json"),
+                "artifacts": {
+                    key: {
+                        "artifacts": [
+                            {
+                                "name": f"artifacts/{key}",
+                                "uri": str(self._out / key),
+                                "type": kind["artifactType"],
+                            }
+                        ]
+                    }
+                    for key, kind in kinds.items()
+                },
+            },
+        }
+
+
+def test_the_cloud_runs_tfx_s_driver_and_then_ours_selects(tmp_path: Path) -> None:
+    from tfx.orchestration import data_types
+
+    base = tmp_path / "trips"
+    for number in (1, 2, 3):
+        write_span(base, number, 10 * number)
+    # TFX's driver would fail on this one: it is not in every split.
+    write(base, "span-4/train-00000-of-00001", [40])
+    spans = data_types.RuntimeParameter(name="spans", ptype=str, default="")
+    cloud = Cloud(marked_gen(base, spans=spans), tmp_path)
+    hook = cloud.container["lifecycle"]["preCacheCheck"]
+    assert hook["command"][-1].endswith("file_based_example_gen.driver")
+    inputs = cloud.job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]
+    assert inputs["spans"]["parameterType"] == "STRING"
+
+    found = cloud.run(spans="")
+    assert users_of(tmp_path / "cloud" / "examples", "train") == [20, 30]
+    assert found["span"] == 3
+    assert found["spans"] == "[[2, null], [3, null]]"
+    assert found["input_fingerprint"].startswith("sha256:")
+    report = json.loads((tmp_path / "cloud/quarantine/report.json").read_text())
+    assert report["spans"] == [2, 3]
+    assert report["skipped_spans"] == [
+        {"span": 4, "why": f"span 4: no _SUCCESS in {base}/span-4"}
+    ]
+
+
+def test_the_cloud_takes_the_spans_that_it_is_given(tmp_path: Path) -> None:
+    from tfx.orchestration import data_types
+
+    base = tmp_path / "trips"
+    for number in (1, 2, 3):
+        write_span(base, number, 10 * number)
+    spans = data_types.RuntimeParameter(name="spans", ptype=str, default="")
+    found = Cloud(marked_gen(base, spans=spans), tmp_path).run(spans="[[1, null]]")
+    assert users_of(tmp_path / "cloud" / "examples", "train") == [10]
+    assert found["span"] == 1
+
+
+def test_tfx_s_driver_sees_the_files_of_patterns_without_placeholders(
+    tmp_path: Path,
+) -> None:
+    base = tmp_path / "trips"
+    write(base, "train-0", [1, 2])
+    write(base, "eval-0", [3])
+    patterns: dict[str | None, str] = {"train": "train-*", "eval": "eval-*"}
+    cloud = Cloud(gen(base, patterns), tmp_path)
+    found = cloud.run()
+    assert users_of(tmp_path / "cloud" / "examples", "train") == [1, 2]
+    assert found["span"] == 0
+    task = cloud.job["pipelineSpec"]["root"]["dag"]["tasks"][GEN]
+    config = task["inputs"]["parameters"]["input_config"]["runtimeValue"]["constant"]
+    assert json.loads(config)["splits"][0]["pattern"] == "train-*"

@@ -1,0 +1,128 @@
+"""What is wrong between files whose records are all good."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import pytest
+
+from components.tfrecord_gen.source_file import SourceFile
+
+pytestmark = pytest.mark.unit
+
+
+def shard(name, data, records):
+    digest = sha256(data).hexdigest()
+    return {"name": name, "split": "train", "records": records, "sha256": digest}
+
+
+def test_the_same_content_twice(room, make):
+    data = make.shard(make.examples(3))
+    paths = [room.put("a", data), room.put("b/c", data), room.put("d", data + data)]
+
+    (problem,) = room.take(*paths).problems
+
+    assert (problem.kind, problem.path) == ("duplicate_shard", paths[1])
+    assert paths[0] in problem.actual
+
+
+def test_the_same_file_in_two_splits(room, make):
+    path = room.put("a", make.shard(make.examples(3)))
+    files = (SourceFile(path, "train"), SourceFile(path, "eval"))
+
+    (problem,) = room.take_files(files, ("train", "eval")).problems
+
+    assert problem.kind == "duplicate_shard"
+
+
+def test_shards_without_records_are_not_duplicates(room, make):
+    paths = [room.put(name, make.gzipped(b"")) for name in "ab"]
+
+    assert room.take(*paths).problems == ()
+
+
+def test_a_set_that_lacks_files(room, make):
+    names = [f"train-{index:05d}-of-00010.gz" for index in (0, 1, 9)]
+    paths = [
+        room.put(name, make.shard(make.examples(2, index)))
+        for index, name in enumerate(names)
+    ]
+
+    (problem,) = room.take(*paths).problems
+
+    assert problem.kind == "missing_shard"
+    assert problem.path.endswith("train-*-of-00010.gz")
+    assert problem.expected == "10 files"
+    assert problem.actual == (
+        "3 files, without 00002, 00003, 00004, 00005, 00006 and 2 more"
+    )
+
+
+def test_a_set_is_whole_if_its_files_lie_there_even_if_they_are_not_taken(room, make):
+    paths = [
+        room.put(f"train-{index:05d}-of-00003", make.shard(make.examples(2, index)))
+        for index in range(3)
+    ]
+
+    assert room.take(*paths[:1]).problems == ()
+
+
+def test_a_name_that_claims_a_billion_files(room, make):
+    path = room.put("a-00000-of-1000000000", make.shard(make.examples(1)))
+
+    (problem,) = room.take(path).problems
+
+    assert problem.expected == "1,000,000,000 files"
+
+
+def test_a_manifest_that_agrees(room, make):
+    data = make.shard(make.examples(3))
+    path = room.put("a", data)
+    room.put("manifest.json", json.dumps({"shards": [shard("a", data, 3)]}).encode())
+
+    assert room.take(path).problems == ()
+
+
+def test_a_shard_cut_between_two_records(room, make):
+    wanted = make.examples(3)
+    whole = make.shard(wanted)
+    path = room.put("a", make.shard(wanted[:2]))
+    room.put("manifest.json", json.dumps({"shards": [shard("a", whole, 3)]}).encode())
+
+    report = room.take(path)
+
+    assert report.quarantined == 0
+    (problem,) = report.problems
+    assert (problem.kind, problem.path) == ("manifest", path)
+    assert problem.expected.startswith("3 records, SHA-256 ")
+    assert problem.actual.startswith("2 records, SHA-256 ")
+
+
+def test_a_manifest_that_lists_more_or_less(room, make):
+    data = make.shard(make.examples(3))
+    path = room.put("new", data)
+    room.put("manifest.json", json.dumps({"shards": [shard("old", data, 3)]}).encode())
+
+    problems = room.take(path).problems
+
+    assert [(problem.kind, problem.path) for problem in problems] == [
+        ("manifest", path),
+        ("manifest", str(room.inputs / "old")),
+    ]
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", '{"shards": 3}', '{"shards": [{}]}'])
+def test_a_manifest_of_another_making_is_left_alone(room, make, text):
+    room.put("manifest.json", text.encode())
+
+    assert room.take(room.put("a", make.shard(make.examples(1)))).problems == ()
+
+
+@pytest.mark.parametrize("data", [b"{", b"\xff\xfe\x00"])
+def test_a_damaged_manifest(room, make, data):
+    room.put("manifest.json", data)
+
+    (problem,) = room.take(room.put("a", make.shard(make.examples(1)))).problems
+
+    assert (problem.kind, problem.what) == ("manifest", "The manifest cannot be read.")

@@ -1,0 +1,264 @@
+"""``sluice init`` in fresh projects: what it writes validates, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from pipeline.load_config import load_config
+from pipeline.validate_config import ValidConfig, validate_config
+from runners.cli.init import init
+from sample_data.tf_example import encode
+from schemas import loader
+from sluice import tfrecord
+from sluice.errors import DataError, SluiceError, UsageError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+Init = Callable[..., Result]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that is no project yet, as the current one."""
+    folder = tmp_path / "a fresh place"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def call(here: Path) -> Init:
+    def call(*arguments: str) -> Result:
+        result = CliRunner(mix_stderr=False).invoke(init, arguments)
+        if result.exception is not None:
+            if isinstance(result.exception, SluiceError):
+                raise result.exception
+            assert result.exit_code != 1, result.exc_info
+        return result
+
+    return call
+
+
+def table(path: Path, first: int, count: int = 60, **more) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = (
+        {
+            "clicked": [n % 2],
+            "x": [(n * 37 % 101) / 7],
+            "colour": [(b"red", b"green", b"blue")[n * 37 % 101 % 3]],
+            **{name: [column(n)] for name, column in more.items()},
+        }
+        for n in range(first, first + count)
+    )
+    tfrecord.write(path, map(encode, records))
+
+
+@pytest.fixture
+def clicks(here: Path) -> Path:
+    folder = here / "data" / "the clicks"
+    for number, split in enumerate(("train", "validation", "test")):
+        table(folder / f"{split} of today.tfrecord.gz", 60 * number)
+    (folder / "manifest.json").write_text("{}")
+    return folder
+
+
+def valid(name: str) -> ValidConfig:
+    return validate_config(load_config(name))
+
+
+def test_digits_under_other_names(project, here, call):
+    pictures = here / "data" / "my pictures"
+    pictures.mkdir(parents=True)
+    for file in sorted((project / "data" / "digits").glob("*.tfrecord")):
+        shutil.copy(file, pictures / file.name.replace("eval", "numbers val"))
+
+    result = call("pictures", "--examples", "data/my pictures/*")
+
+    assert "label      label, 10 classes (its name is 'label'" in result.stdout
+    config = load_config("pictures")
+    assert config.root == here
+    assert config.data.patterns == {
+        "train": "train-*",
+        "eval": "numbers val-*",
+        "test": "test-*",
+    }
+    assert config.data.dir == "data/my pictures"
+    found = valid("pictures")
+    assert found.warnings == ()
+    assert found.config.label.classes == tuple(range(10))
+    assert found.config.model == "cnn"
+    image = found.config.features["image"]
+    assert (image.height, image.width, image.channels) == (8, 8, 1)
+    ours = loader.load(own_root() / "schemas" / "digits" / "schema.pbtxt")
+    assert found.schema == ours
+
+
+def test_a_table_and_what_is_said_about_it(clicks, call, here):
+    result = call("clicks", "--examples", "data/the clicks")
+
+    assert "looked at  all 180 records of 3 files" in result.stdout
+    assert "train train *, eval validation *, test test *" in result.stdout
+    assert "wrote configs/clicks.yaml" in result.stdout
+    assert "wrote schemas/clicks/schema.pbtxt" in result.stdout
+    assert "next: sluice validate clicks, then sluice run clicks" in result.stdout
+    config = valid("clicks").config
+    assert {n: spec.kind for n, spec in (config.features or {}).items()} == {
+        "colour": "vocabulary",
+        "x": "numeric",
+    }
+    assert config.label.classes == (0, 1)
+    assert config.evaluate.thresholds[0].metric == "auc"
+    assert sorted(p.name for p in (here / "configs").iterdir()) == ["clicks.yaml"]
+
+
+def test_files_of_no_split_are_split_by_hash(here, call):
+    for number in range(3):
+        table(here / "all" / f"part-{number}", 60 * number)
+
+    call("clicks", "--examples", "part-*", "--dir", "all")
+
+    data = valid("clicks").config.data
+    assert (data.dir, data.files) == ("all", "part-*")
+    assert data.split_names == ["train", "eval", "test"]
+
+
+def test_spans(here, call):
+    for day in ("20240101", "20240102"):
+        for split in ("train", "eval"):
+            table(here / "data" / day / f"{split}-0", int(day) % 7)
+
+    call("clicks", "--examples", "data/*/*")
+
+    config = valid("clicks").config
+    assert config.data.patterns == {
+        "train": "{YYYY}{MM}{DD}/train-*",
+        "eval": "{YYYY}{MM}{DD}/eval-*",
+    }
+    assert config.examples.window == 1
+
+
+def test_data_outside_of_the_project_is_named_in_full(tmp_path, call, here):
+    table(tmp_path / "elsewhere" / "part-0", 0)
+
+    call("clicks", "--examples", "../elsewhere/*")
+
+    assert load_config("clicks").data.dir == str(tmp_path / "elsewhere")
+
+
+def test_the_project_is_found_from_below(clicks, call, here, monkeypatch):
+    (here / "configs").mkdir()
+    monkeypatch.chdir(clicks)
+
+    result = call("clicks", "--examples", "*")
+
+    assert (here / "configs" / "clicks.yaml").is_file()
+    assert load_config("clicks").data.dir == "data/the clicks"
+    assert "wrote ../../configs/clicks.yaml" in result.stdout
+
+
+def test_json_on_stdout_and_text_on_stderr(clicks, call, here):
+    result = call("clicks", "--examples", "data/the clicks/*", "--json")
+
+    found = json.loads(result.stdout)
+    assert found["schema_version"] == 1
+    assert found["config"] == str(here / "configs" / "clicks.yaml")
+    assert found["label"]["feature"] == "clicked"
+    assert found["splits"]["eval"] == "validation *"
+    assert found["features"][0] == {
+        "name": "colour",
+        "seen_as": "categorical",
+        "spec": {"kind": "vocabulary"},
+        "why": "3 values, taken for all there are",
+    }
+    assert "looked at" in result.stderr
+
+
+def test_nothing_is_replaced_without_force(clicks, call, here):
+    config = here / "configs" / "clicks.yaml"
+    config.parent.mkdir()
+    config.write_text("mine")
+
+    with pytest.raises(UsageError, match="already") as caught:
+        call("clicks", "--examples", "data/the clicks/*")
+    assert caught.value.where == str(config)
+    assert "--force" in (caught.value.hint or "")
+    assert config.read_text() == "mine"
+    assert not (here / "schemas").exists()
+
+    call("clicks", "--examples", "data/the clicks/*", "--force")
+    assert yaml.safe_load(config.read_text())["name"] == "clicks"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("My Clicks", "sluice init my-clicks ..."), ("../x", "sluice init x ...")],
+)
+def test_a_name_that_cannot_be(clicks, call, name, hint):
+    with pytest.raises(UsageError, match="cannot be the name") as caught:
+        call(name, "--examples", "data/the clicks/*")
+    assert caught.value.hint == hint
+    assert "lower-case letters" in (caught.value.expected or "")
+
+
+def test_no_label_says_how_to_name_one(here, call):
+    table(here / "d" / "part 0", 0, clicked=lambda n: n % 4, day=lambda n: n % 7)
+
+    with pytest.raises(UsageError, match="looks like the label") as caught:
+        call("clicks", "--examples", "d/part*")
+    assert caught.value.hint == (
+        "sluice init clicks --examples 'd/part*' --label clicked"
+    )
+    assert not (here / "configs").exists()
+
+    call("clicks", "--examples", "d/part*", "--label", "day")
+    assert valid("clicks").config.label.classes == tuple(range(7))
+
+
+def test_a_record_that_is_none_names_file_and_record(clicks, call, here):
+    file = clicks / "train of today.tfrecord.gz"
+    tfrecord.write(file, [encode({"x": [1.0]}), b"{json: 1}"])
+
+    with pytest.raises(DataError, match="not a tf.Example") as caught:
+        call("clicks", "--examples", "data/the clicks/*")
+    assert caught.value.where == f"{file}, record 2"
+    assert not (here / "configs").exists()
+
+
+def test_in_a_terminal_it_asks_which_label(here):
+    table(here / "d" / "part-0", 0, bought=lambda n: n * 37 % 101 % 2)
+    code = (
+        "from runners.cli.init import init\n"
+        "init(['clicks', '--examples', 'd/*'], standalone_mode=False)"
+    )
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(own_root()), "COLUMNS": "120"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environment,
+        text=True,
+    )
+    os.close(theirs)
+    os.write(ours, b"clicked\n")
+    out, _ = process.communicate(timeout=60)
+    asked = os.read(ours, 10_000).decode()
+    os.close(ours)
+
+    assert process.returncode == 0, asked
+    assert "Which feature is to be predicted?" in asked
+    assert "bought: its values are 0 and 1" in asked
+    assert "label      clicked, 2 classes (you said so)" in out

@@ -1,0 +1,66 @@
+"""The rows that show a reviewed schema."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.show_schema import FeatureRow, show_schema
+
+pytestmark = pytest.mark.unit
+
+
+def _row(text: str, sensitive: tuple[str, ...] = ()) -> FeatureRow:
+    schema = text_format.Parse(
+        f'feature {{ name: "x" type: INT {text} }} '
+        'string_domain { name: "d" value: "a" value: "b" }',
+        schema_pb2.Schema(),
+    )
+    (row,) = show_schema(schema, sensitive)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "wanted"),
+    [
+        ("", "domain", ""),
+        ("shape { dim { size: 1 } }", "values", "1"),
+        ("shape { dim { size: 2 } dim { size: 3 } }", "values", "2 x 3"),
+        ("shape { dim { } }", "values", "?"),
+        ("value_count { min: 1 }", "values", "1 .."),
+        ("value_count { min: 1 max: 1 }", "values", "1"),
+        ("value_count { max: 5 }", "values", "0 .. 5"),
+        ("presence { min_fraction: 1 }", "presence", "all"),
+        ("presence { min_fraction: 0.995 min_count: 1 }", "presence", ">= 99.5 %"),
+        ("presence { min_count: 1 }", "presence", ">= 1 record"),
+        ("presence { }", "presence", "any"),
+        ("lifecycle_stage: DEPRECATED", "presence", "deprecated"),
+        ('domain: "d"', "domain", '"a", "b"'),
+        ('string_domain { value: "\\033" }', "domain", '"\\u001b"'),
+        ("int_domain { min: 0 max: 9 is_categorical: true }", "domain", "0 .. 9, "
+         "categorical"),
+        ("float_domain { max: 42.1 disallow_nan: true }", "domain", ".. 42.1, no NaN"),
+        ("image_domain {}", "domain", "image"),
+        ("natural_language_domain {}", "domain", "natural language"),
+        ('not_in_environment: "SERVING"', "environments", "not SERVING"),
+        ('in_environment: "A" in_environment: "B"', "environments", "A, B"),
+        ("drift_comparator { jensen_shannon_divergence { threshold: 0.1 } } "
+         "skew_comparator { infinity_norm { threshold: 0.02 } }", "comparators",
+         "drift Jensen-Shannon <= 0.1, skew L-infinity <= 0.02"),
+    ],
+)  # fmt: skip
+def test_a_column(text: str, column: str, wanted: str) -> None:
+    assert _row(text).to_dict()[column] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('domain: "d"', "2 values (sensitive)"),
+        ("int_domain { min: 1986 is_categorical: true }", "a range (sensitive), "
+         "categorical"),
+    ],
+)  # fmt: skip
+def test_a_sensitive_domain_is_counted(text: str, wanted: str) -> None:
+    assert _row(text, sensitive=("x",)).domain == wanted
