@@ -38,3 +38,12 @@ def read_stored_config(path: Path) -> Config:
         overrides=tuple(document["overrides"]),
     )
     return config
+
+
+def sensitive_features(path: Path) -> list[str]:
+    """Returns the features whose values are not shown; none without such a config."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    return document["config"]["sensitive"]

@@ -35,6 +35,13 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
     for index, name in enumerate(config.sensitive):
         if name not in features:
             problems.unknown_feature(("sensitive", index), name, features)
+        elif name == config.label.feature:
+            problems.add(
+                ("sensitive", index),
+                "The label cannot be sensitive: its classes are shown everywhere.",
+                hint="leave it out, or give the classes names that say nothing",
+            )
+    _check_slices(config, problems)
     for index, rule in enumerate(config.validate_data.rules):
         path = ("validate", "rules", index)
         # A feature that the schema does not know may well have a rule: `new_feature`.
@@ -73,6 +80,27 @@ def _check_patterns(config: Config, problems: Problems) -> None:
             expected="each file in one split, so that no model is judged on what it "
             "has seen",
         )
+
+
+def _check_slices(config: Config, problems: Problems) -> None:
+    """Notes slices by a sensitive feature: each of its values would have a row."""
+    slices: list[tuple[KeyPath, Iterable[str]]] = [
+        (("evaluate", "slices", index), names)
+        for index, names in enumerate(config.evaluate.slices)
+    ]
+    slices += [
+        (("evaluate", "thresholds", index, "slice"), item.slice)
+        for index, item in enumerate(config.evaluate.thresholds)
+        if item.slice is not None
+    ]
+    for path, names in slices:
+        for name in names:
+            if name in config.sensitive:
+                problems.add(
+                    path,
+                    f"Metrics per value of {name!r} would show its values.",
+                    expected="features that are not in 'sensitive'",
+                )
 
 
 def _check_counts(config: Config, problems: Problems) -> None:

@@ -23,13 +23,18 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import google_crc32c
 
 from sluice.errors import DataError, UsageError
 
 _Stream = IO[bytes] | gzip.GzipFile
+
+
+class _Readable(Protocol):
+    def read(self, count: int, /) -> bytes: ...
+
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
@@ -77,10 +82,15 @@ def write(path: str | Path, records: Iterable[bytes]) -> int:
     return count
 
 
-def read(path: str | Path) -> Iterator[bytes]:
+def read(path: str | Path, *, any_name: bool = False) -> Iterator[bytes]:
     """Yields the records of a file in order, each checked before it is yielded.
 
     Memory stays at one record, whatever the size of the file.
+
+    Args:
+      path: the file.
+      any_name: whether the file's compression (none, gzip or zlib) may be another than
+        its name says; what reads it through TFX must not say so.
 
     Raises:
       DataError: the file is empty, cut short, changed, not a TFRecord, or compressed in
@@ -90,17 +100,22 @@ def read(path: str | Path) -> Iterator[bytes]:
     path = Path(path)
     try:
         with open(path, "rb", buffering=_CHUNK_BYTES) as file:
-            _check_compression(path, file)
-            if _is_gzip_name(path):
+            if any_name:
+                kind = _content_compression(file)
+            else:
+                _check_compression(path, file)
+                kind = "gzip" if _is_gzip_name(path) else "none"
+            if kind == "gzip":
                 with gzip.GzipFile(fileobj=file, mode="rb") as content:
                     yield from _read_frames(path, content)
             else:
-                yield from _read_frames(path, file)
+                stream: _Readable = _ZlibFile(file) if kind == "zlib" else file
+                yield from _read_frames(path, stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
-            "This gzip-compressed TFRecord file is truncated or corrupt.",
+            "This compressed TFRecord file is truncated or corrupt.",
             where=path,
-            expected="a complete gzip stream",
+            expected="a complete compressed stream",
             actual=str(error),
             hint="Copy or write the file again; compare its size with the original's.",
         ) from error
@@ -189,7 +204,38 @@ def _check_compression(path: Path, file: _Stream) -> None:
         )
 
 
-def _read_frames(path: Path, file: _Stream) -> Iterator[bytes]:
+def _content_compression(file: IO[bytes]) -> str:
+    """Returns "none", "gzip" or "zlib", told by what the file begins with."""
+    head = file.read(_HEADER.size)
+    file.seek(0)
+    if _starts_as_tfrecord(head):
+        return "none"
+    if head.startswith(_GZIP_MAGIC):
+        return "gzip"
+    # RFC 1950: deflate, a window of at most 32 KiB, a check that 31 divides.
+    deflate = len(head) > 1 and head[0] & 0x8F == 8
+    return "zlib" if deflate and int.from_bytes(head[:2], "big") % 31 == 0 else "none"
+
+
+class _ZlibFile:
+    """The content of a zlib stream."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decoder = zlib.decompressobj()
+
+    def read(self, count: int) -> bytes:
+        """Returns the next bytes, fewer only at the end of the stream."""
+        found = b""
+        while len(found) < count and not self._decoder.eof:
+            packed = self._decoder.unconsumed_tail or self._file.read(_CHUNK_BYTES)
+            if not packed:
+                raise EOFError("the zlib stream ends early")
+            found += self._decoder.decompress(packed, count - len(found))
+        return found
+
+
+def _read_frames(path: Path, file: _Readable) -> Iterator[bytes]:
     offset = 0
     number = 0
     while header := file.read(_HEADER.size):
@@ -221,7 +267,7 @@ def _read_frames(path: Path, file: _Stream) -> Iterator[bytes]:
         raise _no_records(path, "no content after decompression")
 
 
-def _read_up_to(file: _Stream, count: int) -> bytes:
+def _read_up_to(file: _Readable, count: int) -> bytes:
     """Reads ``count`` bytes, fewer at the end, never reserving memory for a claim."""
     if count <= _CHUNK_BYTES:
         return file.read(count)

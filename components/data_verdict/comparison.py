@@ -198,10 +198,13 @@ def _why(
     item: _Measurement | None,
     withheld: bool,
 ) -> str:
-    if not withheld:
-        return reason.description.strip()
-    distance = f"{item.measure} distance {item.value:.4g}; " if item else ""
-    return f"{distance}{WITHHELD}"
+    if item is None:
+        return WITHHELD if withheld else reason.description.strip()
+    distance = f"{item.measure} distance {item.value:.4g}"
+    if withheld:
+        return f"{distance}; {WITHHELD}"
+    _, found, value = reason.description.partition("maximum difference is: ")
+    return f"{distance}, largest for the value {value!r}" if found else distance
 
 
 def _gap(

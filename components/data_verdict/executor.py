@@ -62,7 +62,7 @@ class Executor(base_executor.BaseExecutor):
             schema=measured.schema,
             report=report,
             comparisons=[*_comparisons(measured, accepted, sensitive)],
-            baseline=entry.name if entry else None,
+            baseline=_title(entry) if entry else None,
             baseline_counts=_counts(entry),
             damaged=accepted.damaged,
             sensitive=sensitive,
@@ -177,6 +177,10 @@ def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
     return _Accepted(entry, statistics, tuple(found.damaged))
 
 
+def _title(entry: Entry) -> str:
+    return f"span {entry.name}" if entry.spans else entry.name
+
+
 def _counts(entry: Entry | None) -> dict[str, int]:
     splits = entry.splits.items() if entry else ()
     return {split: facts.examples for split, facts in splits}
@@ -199,7 +203,7 @@ def _pairs(measured: _Measured, accepted: _Accepted) -> Iterator[Pair]:
     if accepted.entry:
         for split, current in statistics.items():
             if control := accepted.statistics.get(split):
-                yield Pair("drift", split, accepted.entry.name, current, control)
+                yield Pair("drift", split, _title(accepted.entry), current, control)
     train = statistics.get("train")
     if train and (control := statistics.get("eval")):
         yield Pair("split_drift", "train", "split eval", train, control)

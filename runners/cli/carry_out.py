@@ -13,7 +13,7 @@ from rich.console import Console
 from runners.cli.console import make_console, plain
 from runners.cli.quietly import quietly
 from runners.cli.run_view import RunView
-from runners.cli.verdict_table import verdict_table
+from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
 from runners.local.metadata_file import check_metadata
 from runners.local.nursery import Nursery
@@ -129,7 +129,7 @@ def report(record: RunRecord, predict: str | None, console: Console) -> None:
     """Prints the gates, where the model went, and what to do next."""
     for gate in record.gates:
         console.print()
-        console.print(verdict_table(gate))
+        print_verdict(console, gate)
     console.print()
     for note in record.notes:
         console.print(plain(f"note: {note}", "yellow"), soft_wrap=True)

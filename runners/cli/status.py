@@ -13,7 +13,7 @@ from runners.cli.find_run import all_workspaces, find_run, readable_runs
 from runners.cli.options import json_option, workspace_option
 from runners.cli.run_view import LABELS, seconds
 from runners.cli.runs import STYLES
-from runners.cli.verdict_table import verdict_table
+from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
 from sluice.run_record import NodeRecord, RunRecord
 
@@ -78,7 +78,7 @@ def _show(record: RunRecord, console: Console) -> None:
     console.print(node_table(record.nodes))
     for gate in record.gates:
         console.print()
-        console.print(verdict_table(gate))
+        print_verdict(console, gate)
     console.print()
     for push in record.pushes:
         version = f" as version {push.version}" if push.version else ""

@@ -14,6 +14,7 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import cache_utils, launcher
 
+from pipeline.stored_config import sensitive_features
 from runners.local.any_port_watcher import use_any_port
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
@@ -148,7 +149,10 @@ def _describe(
 ) -> dict[str, Any]:
     """Returns the record's documents; what cannot be described is only noted."""
     try:
-        documents = describe_outputs(node_id, dict(outputs), run_dir)
+        sensitive = sensitive_features(run_dir / "config.json")
+        documents = describe_outputs(
+            node_id, dict(outputs), run_dir, sensitive=sensitive
+        )
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
         note = f"{node_id}: its outputs could not be described: {error}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runners.record.epochs_document import epochs_document
+from runners.record.intake_document import intake_document
 from runners.record.metrics_document import metrics_document
 from runners.record.statistics_document import statistics_document
 from sluice import atomic, digest
@@ -24,6 +25,7 @@ _KINDS = {
     "ExampleStatistics": "statistics",
     "ModelEvaluation": "metrics",
     "ModelRun": "epochs",
+    "components.Quarantine": "intake",
 }
 
 
@@ -86,5 +88,7 @@ def _content(
         return metrics_document(directory)
     if kind == "epochs":
         return epochs_document(directory)
+    if kind == "intake":
+        return intake_document(directory)
     split_names = json.loads(item["properties"].get("split_names") or "[]")
     return statistics_document(directory, split_names, sensitive=sensitive)

@@ -154,7 +154,7 @@ def propose(
         majority=max(counts.values()) / summary.records,
         features=features,
         schema=infer_schema(summary, label),
-        warnings=tuple(_warnings(summary, label, features)),
+        warnings=tuple(_warnings(summary, label, features, sample.complete)),
     )
 
 
@@ -186,9 +186,17 @@ def _two_classes(feature: FeatureSummary) -> tuple[int, ...] | tuple[str, ...] |
 
 
 def _warnings(
-    summary: Summary, label: str, features: tuple[FeatureChoice, ...]
+    summary: Summary,
+    label: str,
+    features: tuple[FeatureChoice, ...],
+    complete: bool,
 ) -> list[str]:
     found = []
+    if not complete:
+        found.append(
+            "not all records were looked at: if the files are sorted, classes and "
+            "categories may be missing from the schema"
+        )
     truth = summary.features[label]
     if truth.kind == "int":
         unseen = int(truth.high or 0) - int(truth.low or 0) + 1 - truth.distinct

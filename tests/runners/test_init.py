@@ -149,6 +149,16 @@ def test_spans(here, call):
     assert config.examples.window == 1
 
 
+def test_records_that_were_not_looked_at_are_warned_of(here, call):
+    table(here / "d" / "train-0", 0, count=10_001)
+    table(here / "d" / "eval-0", 0)
+
+    result = call("clicks", "--examples", "d")
+
+    assert "looked at  the first 10,000 records, at most, of 2 files" in result.stdout
+    assert "warning: not all records were looked at" in result.stdout
+
+
 def test_data_outside_of_the_project_is_named_in_full(tmp_path, call, here):
     table(tmp_path / "elsewhere" / "part-0", 0)
 

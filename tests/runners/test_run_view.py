@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from runners.cli.run_view import RunView, describe_progress
-from runners.cli.verdict_table import verdict_table
+from runners.cli.verdict_table import print_verdict
 from sluice.run_record import NodeRecord, RunRecord
 
 pytestmark = pytest.mark.unit
@@ -92,6 +92,6 @@ def test_a_verdict_shows_markup_as_text() -> None:
     }
     text = io.StringIO()
     gate = {"gate": "model", "passed": False, "override": None, "rows": [row]}
-    Console(file=text, width=120).print(verdict_table(gate))
+    print_verdict(Console(file=text, width=120), gate)
     assert "[red]auc" in text.getvalue() and "company: [bold]" in text.getvalue()
     assert "FAIL" in text.getvalue()

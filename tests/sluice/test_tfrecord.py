@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +52,41 @@ def test_what_is_written_is_read(tmp_path, name):
     assert list(tfrecord.read(path)) == RECORDS
     assert tfrecord.verify(path) == 3
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.gz", "a.zlib"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zlib.compress])
+def test_any_name_is_read_where_it_is_asked_for(tmp_path, shard, name, pack):
+    path = tmp_path / name
+    path.write_bytes(pack(shard.read_bytes()))
+
+    assert list(tfrecord.read(path, any_name=True)) == RECORDS
+
+
+def test_a_large_zlib_file_of_any_name(tmp_path):
+    records = [b"a" * (1 << 22), b"b", b"c" * (1 << 21)]
+    tfrecord.write(tmp_path / "plain", records)
+    packed = tmp_path / "packed"
+    packed.write_bytes(zlib.compress((tmp_path / "plain").read_bytes()))
+
+    assert list(tfrecord.read(packed, any_name=True)) == records
+
+
+@pytest.mark.parametrize("cut", [1, 4, 5, 20])
+def test_a_zlib_file_that_ends_early(tmp_path, shard, cut):
+    path = tmp_path / "a"
+    path.write_bytes(zlib.compress(shard.read_bytes())[:-cut])
+
+    with pytest.raises(DataError, match="truncated or corrupt"):
+        list(tfrecord.read(path, any_name=True))
+
+
+def test_a_zlib_file_is_no_tfrecord_for_tfx(tmp_path, shard):
+    path = tmp_path / "a"
+    path.write_bytes(zlib.compress(shard.read_bytes()))
+
+    with pytest.raises(DataError, match="not a TFRecord file"):
+        list(tfrecord.read(path))
 
 
 def test_the_bytes_are_tensorflows(tmp_path):

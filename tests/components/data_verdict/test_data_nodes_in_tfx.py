@@ -95,4 +95,4 @@ def test_the_nodes_run_inside_tfx(bench: Any) -> None:
     first, second = sorted(folders, key=lambda path: int(path.name))
     assert "drift" not in {row.check for row in Verdict.load(first).rows}
     drift = [row for row in Verdict.load(second).rows if row.check == "drift"]
-    assert [row.baseline for row in drift] == ["1", "1"]
+    assert [row.baseline for row in drift] == ["span 1", "span 1"]

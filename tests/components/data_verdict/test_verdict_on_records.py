@@ -94,8 +94,8 @@ def test_drift_against_the_data_that_was_accepted_last(bench: Any) -> None:
     assert unchanged.passed
     drifts = [row for row in unchanged.rows if row.check == "drift"]
     assert [(row.slice, row.baseline) for row in drifts] == [
-        ("train", "1"),
-        ("eval", "1"),
+        ("train", "span 1"),
+        ("eval", "span 1"),
     ]
     drifted = bench.records(cash=0.9)
     verdict = bench.judge(drifted, drifted, spans=(2,))
@@ -106,9 +106,9 @@ def test_drift_against_the_data_that_was_accepted_last(bench: Any) -> None:
         "drift",
     )
     assert evaluation.slice == "eval"
-    assert (train.baseline, train.limit) == ("1", "L-infinity <= 0.1")
+    assert (train.baseline, train.limit) == ("span 1", "L-infinity <= 0.1")
     assert train.actual == pytest.approx(0.4)
-    assert "maximum difference is: C" in train.why
+    assert train.why == "L-infinity distance 0.4, largest for the value 'Cash'"
     warn = Policy(rules=(Rule("warn", feature="pay", anomaly="drift"),))
     assert len(bench.judge(drifted, drifted, spans=(2,), policy=warn).warnings) == 2
 

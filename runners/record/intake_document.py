@@ -1,0 +1,27 @@
+"""What the record keeps of a ``Quarantine`` artifact: the report of the intake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from components.tfrecord_gen.report import Report
+
+MAX_FILES = 1000
+
+
+def intake_document(directory: Path) -> dict[str, Any]:
+    """Returns the report, with the first ``MAX_FILES`` files and those with faults.
+
+    Raises:
+      OSError: the report cannot be read.
+      ValueError, KeyError, TypeError: it is damaged.
+    """
+    document = Report.load(str(directory)).to_dict()
+    files = document["files"]
+    kept = [
+        file
+        for index, file in enumerate(files)
+        if index < MAX_FILES or file["quarantined"]
+    ][: 2 * MAX_FILES]
+    return {**document, "files": kept, "files_left_out": len(files) - len(kept)}
