@@ -132,7 +132,7 @@ def _contents(window: Window | None, digests: FileDigests) -> dict[str, str]:
     found: dict[str, str] = {}
     if window is None:
         return found
-    for file in window.files:
+    for file in (*window.files, *window.manifests):
         name = window.relative(file)
         if "://" in window.base:
             size, modified_s = FileLister(window.base).state(name)

@@ -12,11 +12,13 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
+from components.tfrecord_gen import storage
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.intake import Intake
 from components.tfrecord_gen.report import Report, SkippedSpan
 from components.tfrecord_gen.take_in import take_in
 from components.tfrecord_gen.window import Window
+from sluice import digest
 from sluice.errors import DataError
 
 _FILE_FORMAT = "tfrecords_gzip"
@@ -77,6 +79,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 def _fingerprint(window: Window, report: Report) -> str:
     """Returns the fingerprint of what has been read, made as the driver's."""
     contents = {file.path: file.sha256 for file in report.files}
+    for manifest in window.manifests:
+        with storage.open_file(manifest.path, "rb") as file:
+            contents[manifest.path] = digest.of_bytes(file.read())
     return window.fingerprint(lambda file: contents[file.path])
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from components.tfrecord_gen import storage
+from components.tfrecord_gen.manifest_file import MANIFEST_FILE
 from components.tfrecord_gen.report import FileReport, Problem
 
-MANIFEST_FILE = "manifest.json"
 _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL
 )

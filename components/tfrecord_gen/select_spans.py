@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from components.tfrecord_gen.completeness import CompleteWhen
 from components.tfrecord_gen.file_lister import FileLister
+from components.tfrecord_gen.manifest_file import MANIFEST_FILE
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.span_pattern import SpanPattern, span_date
 from components.tfrecord_gen.span_search import Files, Found, SpanSearch
@@ -66,6 +67,18 @@ def select_spans(
         files=tuple(files),
         spans=tuple(spans) if search.has_spans else (),
         skipped=tuple(skipped),
+        manifests=_manifests(search.lister, files),
+    )
+
+
+def _manifests(
+    lister: FileLister, files: Sequence[SourceFile]
+) -> tuple[SourceFile, ...]:
+    folders = sorted({file.path.rpartition("/")[0] for file in files})
+    paths = [f"{folder}/{MANIFEST_FILE}" for folder in folders]
+    begin = len(lister.base.rstrip("/")) + 1
+    return tuple(
+        SourceFile(path, split=None) for path in paths if lister.exists(path[begin:])
     )
 
 

@@ -54,12 +54,14 @@ class Window:
       files: oldest span first; in a span by split, then by name.
       spans: oldest first; none where the patterns have no placeholders.
       skipped: newest first.
+      manifests: what lies beside the files and says what they are.
     """
 
     base: str
     files: tuple[SourceFile, ...]
     spans: tuple[Span, ...]
     skipped: tuple[SkippedSpan, ...] = ()
+    manifests: tuple[SourceFile, ...] = ()
 
     @property
     def newest(self) -> Span | None:
@@ -77,11 +79,14 @@ class Window:
     def fingerprint(self, content_of: Callable[[SourceFile], str]) -> str:
         """Returns a digest over all files, their places below the base and splits.
 
+        The manifests count as well: what they say is checked.
+
         Args:
           content_of: returns what stands for a file's content, as its own digest.
         """
         lines = [
-            [file.split, self.relative(file), content_of(file)] for file in self.files
+            [file.split, self.relative(file), content_of(file)]
+            for file in (*self.files, *self.manifests)
         ]
         return "sha256:" + digest.of_bytes(json.dumps(lines).encode())
 

@@ -12,7 +12,7 @@ import pytest
 
 from sample_data.tf_example import encode
 from sluice import tfrecord
-from sluice.errors import DataError, ExitCode, NodeError
+from sluice.errors import DataError, ExitCode
 
 if TYPE_CHECKING:
     from runners.local.nursery import Nursery
@@ -198,7 +198,7 @@ def test_no_complete_span_fails_with_what_each_lacks(tmp_path: Path, run: Run) -
     write_span(tmp_path / "trips", 4, 40, marked=False)
     missing = r"span 4: no _SUCCESS in \S+/trips/span-4"
     events: list[dict[str, Any]] = []
-    with pytest.raises(NodeError, match=missing):
+    with pytest.raises(DataError, match=missing):
         run(marked_gen(tmp_path / "trips"), on_event=events.append)
     (end,) = (event for event in events if event["event"] == "node_finished")
     assert end["error"]["exit_code"] == ExitCode.DATA

@@ -331,3 +331,17 @@ def test_no_window_ever_holds_half_of_a_span(
         writing.result()
     assert len(counts) > 1
     assert set().union(*counts.values()) == {len(names)}
+
+
+def test_a_manifest_counts_as_well_and_is_no_input(tmp_path: Path) -> None:
+    def fingerprint(content: str) -> str:
+        window = select(tmp_path, {"train": "{SPAN}/*"})
+        assert [Path(file.path).name for file in window.files] == ["a"]
+        return window.fingerprint(
+            lambda file: content if file.path.endswith("manifest.json") else "0"
+        )
+
+    touch(tmp_path, "1/a")
+    without = fingerprint("x")
+    touch(tmp_path, "1/manifest.json")
+    assert len({without, fingerprint("x"), fingerprint("y")}) == 3

@@ -103,7 +103,7 @@ class Room:
         return sorted((self.out / f"Split-{split}").iterdir())
 
     def records(self, split: str = "train") -> list[bytes]:
-        found = []
+        found: list[bytes] = []
         for path in self.shards(split):
             content = gzip.decompress(path.read_bytes())
             if content:

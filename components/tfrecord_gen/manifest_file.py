@@ -1,0 +1,3 @@
+"""The name of the file that says what lies beside it."""
+
+MANIFEST_FILE = "manifest.json"

@@ -1,0 +1,125 @@
+"""Any mutation of a valid shard gives a correct dataset or a named fault."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.unit
+
+KINDS = {
+    "length",
+    "truncated",
+    "checksum",
+    "not_example",
+    "not_tfrecord",
+    "empty_file",
+    "compression",
+}
+NAME = "train-00000-of-00001.gz"
+
+
+@st.composite
+def mutations(draw):
+    """A function from a file's bytes to others."""
+
+    def place(size):
+        return draw(st.integers(0, max(0, size - 1)))
+
+    kind = draw(
+        st.sampled_from(["flip", "cut", "drop", "add", "swap", "twice", "zero"])
+    )
+    times = draw(st.integers(1, 3))
+
+    def mutate(data):
+        for _ in range(times):
+            data = once(bytearray(data))
+        return bytes(data)
+
+    def once(data):
+        at, end = sorted((place(len(data)), place(len(data))))
+        if kind == "flip" and data:
+            data[at] ^= 1 << draw(st.integers(0, 7))
+        elif kind == "cut":
+            del data[at:]
+        elif kind == "drop":
+            del data[at:end]
+        elif kind == "add":
+            data[at:at] = draw(st.binary(max_size=40))
+        elif kind == "swap":
+            data[at:end] = data[at:end][::-1]
+        elif kind == "twice":
+            data[end:end] = data[at:end]
+        elif kind == "zero":
+            data[at:end] = bytes(end - at)
+        return data
+
+    return mutate
+
+
+@settings(max_examples=1500, deadline=5000)
+@given(
+    count=st.integers(1, 40),
+    compression=st.sampled_from(["none", "gzip", "members", "zlib"]),
+    mutate=mutations(),
+)
+def test_no_mutation_loses_records_silently(make, count, compression, mutate):
+    wanted = make.examples(count)
+    whole = make.shard(wanted, compression)
+    damaged = mutate(whole)
+    with tempfile.TemporaryDirectory() as folder:
+        room = make.room(Path(folder))
+        path = room.put(NAME, damaged)
+        manifest = {
+            "name": NAME,
+            "split": "train",
+            "records": count,
+            "size_bytes": len(whole),
+            "sha256": sha256(whole).hexdigest(),
+        }
+        room.put("manifest.json", json.dumps({"shards": [manifest]}).encode())
+
+        report = room.take(path)
+
+        found = room.records()
+        assert report.records == len(found) == report.splits["train"].records
+        assert set(found) <= set(wanted)
+        assert set(report.faults) <= KINDS
+        assert sum(report.faults.values()) == report.quarantined
+        assert 0 <= report.corrupt_fraction <= 1
+        assert (report.corrupt_fraction > 0) == (report.quarantined > 0)
+        assert len(room.quarantine()) == report.quarantined if report.quarantined else 1
+        if damaged == whole:
+            assert (report.quarantined, report.problems) == (0, ())
+        else:
+            assert [problem.kind for problem in report.problems] == ["manifest"]
+        if not report.quarantined and not report.problems:
+            assert found == wanted
+
+
+@settings(max_examples=800, deadline=5000)
+@given(
+    count=st.integers(1, 40),
+    compression=st.sampled_from(["none", "gzip", "members", "zlib"]),
+    place=st.integers(0),
+    bit=st.integers(0, 7),
+)
+def test_a_flipped_bit_is_found_without_a_manifest(
+    make, count, compression, place, bit
+):
+    wanted = make.examples(count)
+    damaged = bytearray(make.shard(wanted, compression))
+    damaged[place % len(damaged)] ^= 1 << bit
+    with tempfile.TemporaryDirectory() as folder:
+        room = make.room(Path(folder))
+
+        report = room.take(room.put(NAME, bytes(damaged)))
+
+        # gzip's header has fields, such as a time, whose change changes no record.
+        assert report.quarantined or room.records() == wanted
