@@ -40,7 +40,7 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from components.tfrecord_gen.framing import frame  # noqa: E402
+from components.tfrecord_gen.reading.framing import frame  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
 
 SHARDS = 8

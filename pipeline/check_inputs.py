@@ -7,10 +7,10 @@ import stat
 import time
 from pathlib import Path
 
-from components.tfrecord_gen.completeness import CompleteWhen
-from components.tfrecord_gen.select_spans import select_spans
-from components.tfrecord_gen.span_pattern import SpanPattern
-from components.tfrecord_gen.window import Window
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.span_pattern import SpanPattern
+from components.tfrecord_gen.spans.window import Window
 from pipeline.config import Config
 from sluice.errors import UsageError
 

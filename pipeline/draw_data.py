@@ -12,9 +12,9 @@ from components.accept_data.component import AcceptData
 from components.data_gate.component import DataGate
 from components.data_verdict.component import DataVerdict
 from components.data_verdict.policy import Policy, Rule
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.component import TFRecordGen
-from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.image_check import ImageCheck
 from pipeline.check_inputs import complete_when
 from pipeline.config import Config, Image
 from pipeline.draft import Draft

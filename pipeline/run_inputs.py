@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.file_lister import FileLister
-from components.tfrecord_gen.window import Window
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.window import Window
 from pipeline.check_inputs import check_inputs, serving_inputs
 from pipeline.config import Config
 from pipeline.models.registry import module_name

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, time, timedelta, timezone
 
-from components.tfrecord_gen.file_lister import FileLister
-from components.tfrecord_gen.window import Window
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.window import Window
 from sluice.errors import DataError
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.anomaly_kind import KINDS
-from components.tfrecord_gen.span_pattern import SpanPattern
+from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.config import Config, KeyPath
 from pipeline.config_problem import Problems
 from pipeline.data_config import SPLITS

@@ -90,7 +90,9 @@ class Verdict:
             "gate": self.gate,
             "passed": self.passed,
             "override": self.override,
-            "rows": [asdict(row) for row in self.rows],
+            "rows": [
+                {**asdict(row), "examples": list(row.examples)} for row in self.rows
+            ],
         }
 
     @classmethod

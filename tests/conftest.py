@@ -15,7 +15,7 @@ from sluice.run_record import RunRecord
 
 if TYPE_CHECKING:
     from pipeline.config import Config
-    from runners.local.nursery import Nursery
+    from runners.local.processes.nursery import Nursery
     from sluice.workspace import Workspace
 
 # Before any test can import TensorFlow.
@@ -44,7 +44,7 @@ def nursery(
     project: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Nursery]:
     """A zygote that has imported TFX, for all tests that run nodes."""
-    from runners.local.nursery import Nursery
+    from runners.local.processes.nursery import Nursery
 
     log = tmp_path_factory.mktemp("nursery") / "start.log"
     with Nursery(log, cwd=project) as started:

@@ -11,7 +11,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from components.accept_data.ledger import SplitStatistics, identify, write_entry
-from components.tfrecord_gen import storage
+from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report
 from sluice.errors import DataError
 from sluice.verdict import Verdict

@@ -17,7 +17,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from components.tfrecord_gen import storage
+from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report
 from sluice import atomic, digest
 

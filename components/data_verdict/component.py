@@ -13,7 +13,7 @@ from tfx.types import component_spec, standard_artifacts
 from components import artifacts
 from components.data_verdict import driver, executor
 from components.data_verdict.policy import Policy
-from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.checking.hash_splits import HashSplits
 
 _TEXT = component_spec.ExecutionParameter(type=str)
 _OPTIONAL_TEXT = component_spec.ExecutionParameter(type=str, optional=True)

@@ -33,7 +33,7 @@ from components.data_verdict.judge import (
 from components.data_verdict.policy import Policy
 from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
-from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
 
 TRAINING_ENVIRONMENT = "TRAINING"

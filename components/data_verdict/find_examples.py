@@ -18,9 +18,9 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.expectation import Expectation, expectation
 from components.data_verdict.judge import SERVING
-from components.tfrecord_gen.record import Record
+from components.tfrecord_gen.reading.record import Record
+from components.tfrecord_gen.reading.scan import scan
 from components.tfrecord_gen.report import FileReport
-from components.tfrecord_gen.scan import scan
 from sluice.errors import MAX_EXAMPLES, SluiceError
 from sluice.tf_example_proto import parse
 from sluice.verdict import Verdict

@@ -14,11 +14,11 @@ from tfx.types import component_spec, standard_artifacts, standard_component_spe
 
 from components import artifacts
 from components.tfrecord_gen import driver, executor
-from components.tfrecord_gen.completeness import CompleteWhen
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
-from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.image_check import ImageCheck
-from components.tfrecord_gen.span_pattern import SpanPattern
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.span_pattern import SpanPattern
 
 ALWAYS = CompleteWhen()
 

@@ -11,9 +11,9 @@ from typing import Any
 from tfx.components.example_gen import driver, utils
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
-from components.tfrecord_gen.file_lister import FileLister
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.window import Window
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.window import Window
 from sluice import digest
 from sluice.errors import UsageError
 from sluice.file_digests import MEMORY_FILE, FileDigests

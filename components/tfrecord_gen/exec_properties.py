@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from components.tfrecord_gen.completeness import CompleteWhen
-from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.image_check import ImageCheck
-from components.tfrecord_gen.select_spans import select_spans
-from components.tfrecord_gen.window import Window, read_spans
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.window import Window, read_spans
 
 SPANS = "spans"
 

@@ -12,12 +12,12 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from components.tfrecord_gen import storage
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.intake import Intake
+from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report, SkippedSpan
+from components.tfrecord_gen.spans.window import Window
 from components.tfrecord_gen.take_in import take_in
-from components.tfrecord_gen.window import Window
 from sluice import digest
 from sluice.errors import DataError
 

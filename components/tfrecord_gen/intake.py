@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.image_check import ImageCheck
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.report import SkippedSpan
 from components.tfrecord_gen.source_file import SourceFile
 

@@ -179,7 +179,7 @@ class Report:
           OSError: there is none.
           ValueError: it is not a report of this version.
         """
-        from components.tfrecord_gen import storage
+        from components.tfrecord_gen.reading import storage
 
         with storage.open_file(os.path.join(folder, REPORT_FILE), "rb") as file:
             return cls.from_dict(json.loads(file.read()))

@@ -11,16 +11,16 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 
-from components.tfrecord_gen import storage
-from components.tfrecord_gen.find_problems import find_problems
+from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.quarantine import write_quarantine
+from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import REPORT_FILE, Report, SplitReport
-from components.tfrecord_gen.run_forked import run_forked
-from components.tfrecord_gen.shard_writer import name_shards
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.take_files import Group, TakeFiles
-from components.tfrecord_gen.taken import Taken
+from components.tfrecord_gen.taking.quarantine import write_quarantine
+from components.tfrecord_gen.taking.run_forked import run_forked
+from components.tfrecord_gen.taking.shard_writer import name_shards
+from components.tfrecord_gen.taking.take_files import Group, TakeFiles
+from components.tfrecord_gen.taking.taken import Taken
 
 # Files of a split from this size on are shards of their own: copied, if they are good.
 _SHARD_FROM_BYTES = 1 << 20

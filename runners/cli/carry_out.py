@@ -16,8 +16,8 @@ from runners.cli.run_view import RunView
 from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
 from runners.local.metadata_file import check_metadata
-from runners.local.nursery import Nursery
 from runners.local.plan import Plan
+from runners.local.processes.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.stop_request import StopRequest
 from sluice.errors import ExitCode, SluiceError, WorkspaceError

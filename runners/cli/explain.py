@@ -18,8 +18,8 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.local.ask_zygote import ask_zygote, question_folder
-from runners.local.job import Job
 from runners.local.metadata_file import copy_metadata
+from runners.local.processes.job import Job
 from sluice.workspace import Workspace
 
 

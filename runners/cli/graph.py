@@ -19,8 +19,8 @@ from runners.cli.options import (
 )
 from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.graph_file import GraphFile
-from runners.local.job import Job
 from runners.local.job_result import PREPARE
+from runners.local.processes.job import Job
 from sluice import atomic
 from sluice.errors import UsageError
 from sluice.graph import GraphNode

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.find_config import find_config
-from runners.local.nursery import Nursery
+from runners.local.processes.nursery import Nursery
 from sluice.errors import UsageError
 from sluice.project import find_root
 

@@ -39,8 +39,8 @@ from runners.local.default_workers import default_workers
 from runners.local.graph_file import GraphFile
 from runners.local.journal import Journal
 from runners.local.metadata_file import keep_copy
-from runners.local.nursery import Nursery
 from runners.local.plan import Plan
+from runners.local.processes.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.surroundings import Surroundings
 from sluice.errors import UsageError

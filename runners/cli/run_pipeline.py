@@ -32,8 +32,8 @@ from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
 from runners.local import last_complete
 from runners.local.metadata_file import keep_copy
-from runners.local.nursery import Nursery
 from runners.local.plan import Plan
+from runners.local.processes.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.surroundings import Surroundings
 from sample_data import catalog

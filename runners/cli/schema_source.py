@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.scan import scan
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.scan import scan
 from pipeline.check_inputs import check_inputs
 from pipeline.config import Config
 from runners.cli.find_run import find_run, find_workspace, readable_runs

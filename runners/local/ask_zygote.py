@@ -10,9 +10,9 @@ from typing import Any
 
 from pipeline.config import Config
 from pipeline.stored_config import write_stored_config
-from runners.local.job import Job
 from runners.local.job_result import read_result
-from runners.local.nursery import Nursery, describe_end
+from runners.local.processes.job import Job
+from runners.local.processes.nursery import Nursery, describe_end
 from runners.local.scheduler import POLL_S
 from runners.local.surroundings import Surroundings
 from sluice.errors import ExitCode, NodeError, UsageError

@@ -8,10 +8,10 @@ from typing import Any
 
 from runners.local import node_status
 from runners.local.graph_file import GraphFile
-from runners.local.job import Job
 from runners.local.job_result import PREPARE, SWEEP, forget_result, read_result
-from runners.local.nursery import Nursery, describe_end
 from runners.local.plan import Plan
+from runners.local.processes.job import Job
+from runners.local.processes.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import POLL_S, RunOptions, Scheduler, Watch, result_of

@@ -15,10 +15,10 @@ from tfx.orchestration.portable import runtime_parameter_utils
 from pipeline.create_pipeline import create_pipeline
 from pipeline.places import local_places
 from pipeline.stored_config import read_stored_config
-from runners.local import cache_history
+from runners.local.cache import cache_history
+from runners.local.cache.node_cache import WouldRun
 from runners.local.explain_failure import explain_failure
 from runners.local.job_result import write_result
-from runners.local.node_cache import WouldRun
 from runners.local.node_job import launch, make_cache
 from runners.local.prepare_job import connection_of
 from runners.local.surroundings import Surroundings

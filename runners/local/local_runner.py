@@ -22,11 +22,11 @@ from pipeline.retries import Retries
 from runners.local.default_workers import default_workers
 from runners.local.execute import execute
 from runners.local.graph_file import IR_FILE, GraphFile
-from runners.local.job import INSIDE_JOB
 from runners.local.journal import Journal
-from runners.local.nursery import PRELOADED, Nursery
 from runners.local.plan import Plan
 from runners.local.prepare_job import connection_of, read_ir
+from runners.local.processes.job import INSIDE_JOB
+from runners.local.processes.nursery import PRELOADED, Nursery
 from runners.local.run_result import NodeResult, OnEvent, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest

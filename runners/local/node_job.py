@@ -16,10 +16,10 @@ from tfx.orchestration.portable import cache_utils, launcher
 
 from pipeline.stored_config import sensitive_features
 from runners.local.any_port_watcher import use_any_port
+from runners.local.cache.node_cache import NodeCache
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_result import write_result
-from runners.local.node_cache import NodeCache
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_back import read_back

@@ -19,9 +19,9 @@ from typing import Any
 from pipeline.retries import Retries
 from runners.local.follow_progress import FollowProgress, OnProgress, progress_file
 from runners.local.graph_file import GraphFile, PlannedNode
-from runners.local.job import Job
 from runners.local.job_result import forget_result, read_result
-from runners.local.nursery import Nursery, describe_end
+from runners.local.processes.job import Job
+from runners.local.processes.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeFailure, NodeResult, OnEvent, RunResult
 from runners.local.stop_request import StopRequest

@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from runners.local.cache_key import code_roots
+from runners.local.cache.cache_key import code_roots
 from sluice import atomic
 from sluice.project import activate, own_root
 

@@ -15,9 +15,9 @@ from typing import Any
 from tfx.orchestration import metadata
 
 from runners.local import node_status
+from runners.local.cache.node_cache import WouldRun
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_result import forget_result, read_result
-from runners.local.node_cache import WouldRun
 from runners.local.node_job import Ended, launch, make_cache, report_node
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.surroundings import Surroundings

@@ -18,6 +18,7 @@ def intake_document(directory: Path) -> dict[str, Any]:
       ValueError, KeyError, TypeError: it is damaged.
     """
     document = Report.load(str(directory)).to_dict()
+    del document["schema_version"]
     files = document["files"]
     kept = [
         file

@@ -15,7 +15,7 @@ from sluice import tfrecord
 from sluice.errors import DataError, ExitCode
 
 if TYPE_CHECKING:
-    from runners.local.nursery import Nursery
+    from runners.local.processes.nursery import Nursery
     from runners.local.run_result import NodeResult
 
 pytestmark = pytest.mark.tf
@@ -50,7 +50,7 @@ def gen(base: Path, patterns: dict[str | None, str] | None = None, **options: An
 
 
 def marked_gen(base: Path, **options: Any):
-    from components.tfrecord_gen.completeness import CompleteWhen
+    from components.tfrecord_gen.spans.completeness import CompleteWhen
 
     complete_when = CompleteWhen(marker="_SUCCESS")
     return gen(base, complete_when=complete_when, window=2, **options)
@@ -147,7 +147,7 @@ def test_the_artifact_is_what_import_example_gen_publishes(
     from tfx.components import ImportExampleGen, StatisticsGen
     from tfx.proto import example_gen_pb2
 
-    from components.tfrecord_gen.hash_splits import HashSplits
+    from components.tfrecord_gen.checking.hash_splits import HashSplits
 
     base = tmp_path / "trips"
     write(base, "20240102/v7/part", range(200))

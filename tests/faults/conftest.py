@@ -24,7 +24,7 @@ from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
 
 if TYPE_CHECKING:
-    from runners.local.nursery import Nursery
+    from runners.local.processes.nursery import Nursery
 
 DEADLINE_S = 240.0
 RECORDS = 120
@@ -254,7 +254,7 @@ def deadly_nursery(
     project: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[], Nursery]]:
     """Returns a zygote whose nodes can be killed at exact moments, once asked for."""
-    from runners.local.nursery import PRELOADED, Nursery
+    from runners.local.processes.nursery import PRELOADED, Nursery
 
     moments = tmp_path_factory.mktemp("moments")
     started: list[Nursery] = []

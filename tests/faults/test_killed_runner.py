@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from runners.local.journal import Journal
-from runners.local.process_tree import descendants
+from runners.local.processes.process_tree import descendants
 from sluice import progress
 from sluice.project import own_root
 
@@ -72,7 +72,9 @@ class Training:
     def zygote(self) -> int:
         """Returns the pid of the runner's only child."""
         (pid,) = descendants(self.process.pid)[:1]
-        assert "runners.local.zygote" in Path(f"/proc/{pid}/cmdline").read_text()
+        assert (
+            "runners.local.processes.zygote" in Path(f"/proc/{pid}/cmdline").read_text()
+        )
         return pid
 
     def interrupt(self, number: int) -> None:

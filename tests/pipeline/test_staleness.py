@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from components.tfrecord_gen.completeness import CompleteWhen
-from components.tfrecord_gen.select_spans import select_spans
-from components.tfrecord_gen.window import Window
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.window import Window
 from pipeline.staleness import check_staleness
 from sluice.errors import DataError
 

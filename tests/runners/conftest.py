@@ -14,7 +14,7 @@ import pytest
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
-    from runners.local.nursery import Nursery
+    from runners.local.processes.nursery import Nursery
     from runners.local.run_result import NodeResult
 
 

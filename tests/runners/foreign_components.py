@@ -42,7 +42,7 @@ from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
 from tfx.types import component_spec
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
-from runners.local.job import INSIDE_JOB
+from runners.local.processes.job import INSIDE_JOB
 from sluice.errors import TransientError
 
 FILE = "data.txt"

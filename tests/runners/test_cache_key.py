@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.local.cache_history import changes
-from runners.local.cache_key import (
+from runners.local.cache.cache_history import changes
+from runners.local.cache.cache_key import (
     InputArtifact,
     NodeFacts,
     code_roots,

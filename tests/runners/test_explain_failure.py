@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runners.local.explain_failure import explain_failure
-from runners.local.nursery import describe_end
+from runners.local.processes.nursery import describe_end
 from sluice.errors import DataError, TransientError
 
 pytestmark = pytest.mark.unit

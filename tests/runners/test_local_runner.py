@@ -612,7 +612,7 @@ def test_one_process_at_a_time_runs_a_run(foreign, own, tmp_path: Path) -> None:
 def test_a_script_that_runs_its_pipeline_on_import_is_told(
     foreign, own, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runners.local.job import INSIDE_JOB
+    from runners.local.processes.job import INSIDE_JOB
 
     monkeypatch.setenv(INSIDE_JOB, "1")
     run = foreign.run([own.Make(trace=foreign.trace("Make"))])

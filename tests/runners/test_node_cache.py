@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from runners.local.cache_history import changes, last_parts
-from runners.local.node_cache import NodeCache, WouldRun, listing_of, still_served
+from runners.local.cache.cache_history import changes, last_parts
+from runners.local.cache.node_cache import NodeCache, WouldRun, listing_of, still_served
 from serving.model_store import ModelStore
 
 unit = pytest.mark.unit
@@ -383,7 +383,7 @@ def test_a_plan_executes_nothing(runs: Runs) -> None:
 def test_two_processes_may_register_one_key(runs: Runs) -> None:
     from tfx.orchestration import metadata
 
-    from runners.local.node_cache import _register
+    from runners.local.cache.node_cache import _register
 
     with metadata.Metadata(runs.connection()):
         pass

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from runners.local.job import Job
-from runners.local.nursery import START_METHOD, Nursery, start_method
+from runners.local.processes.job import Job
+from runners.local.processes.nursery import START_METHOD, Nursery, start_method
 from sluice.errors import NodeError, UsageError
 
 fault = pytest.mark.fault
@@ -220,8 +220,8 @@ def test_the_end_of_the_scheduler_ends_everything(jobs_dir: Path) -> None:
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from runners.local.job import Job\n"
-        "from runners.local.nursery import Nursery\n"
+        "from runners.local.processes.job import Job\n"
+        "from runners.local.processes.nursery import Nursery\n"
         "root = Path(sys.argv[1])\n"
         "nursery = Nursery(root / 'start.log', cwd=root, modules=())\n"
         f"nursery.start('one', Job(**{job.to_dict()!r}))\n"

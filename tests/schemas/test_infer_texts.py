@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -57,7 +58,9 @@ def parsed(proposal: Proposal) -> dict:
 
 
 def test_strange_names_and_values(tmp_path):
-    columns = {name: lambda n: STRANGE[n % 7].encode() for name in STRANGE}
+    columns: dict[str, Any] = {
+        name: lambda n: STRANGE[n % 7].encode() for name in STRANGE
+    }
     proposal = proposed(tmp_path, "y", **columns, x=lambda n: n / 7)
 
     config, schema = parsed(proposal), schema_text(proposal)
@@ -71,7 +74,9 @@ def test_strange_names_and_values(tmp_path):
 
 
 def test_strange_names_as_features(tmp_path):
-    columns = {name: lambda n, at=at: n % (3 + at) for at, name in enumerate(STRANGE)}
+    columns: dict[str, Any] = {
+        name: lambda n, at=at: n % (3 + at) for at, name in enumerate(STRANGE)
+    }
     columns = {name: column for name, column in columns.items() if name != "y"}
     proposal = proposed(tmp_path, label=lambda n: n * 37 % 101 % 2, **columns)
 

@@ -40,7 +40,7 @@ def _pipeline(bench: Any) -> Any:
     from components.accept_data.component import AcceptData
     from components.data_gate.component import DataGate
     from components.data_verdict.component import DataVerdict
-    from components.tfrecord_gen.hash_splits import HashSplits
+    from components.tfrecord_gen.checking.hash_splits import HashSplits
 
     kinds = {
         "statistics": standard_artifacts.ExampleStatistics,

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from components.tfrecord_gen.completeness import CompleteWhen
-from components.tfrecord_gen.file_lister import FileLister
-from components.tfrecord_gen.select_spans import select_spans
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.select_spans import select_spans
 from sluice.errors import DataError, UsageError
 
 pytestmark = pytest.mark.tf

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from components.tfrecord_gen.completeness import CompleteWhen
-from components.tfrecord_gen.select_spans import select_spans
-from components.tfrecord_gen.window import Span, Window, read_spans
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.window import Span, Window, read_spans
 from sluice.errors import ConfigError, DataError, UsageError
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from components.tfrecord_gen.span_pattern import SpanPattern, span_date, span_number
+from components.tfrecord_gen.spans.span_pattern import (
+    SpanPattern,
+    span_date,
+    span_number,
+)
 from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit

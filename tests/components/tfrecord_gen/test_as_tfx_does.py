@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.checking.hash_splits import HashSplits
 from sample_data.tf_example import encode
 
 pytestmark = pytest.mark.tf

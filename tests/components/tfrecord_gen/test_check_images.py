@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.tfrecord_gen.check_images import check_image, check_images
-from components.tfrecord_gen.image_check import ImageCheck
+from components.tfrecord_gen.checking.check_images import check_image, check_images
+from components.tfrecord_gen.checking.image_check import ImageCheck
 from sample_data.tf_example import encode
 
 pytestmark = pytest.mark.unit

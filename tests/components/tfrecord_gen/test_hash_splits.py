@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.checking.hash_splits import HashSplits
 from sample_data.tf_example import encode
 
 pytestmark = pytest.mark.unit

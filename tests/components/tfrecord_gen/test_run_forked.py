@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from components.tfrecord_gen.run_forked import run_forked
+from components.tfrecord_gen.taking.run_forked import run_forked
 from sluice.errors import DataError, NodeError
 
 pytestmark = pytest.mark.unit

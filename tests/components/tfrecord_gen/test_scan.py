@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.framing import frame, masked_crc
-from components.tfrecord_gen.record import Record
-from components.tfrecord_gen.scan import scan
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.framing import frame, masked_crc
+from components.tfrecord_gen.reading.record import Record
+from components.tfrecord_gen.reading.scan import scan
 from sluice.errors import DataError, UsageError
 
 pytestmark = pytest.mark.unit
@@ -289,7 +289,7 @@ def test_a_scan_that_is_left_closes_its_file(room, make):
 
 _PEAK = r"""
 import re, sys
-from components.tfrecord_gen.scan import scan
+from components.tfrecord_gen.reading.scan import scan
 count = sum(1 for _ in scan(sys.argv[1]))
 # Not getrusage, which counts the process that this one was forked from.
 print(count, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])

@@ -10,13 +10,13 @@ from itertools import chain
 
 import pytest
 
-from components.tfrecord_gen import quarantine as quarantine_module
 from components.tfrecord_gen import take_in as take_in_module
-from components.tfrecord_gen.framing import frame
-from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.image_check import ImageCheck
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.reading.framing import frame
 from components.tfrecord_gen.report import SkippedSpan
 from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.taking import quarantine as quarantine_module
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
 from sluice.tf_example_proto import parse
@@ -268,7 +268,7 @@ def test_a_missing_file_ends_the_intake(room):
 @pytest.mark.usefixtures("no_small_files")
 def test_a_file_that_changes_while_it_is_read(room, make, monkeypatch):
     path = room.put("a", make.shard(make.examples(9), "members"))
-    from components.tfrecord_gen import take_files
+    from components.tfrecord_gen.taking import take_files
 
     remove = take_files.storage.remove
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable
 from typing import IO
 
-from components.tfrecord_gen import storage
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.framing import frame
-from components.tfrecord_gen.scan import scan
-from components.tfrecord_gen.shard_writer import ShardWriter
+from components.tfrecord_gen.reading import storage
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.framing import frame
+from components.tfrecord_gen.reading.scan import scan
+from components.tfrecord_gen.taking.shard_writer import ShardWriter
 from sluice.tf_example_proto import parse
 
 QUARANTINE_FILE = "quarantine.tfrecord.gz"

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from components.tfrecord_gen.completeness import CompleteWhen
-from components.tfrecord_gen.file_lister import FileLister
-from components.tfrecord_gen.manifest_file import MANIFEST_FILE
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.span_pattern import SpanPattern, span_date
-from components.tfrecord_gen.span_search import Files, Found, SpanSearch
-from components.tfrecord_gen.window import SkippedSpan, Span, Window
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
+from components.tfrecord_gen.spans.span_pattern import SpanPattern, span_date
+from components.tfrecord_gen.spans.span_search import Files, Found, SpanSearch
+from components.tfrecord_gen.spans.window import SkippedSpan, Span, Window
 from sluice.errors import ConfigError, DataError
 
 Splits = Mapping[str | None, str]

@@ -12,7 +12,7 @@ import warnings
 
 from PIL import Image
 
-from components.tfrecord_gen.image_check import ImageCheck
+from components.tfrecord_gen.checking.image_check import ImageCheck
 from sluice.tf_example_proto import parse
 
 _MAGIC = (

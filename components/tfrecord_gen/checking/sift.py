@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from components.tfrecord_gen.batch import Batch
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.record import Record
+from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.record import Record
 
 
 def sift(

@@ -1,7 +1,7 @@
 """When a node's earlier outputs may stand for a new execution.
 
 Stands in for ``tfx.orchestration.portable.cache_utils`` in TFX's launcher. The key is
-our own, see ``runners.local.cache_key``. Beyond it:
+our own, see ``runners.local.cache.cache_key``. Beyond it:
 
 * A baseline that is the candidate itself is no change. Otherwise the first unchanged
   run after a push evaluates the model against itself.
@@ -23,13 +23,13 @@ from typing import Any
 from google.protobuf import json_format, message
 from ml_metadata.proto import metadata_store_pb2
 
-from runners.local.cache_history import (
+from runners.local.cache.cache_history import (
     CACHE_CONTEXT,
     PARTS_PROPERTY,
     keyed_executions,
     successful_executions,
 )
-from runners.local.cache_key import (
+from runners.local.cache.cache_key import (
     InputArtifact,
     NodeFacts,
     edited_since,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.tfrecord_gen.batch import Batch
-from components.tfrecord_gen.check_examples import check_examples
-from components.tfrecord_gen.cut_frames import cut_frames
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.input_stream import InputStream
-from components.tfrecord_gen.record import Record
+from components.tfrecord_gen.checking.check_examples import check_examples
+from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.cut_frames import cut_frames
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.input_stream import InputStream
+from components.tfrecord_gen.reading.record import Record
 
 
 def scan(path: str) -> Iterator[Record | Fault]:

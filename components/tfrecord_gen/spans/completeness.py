@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from components.tfrecord_gen.file_lister import FileLister
+from components.tfrecord_gen.spans.file_lister import FileLister
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from runners.local.job import Job, run_job
-from runners.local.process_tree import die_with
+from runners.local.processes.job import Job, run_job
+from runners.local.processes.process_tree import die_with
 from sluice.compat import prepare_environment
 
 

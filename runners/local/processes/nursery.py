@@ -18,11 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from runners.local.forked_process import ForkedProcess
-from runners.local.job import Job, redirect_output
-from runners.local.process_tree import kill_group
-from runners.local.zygote import FORK, SPAWN, copy_output
-from runners.local.zygote import main as zygote_main
+from runners.local.processes.forked_process import ForkedProcess
+from runners.local.processes.job import Job, redirect_output
+from runners.local.processes.process_tree import kill_group
+from runners.local.processes.zygote import FORK, SPAWN, copy_output
+from runners.local.processes.zygote import main as zygote_main
 from sluice.errors import NodeError, UsageError
 
 START_METHOD = "SLUICE_START_METHOD"
@@ -116,7 +116,7 @@ class Nursery:
         theirs: socket.socket,
     ) -> subprocess.Popen:
         return subprocess.Popen(
-            [sys.executable, "-m", "runners.local.zygote", *arguments],
+            [sys.executable, "-m", "runners.local.processes.zygote", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from components.tfrecord_gen import storage
-from components.tfrecord_gen.manifest_file import MANIFEST_FILE
+from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import FileReport, Problem
+from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
 
 _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from components.tfrecord_gen.record import Record
+from components.tfrecord_gen.reading.record import Record
 
 
 @dataclass(frozen=True, slots=True)

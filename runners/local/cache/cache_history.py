@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
-from runners.local.cache_key import BASELINE
+from runners.local.cache.cache_key import BASELINE
 
 PARTS_PROPERTY = "sluice_parts"
 CACHE_CONTEXT = "execution_cache"

@@ -12,10 +12,10 @@ from google.protobuf import (
     message_factory,
 )
 
-from components.tfrecord_gen.batch import Batch
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.record import Record
-from components.tfrecord_gen.sift import sift
+from components.tfrecord_gen.checking.sift import sift
+from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.record import Record
 from sluice.errors import DataError
 from sluice.tf_example_proto import is_sequence_example, parse
 

@@ -6,11 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from components.tfrecord_gen.completeness import CompleteWhen
-from components.tfrecord_gen.file_lister import FileLister
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.span_pattern import SpanPattern, span_date, span_number
-from components.tfrecord_gen.window import SkippedSpan, Span
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.span_pattern import (
+    SpanPattern,
+    span_date,
+    span_number,
+)
+from components.tfrecord_gen.spans.window import SkippedSpan, Span
 from sluice.errors import DataError
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from components.tfrecord_gen.span_pattern import Segment
+from components.tfrecord_gen.spans.span_pattern import Segment
 from sluice.errors import UsageError
 
 _Kind = Literal["folder", "file", "other", "unknown"]

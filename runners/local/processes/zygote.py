@@ -1,9 +1,9 @@
 """A process that has imported TFX once, and forks a child for each job.
 
-``python -m runners.local.zygote PARENT SOCKET_FD MODE [MODULE ...]``. Importing TFX
-costs 10 to 20 seconds, a fork of a process that has done so a few milliseconds. The
-zygote imports and does nothing else: no connection, no thread of its own, no device
-query, since none of these survives a fork. In the mode ``spawn`` it imports nothing,
+``python -m runners.local.processes.zygote PARENT SOCKET_FD MODE [MODULE ...]``.
+Importing TFX costs 10 to 20 seconds, a fork of a process that has done so a few
+milliseconds. The zygote imports and does nothing else: no connection, no thread of its
+own, no device query, since none of these survives a fork. In the mode ``spawn`` it imports nothing,
 and every job is a fresh interpreter.
 
 It speaks JSON lines over a socket:
@@ -33,8 +33,8 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from runners.local.job import Job, run_job
-from runners.local.process_tree import (
+from runners.local.processes.job import Job, run_job
+from runners.local.processes.process_tree import (
     adopt_orphans,
     die_with,
     kill_descendants,
@@ -48,7 +48,9 @@ FORK, SPAWN = "fork", "spawn"
 # ru_maxrss has the unit of the BSDs on macOS and kilobytes elsewhere.
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 _MAX_DESCRIPTORS = 8
-_INTERPRETER = "import sys; from runners.local.job_process import main; main(sys.argv)"
+_INTERPRETER = (
+    "import sys; from runners.local.processes.job_process import main; main(sys.argv)"
+)
 
 
 def main(arguments: list[str]) -> None:

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from components.tfrecord_gen import storage
-from components.tfrecord_gen.batch import Batch
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.input_stream import InputStream
+from components.tfrecord_gen.checking.sift import sift
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.quarantine import Quarantine, QuarantinePart
+from components.tfrecord_gen.reading import storage
+from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.input_stream import InputStream
+from components.tfrecord_gen.reading.scan import scan_batches
 from components.tfrecord_gen.report import FileReport
-from components.tfrecord_gen.scan import scan_batches
-from components.tfrecord_gen.shard_writer import Part, ShardWriter
-from components.tfrecord_gen.sift import sift
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.taken import Taken
+from components.tfrecord_gen.taking.quarantine import Quarantine, QuarantinePart
+from components.tfrecord_gen.taking.shard_writer import Part, ShardWriter
+from components.tfrecord_gen.taking.taken import Taken
 from sluice.errors import UsageError
 
 # What came uncompressed goes on so, within gzip's frame, and what came compressed is
@@ -178,7 +178,7 @@ class _Taking:
             yield from scan_batches(stream)
             return
         # Imported only where images are looked into.
-        from components.tfrecord_gen.check_images import check_images
+        from components.tfrecord_gen.checking.check_images import check_images
 
         for item in scan_batches(stream):
             if isinstance(item, Fault):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from components.tfrecord_gen.batch import Batch
-from components.tfrecord_gen.fault import Fault
-from components.tfrecord_gen.framing import (
+from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.framing import (
     CRC,
     CRC_MASK,
     FRAME_BYTES,
@@ -17,7 +17,7 @@ from components.tfrecord_gen.framing import (
     length_of,
     masked_crc,
 )
-from components.tfrecord_gen.input_stream import InputStream
+from components.tfrecord_gen.reading.input_stream import InputStream
 
 # What protobuf parses at most. A longer record is no tf.Example, and a reader that
 # believes a longer length would ask for the memory.

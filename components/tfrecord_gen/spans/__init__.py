@@ -1,0 +1,1 @@
+"""Which files are taken: spans, their versions, and when they are complete."""

@@ -1,0 +1,1 @@
+"""Files to shards and quarantine, shared out to forked processes."""

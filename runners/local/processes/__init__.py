@@ -1,0 +1,1 @@
+"""The processes of a run: zygote, jobs, and how none is left behind."""
