@@ -3,8 +3,8 @@
 ``python -m runners.local.processes.zygote PARENT SOCKET_FD MODE [MODULE ...]``.
 Importing TFX costs 10 to 20 seconds, a fork of a process that has done so a few
 milliseconds. The zygote imports and does nothing else: no connection, no thread of its
-own, no device query, since none of these survives a fork. In the mode ``spawn`` it imports nothing,
-and every job is a fresh interpreter.
+own, no device query, since none of these survives a fork. In the mode ``spawn`` it
+imports nothing, and every job is a fresh interpreter.
 
 It speaks JSON lines over a socket:
 
