@@ -18,6 +18,7 @@ from runners.housekeeping.metadata_graph import MetadataGraph
 from runners.housekeeping.read_metadata import open_store, read_metadata
 from runners.housekeeping.served_models import served_models
 from runners.housekeeping.what_to_keep import Kept, what_to_keep
+from runners.local import last_complete
 from sluice.errors import WorkspaceError
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
@@ -52,7 +53,7 @@ def collect_garbage(
     if dry_run or not workspace.root.exists():
         return _find(workspace, serving_dirs, keep, workspace.is_running())[0]
     workspace.prepare()
-    with workspace.exclusive(command):
+    with workspace.exclusive(command), last_complete.kept(workspace):
         garbage, graph, kept = _find(workspace, serving_dirs, keep, False)
         _tell_metadata(workspace.metadata_db, garbage)
         _delete(workspace, garbage)

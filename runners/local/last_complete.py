@@ -1,14 +1,17 @@
 """Whether the last complete run still stands, found without importing TFX.
 
 After a run that ended well its inputs are stored, with the state of everything it made:
-sizes and times of its outputs and of the served version, and of ML
-Metadata's file, which every other run changes. Where all of that is as it was, running
-again would do nothing.
+sizes and times of its outputs, of the served version, of the ledger of accepted data,
+and of ML Metadata's file, which every other run changes. Where all of that is as it
+was, running again would do nothing.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +46,40 @@ def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None
 
 def still_stands(workspace: Workspace, inputs: RunInputs) -> RunRecord | None:
     """Returns the last complete run if a new one would do nothing, else None."""
+    standing = _standing(workspace)
+    if standing is None or standing.state["inputs"] != inputs.to_dict():
+        return None
+    return standing.record
+
+
+@contextmanager
+def kept(workspace: Workspace) -> Iterator[None]:
+    """Lets a complete run stand though ML Metadata's file changes inside the block.
+
+    For those who change nothing that a run has made, such as a collection of garbage.
+    """
+    standing = _standing(workspace)
+    yield
+    if standing is not None:
+        standing.state["made"] = _made(workspace, standing.record)
+        atomic.write_json(workspace.root / "state" / _FILE, standing.state)
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What was remembered of a run whose outputs are as they were."""
+
+    record: RunRecord
+    state: dict[str, Any]
+
+
+def _standing(workspace: Workspace) -> _Standing | None:
     try:
         text = (workspace.root / "state" / _FILE).read_text(encoding="utf-8")
         state = json.loads(text)
-        if state["format"] != _FORMAT or state["inputs"] != inputs.to_dict():
-            return None
         record = RunRecord.load(workspace.run_dir(state["run_id"]))
-        if state["made"] == _made(workspace, record):
-            return record
+        if state["format"] == _FORMAT and state["made"] == _made(workspace, record):
+            return _Standing(record, state)
     except (OSError, ValueError, KeyError, TypeError):
         # Missing or damaged: the run itself finds out what is left to do.
         return None
@@ -76,6 +105,7 @@ def _made(workspace: Workspace, record: RunRecord) -> dict[str, Any]:
     return {
         "artifacts": {uri: _state_of_tree(Path(uri)) for uri in sorted(local)},
         "served": _state_of_tree(newest.path),
+        "accepted": _state_of_tree(workspace.root / "state" / "accepted"),
         "metadata": _state_of_file(workspace.metadata_db),
     }
 

@@ -106,9 +106,31 @@ def _damage_the_memory(workspace: Workspace) -> None:
     (workspace.root / "state" / "complete.json").write_text("{")
 
 
+def _accept_other_data(workspace: Workspace) -> None:
+    entry = workspace.root / "state" / "accepted" / "data-0123456789ab"
+    entry.mkdir(parents=True)
+    (entry / "record.json").write_text("{}")
+
+
+def test_metadata_that_changes_under_supervision_is_no_change(
+    workspace: Workspace,
+) -> None:
+    with last_complete.kept(workspace):
+        workspace.metadata_db.write_bytes(b"other metadata")
+    assert last_complete.still_stands(workspace, INPUTS) is not None
+
+
+def test_what_did_not_stand_before_does_not_stand_after(workspace: Workspace) -> None:
+    workspace.metadata_db.write_bytes(b"another run's")
+    with last_complete.kept(workspace):
+        pass
+    assert last_complete.still_stands(workspace, INPUTS) is None
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        _accept_other_data,
         _lose_an_output,
         _change_an_output,
         _lose_the_served_version,
