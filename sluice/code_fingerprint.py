@@ -70,12 +70,6 @@ def digests_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
     return dict(sorted(digests.items()))
 
 
-def of(entries: Iterable[str], roots: Sequence[Path]) -> str:
-    """Returns one digest over what ``entries`` run; see ``digests_of``."""
-    lines = [f"{name} {found}" for name, found in digests_of(entries, roots).items()]
-    return digest.of_bytes("\n".join(lines).encode())
-
-
 def source_file(module: str, roots: Sequence[Path]) -> Path | None:
     """Returns the source of a module below the first root that has it."""
     *parents, last = module.split(".")

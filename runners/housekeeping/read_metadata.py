@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners.housekeeping.metadata_graph import Artifact, Execution, MetadataGraph
+from runners.local.plain_properties import plain_properties
 from sluice.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 # One query's list of ids: SQLite limits the length of a statement.
 _IDS_PER_QUERY = 1000
-_PLAIN = ("int_value", "double_value", "string_value", "bool_value")
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def read_metadata(path: Path) -> MetadataGraph:
                     state=_state(type(item).State, item.last_known_state),
                     started_at=_time(item.create_time_since_epoch),
                     ended_at=_time(item.last_update_time_since_epoch),
-                    properties=_properties(item),
+                    properties=plain_properties(item),
                     **links[item.id],
                 )
                 for item in executions
@@ -85,7 +85,7 @@ def _artifact(item: Any) -> Artifact:
         uri=item.uri,
         state=_state(type(item).State, item.state),
         created_at=_time(item.create_time_since_epoch),
-        properties=_properties(item),
+        properties=plain_properties(item),
     )
 
 
@@ -128,16 +128,6 @@ def _links(store: MetadataStore, ids: list[int]) -> dict[int, dict[str, Any]]:
                 key = event.path.steps[0].key if event.path.steps else ""
                 link[key] = (*link.get(key, ()), event.artifact_id)
     return links
-
-
-def _properties(item: Any) -> dict[str, Any]:
-    plain = {}
-    for properties in (item.properties, item.custom_properties):
-        for key, value in properties.items():
-            kind = value.WhichOneof("value")
-            if kind in _PLAIN:
-                plain[key] = getattr(value, kind)
-    return plain
 
 
 def _state(states: Any, value: int) -> str:

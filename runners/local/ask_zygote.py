@@ -13,8 +13,8 @@ from pipeline.stored_config import write_stored_config
 from runners.local.job_result import read_result
 from runners.local.processes.job import Job
 from runners.local.processes.nursery import Nursery, describe_end
-from runners.local.scheduler import POLL_S
 from runners.local.surroundings import Surroundings
+from runners.local.wait_for_job import wait_for_job
 from sluice.errors import ExitCode, NodeError, UsageError
 from sluice.workspace import new_run_id
 
@@ -38,12 +38,8 @@ def ask_zygote(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, An
       NodeError: it failed otherwise.
     """
     with Nursery(run_dir / "logs" / "start.log", cwd=cwd) as nursery:
-        nursery.start(name, job)
-        ended: dict[str, Any] | None = None
-        while ended is None:
-            for message in nursery.messages(POLL_S):
-                if message.get("ended") == name:
-                    ended = message
+        ended = wait_for_job(nursery, name, job)
+    assert ended is not None
     result = read_result(run_dir, name)
     if result is None:
         log = Path(job.log)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from runners.local.processes.job import Job
 from runners.local.processes.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeResult, RunResult
-from runners.local.scheduler import POLL_S, RunOptions, Scheduler, Watch, result_of
+from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
+from runners.local.wait_for_job import wait_for_job
 from sluice.errors import ExitCode, UsageError
 from sluice.file_digests import MEMORY_FILE
 
@@ -130,15 +130,13 @@ def _sweep(
 def _wait_for(
     name: str, job: Job, nursery: Nursery, watch: Watch
 ) -> dict[str, Any] | None:
-    """Returns the message of a job's end, None if the run is to stop before it."""
-    nursery.start(name, job)
-    while watch.stop.signal is None:
-        for message in nursery.messages(POLL_S):
-            if message.get("ended") == name:
-                return message
-        watch.on_tick()
-    nursery.signal(name, signal.SIGKILL)
-    return None
+    return wait_for_job(
+        nursery,
+        name,
+        job,
+        on_tick=watch.on_tick,
+        stopped=lambda: watch.stop.signal is not None,
+    )
 
 
 def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
+from runners.local.plain_properties import plain_properties
 from sluice.run_record import NodeState
 
 _STATES: dict[int, NodeState] = {
@@ -115,10 +116,7 @@ def _artifacts_of(store: Any, execution: Any, types_of_event: Any) -> Artifacts:
                 "id": artifact.id,
                 "type": types[artifact.type_id],
                 "uri": artifact.uri,
-                "properties": {
-                    **_plain(artifact.properties),
-                    **_plain(artifact.custom_properties),
-                },
+                "properties": plain_properties(artifact),
             }
         )
     return found
@@ -127,12 +125,3 @@ def _artifacts_of(store: Any, execution: Any, types_of_event: Any) -> Artifacts:
 def _type_names(store: Any, artifacts: Sequence[Any]) -> dict[int, str]:
     ids = sorted({item.type_id for item in artifacts})
     return {item.id: item.name for item in store.get_artifact_types_by_id(ids)}
-
-
-def _plain(properties: Any) -> dict[str, Any]:
-    plain = {}
-    for key, value in properties.items():
-        kind = value.WhichOneof("value")
-        if kind in ("int_value", "double_value", "string_value", "bool_value"):
-            plain[key] = getattr(value, kind)
-    return plain

@@ -25,11 +25,11 @@ from runners.local.processes.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeFailure, NodeResult, OnEvent, RunResult
 from runners.local.stop_request import StopRequest
+from runners.local.wait_for_job import POLL_S
 from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
 from sluice.progress import PROGRESS_FILE
 
-POLL_S = 0.2
 _TAIL_LINES = 8
 # How Python's fault handler begins; the stack of each thread follows.
 _CRASH = "Fatal Python error:"

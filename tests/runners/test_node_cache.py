@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runners.local.cache.cache_history import changes, last_parts
+from runners.local.cache.cache_history import changes, keyed_executions, last_parts
 from runners.local.cache.node_cache import NodeCache, WouldRun, listing_of, still_served
 from serving.model_store import ModelStore
 
@@ -195,11 +195,10 @@ class Runs:
         with metadata.Metadata(self.connection()) as handle:
             last = last_parts(handle.store, "other", node)
             assert last is not None
-            now, execution, run_id = last
-            assert run_id == f"run-{self.count}"
-            earlier = last_parts(handle.store, "other", node, execution.id)
-            assert earlier is not None
-            return changes(earlier[0], now)
+            assert last[2] == f"run-{self.count}"
+            (_, now), (_, earlier), *_ = keyed_executions(handle.store, "other", node)
+            assert now == last[0]
+            return changes(earlier, now)
 
 
 @pytest.fixture

@@ -45,16 +45,16 @@ def test_imports_are_followed_through_packages_and_relative_names(root: Path) ->
 
 @pytest.mark.parametrize("name", ["app/shapes.py", "app/models/__init__.py"])
 def test_a_change_in_what_runs_changes_the_digest(root: Path, name: str) -> None:
-    before = code_fingerprint.of(["app.train"], [root])
+    before = code_fingerprint.digests_of(["app.train"], [root])
     (root / name).write_text("Y = 2\n")
-    assert code_fingerprint.of(["app.train"], [root]) != before
+    assert code_fingerprint.digests_of(["app.train"], [root]) != before
 
 
 @pytest.mark.parametrize("name", ["app/models/dense.py", "tests/test_train.py"])
 def test_a_change_elsewhere_does_not(root: Path, name: str) -> None:
-    before = code_fingerprint.of(["app.train"], [root])
+    before = code_fingerprint.digests_of(["app.train"], [root])
     (root / name).write_text("Y = 2\n")
-    assert code_fingerprint.of(["app.train"], [root]) == before
+    assert code_fingerprint.digests_of(["app.train"], [root]) == before
 
 
 def test_imports_inside_functions_count(root: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_first_root_that_has_a_module_wins(root: Path, tmp_path: Path) -> No
 def test_code_that_is_no_python_is_named(root: Path) -> None:
     (root / "app/data.py").write_text("def f(:\n")
     with pytest.raises(ConfigError, match=r"data.py is not valid Python[\s\S]*py:1"):
-        code_fingerprint.of(["app.train"], [root])
+        code_fingerprint.digests_of(["app.train"], [root])
 
 
 def test_an_installed_entry_counts_with_its_whole_package(
@@ -84,14 +84,14 @@ def test_an_installed_entry_counts_with_its_whole_package(
     monkeypatch.syspath_prepend(str(package.parent))
     for name in ("__init__", "build", "layers"):
         (package / f"{name}.py").write_text("")
-    before = code_fingerprint.of(["installed_models.build"], [root])
+    before = code_fingerprint.digests_of(["installed_models.build"], [root])
     (package / "layers.py").write_text("a = 1\n")
-    assert code_fingerprint.of(["installed_models.build"], [root]) != before
+    assert code_fingerprint.digests_of(["installed_models.build"], [root]) != before
 
 
 def test_an_entry_that_is_nowhere_is_named(root: Path) -> None:
     with pytest.raises(ConfigError, match="there is no module 'no_such_package'"):
-        code_fingerprint.of(["no_such_package.models"], [root])
+        code_fingerprint.digests_of(["no_such_package.models"], [root])
 
 
 def test_each_module_has_a_digest_of_its_own(root: Path) -> None:

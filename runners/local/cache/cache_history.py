@@ -28,7 +28,7 @@ _MISSING = object()
 
 
 def last_parts(
-    store: Any, pipeline_id: str, node_id: str, before_execution: int | None = None
+    store: Any, pipeline_id: str, node_id: str
 ) -> tuple[dict[str, Any], Any, str] | None:
     """Returns the parts of the node's last successful execution that has a key.
 
@@ -36,16 +36,14 @@ def last_parts(
       store: an ML Metadata store.
       pipeline_id: the pipeline's id.
       node_id: the node's id.
-      before_execution: the id of an execution; only older ones count.
 
     Returns:
       The parts, the execution and its run id; None where there is no such execution.
     """
     for execution, parts in keyed_executions(store, pipeline_id, node_id):
-        if before_execution is None or execution.id < before_execution:
-            contexts = store.get_contexts_by_execution(execution.id)
-            runs = [item.name for item in contexts if item.type == "pipeline_run"]
-            return parts, execution, runs[0] if runs else ""
+        contexts = store.get_contexts_by_execution(execution.id)
+        runs = [item.name for item in contexts if item.type == "pipeline_run"]
+        return parts, execution, runs[0] if runs else ""
     return None
 
 

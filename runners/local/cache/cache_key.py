@@ -171,21 +171,17 @@ def is_own_baseline(inputs: Mapping[str, Sequence[InputArtifact]]) -> bool:
     return bool(baseline) and baseline == candidate
 
 
-def code_roots(
-    project_root: Path | None = None, python_path: Sequence[str] | None = None
-) -> list[Path]:
+def code_roots(python_path: Sequence[str] | None = None) -> list[Path]:
     """Returns the directories whose code is this project's or the user's own.
 
-    These are the project root, what Python imports from, the working directory and
-    Sluice's own root, but nothing that was installed and not the standard library.
+    These are what Python imports from, the working directory and Sluice's own root, but
+    nothing that was installed and not the standard library.
 
     Args:
-      project_root: searched first.
       python_path: what Python imports from; None for this process's ``sys.path``.
     """
     entries = sys.path if python_path is None else python_path
     candidates = [
-        *([project_root] if project_root else []),
         *(Path(entry) for entry in entries),
         Path.cwd(),
         own_root(),
