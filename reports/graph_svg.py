@@ -1,32 +1,18 @@
 """The graph of a pipeline as one SVG: a file of its own, or inline in a page.
 
-No scripts, fonts, links or ids: it opens offline, and several fit on one page. The
-layout is Sugiyama's, small: layers, order by barycentre, places by least squares. All
-edges of a node that reach further than the next layer share one lane, which has a place
-in every layer that it passes; edges bend only between layers, so none runs through a
-node.
+No scripts, fonts, links or ids: it opens offline, and several fit on one page.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby, pairwise
 
 from rich.cells import cell_len
 
-from sluice.graph import GraphNode, direct_upstream, layers, topological_order
+from reports.graph_layout import LAYER_GAP, MARGIN, NODE_HEIGHT, Link, Slot, lay_out
+from sluice.graph import GraphNode, topological_order
 
-_MAX_PER_LAYER = 6
-_SWEEPS = 24
-_PLACE_COST = 0.001
-_NODE_HEIGHT = 44.0
-_LAYER_GAP = 52.0
-_SLOT_GAP = 22.0
-_MARGIN = 20.0
-_LANE_WIDTH = 2.0
 _ARROW = 7.0
 _GATE_POINT = 12.0
 # Monospaced fonts are 0.55 to 0.602 em wide; a little more, so that no text is clipped.
@@ -50,32 +36,6 @@ _STATE_COLORS = {
 _DASHED = ("skipped", "blocked", "not_reached")
 
 
-@dataclass(eq=False)
-class _Slot:
-    """A node, or the lane of one where it passes a layer. Lengths are in pixels."""
-
-    source: GraphNode
-    is_lane: bool
-    layer: int
-    width: float
-    x: float = 0.0
-    above: list[_Link] = field(default_factory=list)
-    below: list[_Link] = field(default_factory=list)
-
-    @property
-    def top(self) -> float:
-        return _MARGIN + self.layer * (_NODE_HEIGHT + _LAYER_GAP)
-
-
-@dataclass(eq=False)
-class _Link:
-    """A line between two layers; ``direct`` if an edge that is not implied uses it."""
-
-    upper: _Slot
-    lower: _Slot
-    direct: bool
-
-
 def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) -> str:
     """Returns one ``<svg>`` element, light or dark as the viewer prefers.
 
@@ -92,163 +52,27 @@ def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) 
     ordered = topological_order(nodes)
     states = states or {}
     facts = {node.id: _facts(node, states.get(node.id)) for node in ordered}
-    rows = _slots(ordered, facts)
-    _order(rows)
-    _place(rows)
+    rows = lay_out(
+        ordered, {node.id: _node_width(node, facts[node.id]) for node in ordered}
+    )
     links = [link for row in rows for slot in row for link in slot.below]
     legend = "" if all(link.direct for link in links) else _LEGEND
     width = max(
         [slot.x + slot.width / 2 for row in rows for slot in row]
-        + [_text_width(legend, _FACT_SIZE) + _MARGIN]
+        + [_text_width(legend, _FACT_SIZE) + MARGIN]
     )
-    height = 2 * _MARGIN + len(rows) * (_NODE_HEIGHT + _LAYER_GAP) - _LAYER_GAP
+    height = 2 * MARGIN + len(rows) * (NODE_HEIGHT + LAYER_GAP) - LAYER_GAP
     height += 2 * _FACT_SIZE if legend else 0
-    svg = _canvas(round(width + _MARGIN), round(height), len(ordered))
+    svg = _canvas(round(width + MARGIN), round(height), len(ordered))
     for link in sorted(links, key=lambda link: link.direct):
         _draw_link(svg, link)
     for slot in (slot for row in rows for slot in row if not slot.is_lane):
         _draw_node(svg, slot, facts[slot.source.id], states.get(slot.source.id))
     if legend:
-        place = {"x": _number(_MARGIN), "y": _number(height - _MARGIN)}
+        place = {"x": _number(MARGIN), "y": _number(height - MARGIN)}
         ET.SubElement(svg, "text", place | {"class": "fact"}).text = legend
     ET.indent(svg)
     return ET.tostring(svg, encoding="unicode")
-
-
-def _slots(ordered: Sequence[GraphNode], facts: Mapping[str, str]) -> list[list[_Slot]]:
-    """Returns the slots of each layer, linked, in an order that is not yet good."""
-    direct = direct_upstream(ordered)
-    rows: list[list[_Slot]] = []
-    lanes: dict[str, list[_Slot]] = {}
-    for layer, members in enumerate(layers(ordered, _MAX_PER_LAYER)):
-        rows.append([])
-        for node in members:
-            width = _node_width(node, facts[node.id])
-            slot = _Slot(node, False, layer, width)
-            for upstream in dict.fromkeys(node.upstream):
-                lane = lanes[upstream]
-                while lane[-1].layer < layer - 1:
-                    passing = lane[-1].layer + 1
-                    more = _Slot(lane[0].source, True, passing, _LANE_WIDTH)
-                    _link(lane[-1], more, False)
-                    lane.append(more)
-                    rows[passing].append(more)
-                used = lane[: layer - lane[0].layer]
-                _link(used[-1], slot, upstream in direct[node.id])
-                if upstream in direct[node.id]:
-                    for passed in used[1:]:
-                        passed.above[0].direct = True
-            lanes[node.id] = [slot]
-            rows[layer].append(slot)
-    return rows
-
-
-def _link(upper: _Slot, lower: _Slot, direct: bool) -> None:
-    link = _Link(upper, lower, direct)
-    upper.below.append(link)
-    lower.above.append(link)
-
-
-def _order(rows: list[list[_Slot]]) -> None:
-    """Sorts each layer so that few lines cross: barycentre sweeps, the best is kept."""
-    best = [list(row) for row in rows]
-    fewest = _crossings(rows)
-    for sweep in range(_SWEEPS):
-        downward = sweep % 2 == 0
-        for row in rows if downward else reversed(rows):
-            index = {slot: i for line in rows for i, slot in enumerate(line)}
-
-            def centre(slot: _Slot, index=index, downward=downward) -> float:
-                near = (
-                    [link.upper for link in slot.above]
-                    if downward
-                    else [link.lower for link in slot.below]
-                )
-                if not near:
-                    return index[slot]
-                return sum(index[other] for other in near) / len(near)
-
-            row.sort(key=centre)
-            if downward:
-                row[:] = [
-                    slot
-                    for _, group in groupby(row, key=centre)
-                    for slot in _lane_in_the_middle(list(group))
-                ]
-        crossings = _crossings(rows)
-        if crossings < fewest or (downward and crossings == fewest):
-            best, fewest = [list(row) for row in rows], crossings
-    rows[:] = best
-
-
-def _lane_in_the_middle(siblings: list[_Slot]) -> list[_Slot]:
-    lanes = [slot for slot in siblings if slot.is_lane]
-    nodes = [slot for slot in siblings if not slot.is_lane]
-    half = len(nodes) // 2
-    return [*nodes[:half], *lanes, *nodes[half:]]
-
-
-def _crossings(rows: Sequence[Sequence[_Slot]]) -> int:
-    index = {slot: i for row in rows for i, slot in enumerate(row)}
-    count = 0
-    for row in rows:
-        seen: list[int] = []
-        for slot in row:
-            ends = sorted(index[link.lower] for link in slot.below)
-            count += sum(len(seen) - bisect_right(seen, end) for end in ends)
-            for end in ends:
-                insort(seen, end)
-    return count
-
-
-def _place(rows: Sequence[Sequence[_Slot]]) -> None:
-    """Sets each slot's ``x``, its centre, so that the lines are as straight as can be.
-
-    A linear program, as in Gansner et al., "A Technique for Drawing Directed Graphs"
-    (1993), section 4: the least weighted sum of horizontal distances along the links,
-    under the order and the gaps of each layer.
-    """
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array
-
-    slots = [slot for row in rows for slot in row]
-    if not slots:
-        return
-    links = [link for slot in slots for link in slot.below]
-    index = {slot: i for i, slot in enumerate(slots)}
-    entries: list[tuple[int, int, float]] = []
-    bounds: list[float] = []
-
-    def at_most(bound: float, *terms: tuple[int, float]) -> None:
-        entries.extend((len(bounds), column, factor) for column, factor in terms)
-        bounds.append(bound)
-
-    for number, link in enumerate(links):
-        upper, lower = index[link.upper], index[link.lower]
-        distance = len(slots) + number
-        at_most(0, (upper, 1), (lower, -1), (distance, -1))
-        at_most(0, (lower, 1), (upper, -1), (distance, -1))
-    for row in rows:
-        for left, right in pairwise(row):
-            apart = (left.width + right.width) / 2 + _SLOT_GAP
-            at_most(-apart, (index[left], 1), (index[right], -1))
-    for slot in slots:
-        at_most(-slot.width / 2 - _MARGIN, (index[slot], -1))
-    rows_, columns, factors = zip(*entries, strict=True)
-    shape = (len(bounds), len(slots) + len(links))
-    solved = linprog(
-        [_PLACE_COST] * len(slots) + [_pull(link) for link in links],
-        A_ub=coo_array((factors, (rows_, columns)), shape=shape),
-        b_ub=bounds,
-    )
-    for slot, x in zip(slots, solved.x, strict=False):
-        slot.x = round(x)
-
-
-def _pull(link: _Link) -> float:
-    if link.upper.is_lane and link.lower.is_lane:
-        return 8.0
-    return 4.0 if link.direct else 1.0
 
 
 def _canvas(width: int, height: int, count: int) -> ET.Element:
@@ -273,16 +97,16 @@ def _canvas(width: int, height: int, count: int) -> ET.Element:
     return svg
 
 
-def _draw_link(svg: ET.Element, link: _Link) -> None:
+def _draw_link(svg: ET.Element, link: Link) -> None:
     upper, lower = link.upper, link.lower
-    start, end = upper.top + _NODE_HEIGHT, lower.top
+    start, end = upper.top + NODE_HEIGHT, lower.top
     path = f"M{_number(upper.x)} {_number(start)}"
     tip = end if lower.is_lane else end - _ARROW
     bend = _number((start + end) / 2)
     path += f"C{_number(upper.x)} {bend} {_number(lower.x)} {bend} "
     path += f"{_number(lower.x)} {_number(tip)}"
     if lower.is_lane:
-        path += f"V{_number(end + _NODE_HEIGHT)}"
+        path += f"V{_number(end + NODE_HEIGHT)}"
     kind = "direct" if link.direct else "implied"
     ET.SubElement(svg, "path", {"class": f"edge {kind}", "d": path})
     if not lower.is_lane:
@@ -291,7 +115,7 @@ def _draw_link(svg: ET.Element, link: _Link) -> None:
         ET.SubElement(svg, "path", {"class": f"arrow {kind}", "d": arrow})
 
 
-def _draw_node(svg: ET.Element, slot: _Slot, facts: str, state: str | None) -> None:
+def _draw_node(svg: ET.Element, slot: Slot, facts: str, state: str | None) -> None:
     node = slot.source
     group = ET.SubElement(
         svg,
@@ -307,15 +131,15 @@ def _draw_node(svg: ET.Element, slot: _Slot, facts: str, state: str | None) -> N
     title += f": {state.replace('_', ' ')}" if state else ""
     ET.SubElement(group, "title").text = f"{title}; waits for {waits}"
     left, right = slot.x - slot.width / 2, slot.x + slot.width / 2
-    top, bottom = slot.top, slot.top + _NODE_HEIGHT
+    top, bottom = slot.top, slot.top + NODE_HEIGHT
     if node.gate:
-        point, middle = _GATE_POINT, top + _NODE_HEIGHT / 2
+        point, middle = _GATE_POINT, top + NODE_HEIGHT / 2
         corners = [(left, middle), (left + point, top), (right - point, top)]
         corners += [(right, middle), (right - point, bottom), (left + point, bottom)]
         points = " ".join(f"{_number(x)},{_number(y)}" for x, y in corners)
         ET.SubElement(group, "polygon", {"points": points})
     else:
-        box = {"x": left, "y": top, "width": slot.width, "height": _NODE_HEIGHT}
+        box = {"x": left, "y": top, "width": slot.width, "height": NODE_HEIGHT}
         attributes = {name: _number(value) for name, value in box.items()}
         ET.SubElement(group, "rect", attributes | {"rx": "6"})
     centre = {"x": _number(slot.x), "text-anchor": "middle"}
