@@ -117,5 +117,5 @@ def test_in_the_end_every_node_has_one_execution(killed_nodes: Any) -> None:
     executions = killed_nodes.place.executions()
     # A resolver always looks.
     assert executions.pop("LatestBlessedModel") == 2
-    assert len(executions) == 11
+    assert len(executions) == 12
     assert set(executions.values()) == {1}

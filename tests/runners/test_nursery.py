@@ -15,6 +15,7 @@ import pytest
 
 from runners.local.processes.job import Job
 from runners.local.processes.nursery import START_METHOD, Nursery, start_method
+from sluice import atomic
 from sluice.errors import NodeError, UsageError
 
 fault = pytest.mark.fault
@@ -233,6 +234,31 @@ def test_the_end_of_the_scheduler_ends_everything(jobs_dir: Path) -> None:
     scheduler.kill()
     scheduler.wait()
     _wait_for(lambda: all(map(_is_gone, pids)), f"the processes {pids} to end")
+
+
+def test_a_nursery_that_began_before_its_run_takes_the_runs_log_and_lock(
+    jobs_dir: Path,
+) -> None:
+    log, lock_file = jobs_dir / "logs" / "start.log", jobs_dir / "lock"
+    (jobs_dir / "chatty.py").write_text("print('said while it was imported')\n")
+    with Nursery(cwd=jobs_dir, modules=("chatty",)) as nursery:
+        with atomic.lock(lock_file, wait=False) as lock:
+            nursery.belong_to(log, [lock])
+            job = _job(jobs_dir, "wait", ready=str(jobs_dir / "ready"))
+            nursery.start("one", job)
+            _pids(jobs_dir / "ready")
+        # The zygote and the job hold it now, and nobody else.
+        assert atomic.is_locked(lock_file)
+        assert log.read_text() == "said while it was imported\n"
+    assert not atomic.is_locked(lock_file)
+
+
+def test_a_nursery_that_never_had_a_run_leaves_nothing(jobs_dir: Path) -> None:
+    before = set(jobs_dir.iterdir())
+    with Nursery(cwd=jobs_dir, modules=()) as nursery:
+        zygote = nursery.pid
+    assert _is_gone(zygote)
+    assert {path for path in jobs_dir.iterdir() if path.suffix != ".pyc"} == before
 
 
 @fault
