@@ -56,7 +56,7 @@ class Size:
     noise: float
 
 
-# A third of random bytes makes gzip's ratio that of Fashion-MNIST's pixels, 0.55.
+# Half of the bytes random: gzip leaves half, as of Fashion-MNIST's pixels.
 SIZES = {"fashion": Size(60_000, 550, 0.5), "jpeg": Size(20_000, 25_000, 1.0)}
 
 

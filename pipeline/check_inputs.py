@@ -87,7 +87,10 @@ def _key(config: Config, split: str | None) -> str:
 
 def _check_pattern(directory: Path, pattern: str, key: str, hint: str | None) -> None:
     """Raises if a pattern without spans matches nothing, or no file."""
-    matches = sorted(directory.glob(pattern))
+    of_names = SpanPattern.parse(pattern).segments[-1]
+    # A glob also finds hidden files, and folders such as `_tmp`.
+    found = sorted(directory.glob(pattern))
+    matches = [path for path in found if of_names.match(path.name) is not None]
     # `glob` finds a link that leads nowhere only by a wildcard.
     if not matches and (directory / pattern).is_symlink():
         matches = [directory / pattern]

@@ -105,18 +105,19 @@ def _take_in(
     draft: Draft, patterns: dict[str | None, str], hashed: HashSplits | None
 ) -> Any:
     config = draft.config
+    images = image_checks_of(config)
     node = TFRecordGen(
         input_base=config.data_uri,
         patterns=patterns,
         hash_splits=hashed,
-        images=image_checks_of(config),
+        images=images,
         window=config.examples.window,
         complete_when=complete_when(config),
     )
     if SERVING in patterns:
         node = node.with_id("ServingTFRecordGen")
     code = ["components.tfrecord_gen.executor", "components.tfrecord_gen.driver"]
-    return draft.stamp(node, ["tfx"], code)
+    return draft.stamp(node, ["tfx", "pillow"] if images else ["tfx"], code)
 
 
 def _measure(draft: Draft, tfrecord_gen: Any) -> Any:
@@ -147,7 +148,13 @@ def image_checks_of(config: Config) -> list[ImageCheck]:
     if limits is None:
         return []
     return [
-        ImageCheck(name, limits.min_side, limits.max_side, limits.max_pixels)
+        ImageCheck(
+            feature=name,
+            min_side=limits.min_side,
+            max_side=limits.max_side,
+            max_pixels=limits.max_pixels,
+            is_sensitive=name in config.sensitive,
+        )
         for name, spec in (config.features or {}).items()
         if isinstance(spec, Image)
     ]

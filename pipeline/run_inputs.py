@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from components.tfrecord_gen.reading.storage import explain_unreadable
 from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.window import Window
 from pipeline.check_inputs import check_inputs, serving_inputs
@@ -97,7 +98,7 @@ def run_inputs(
       digests: remembers the digests of the data; the caller saves it.
 
     Raises:
-      UsageError: an input file is missing.
+      UsageError: an input file is missing, or cannot be read.
       ConfigError: code is missing or is not valid Python.
       OSError: a file cannot be read.
     """
@@ -138,7 +139,8 @@ def _contents(window: Window | None, digests: FileDigests) -> dict[str, str]:
             size, modified_s = FileLister(window.base).state(name)
             content = f"{size} bytes of {modified_s}"
         else:
-            content = digests.of(Path(file.path))
+            with explain_unreadable(file.path):
+                content = digests.of(Path(file.path))
         found[f"{file.split or 'all'}: {name}"] = content
     return found
 

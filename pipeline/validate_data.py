@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.anomaly_kind import KINDS
+from components.data_verdict.anomaly_kind import KINDS, OF_NO_FEATURE
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.config import Config, KeyPath
 from pipeline.config_problem import Problems
-from pipeline.data_config import SPLITS
+from pipeline.data_config import SPLITS, Rule
 from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError
 
@@ -44,7 +45,6 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
     _check_slices(config, problems)
     for index, rule in enumerate(config.validate_data.rules):
         path = ("validate", "rules", index)
-        # A feature that the schema does not know may well have a rule: `new_feature`.
         if rule.anomaly is not None and rule.anomaly not in KINDS:
             problems.add(
                 (*path, "anomaly"),
@@ -52,7 +52,25 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
                 expected="one of " + ", ".join(KINDS),
                 hint=did_you_mean(rule.anomaly, KINDS),
             )
+        elif rule.feature is not None:
+            _check_feature_rule(rule, (*path, "feature"), features, problems)
     _check_counts(config, problems)
+
+
+def _check_feature_rule(
+    rule: Rule, path: KeyPath, features: Mapping[str, Any], problems: Problems
+) -> None:
+    """Notes a rule that would never apply, so that nobody relies on it."""
+    assert rule.feature is not None
+    if rule.anomaly in OF_NO_FEATURE:
+        problems.add(
+            path,
+            f"{rule.anomaly!r} is about no feature, so this rule would never apply.",
+            hint="leave out 'feature'",
+        )
+    # One that the schema does not know is a `new_feature`, and nothing else.
+    elif rule.feature not in features and rule.anomaly not in (None, "new_feature"):
+        problems.unknown_feature(path, rule.feature, features)
 
 
 def _check_patterns(config: Config, problems: Problems) -> None:

@@ -26,6 +26,9 @@ _LISTS = (
 )
 KINDS = ("bytes_list", "float_list", "int64_list")
 _FEATURES, _FEATURE_LISTS = 1, 2
+_MAX_VARINT_BYTES = 10
+# Longer than any record, and of no wire type that a message here has.
+_NO_VARINT = (1 << 72) - 1
 
 
 def parse(data: bytes) -> Any:
@@ -38,8 +41,8 @@ def parse(data: bytes) -> Any:
       ValueError: the bytes are no tf.Example; says what they are instead.
     """
     # Bytes of another kind often parse: as fields that the message does not know.
-    if fields := _top_fields(data) - {_FEATURES}:
-        if fields == {_FEATURE_LISTS}:
+    if _top_fields(data) - {_FEATURES}:
+        if is_sequence_example(data):
             raise ValueError("a tf.SequenceExample, not a tf.Example")
         raise ValueError("not a tf.Example: it has fields of another message")
     try:
@@ -49,8 +52,19 @@ def parse(data: bytes) -> Any:
 
 
 def is_sequence_example(data: bytes) -> bool:
-    """Whether a record is a tf.SequenceExample: both begin with a message Features."""
-    return _FEATURE_LISTS in _top_fields(data) <= {_FEATURES, _FEATURE_LISTS}
+    """Whether a record is a tf.SequenceExample, with lists of features.
+
+    The fields 1 and 2 do not tell: many a message of a user's own has them.
+    """
+    if not _FEATURE_LISTS in _top_fields(data) <= {_FEATURES, _FEATURE_LISTS}:
+        return False
+    try:
+        found = _SEQUENCE_EXAMPLE.FromString(data)
+    except message.DecodeError:
+        return False
+    size = found.ByteSize()
+    found.DiscardUnknownFields()
+    return bool(found.ByteSize() == size)
 
 
 def _top_fields(data: bytes) -> set[int]:
@@ -69,19 +83,21 @@ def _top_fields(data: bytes) -> set[int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data):
+    """Returns a number and where it ends; a huge one where it is none."""
+    value = 0
+    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+        if at >= len(data):
+            break
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            break
-        shift += 7
-    return value, at
+            return value, at
+    return _NO_VARINT, at
 
 
-def _declare() -> Any:
-    """Returns the class of the message tf.Example."""
+def _declare() -> tuple[Any, Any]:
+    """Returns the classes of the messages tf.Example and tf.SequenceExample."""
     file = descriptor_pb2.FileDescriptorProto(
         name="sluice/tf_example.proto", package=_PACKAGE, syntax="proto3"
     )
@@ -94,16 +110,38 @@ def _declare() -> Any:
     ):
         _add(feature, kind_name, number + 1, list_name)
         feature.field[number].oneof_index = 0
-    features = file.message_type.add(name="Features")
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    _add(entry, "key", 1, _FIELD.TYPE_STRING)
-    _add(entry, "value", 2, "Feature")
-    _add(features, "feature", 1, "Features.FeatureEntry", repeated=True)
+    _add_entries(file, "Features", "FeatureEntry", "feature", "Feature")
+    file.message_type[-1].nested_type[0].options.map_entry = True
     _add(file.message_type.add(name="Example"), "features", 1, "Features")
+    _add(
+        file.message_type.add(name="FeatureList"),
+        "feature",
+        1,
+        "Feature",
+        repeated=True,
+    )
+    _add_entries(
+        file, "FeatureLists", "FeatureListEntry", "feature_list", "FeatureList"
+    )
+    sequence = file.message_type.add(name="SequenceExample")
+    _add(sequence, "context", 1, "Features")
+    _add(sequence, "feature_lists", 2, "FeatureLists")
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    found = pool.FindMessageTypeByName(f"{_PACKAGE}.Example")
+    return _class_of(pool, "Example"), _class_of(pool, "SequenceExample")
+
+
+def _add_entries(file: Any, name: str, entry_name: str, field: str, value: str) -> None:
+    """Adds a message of values by name: the features, or their lists."""
+    parent = file.message_type.add(name=name)
+    entry = parent.nested_type.add(name=entry_name)
+    _add(entry, "key", 1, _FIELD.TYPE_STRING)
+    _add(entry, "value", 2, value)
+    _add(parent, field, 1, f"{name}.{entry_name}", repeated=True)
+
+
+def _class_of(pool: Any, name: str) -> Any:
+    found = pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(found)
     # Before protobuf 4.22, so with TFX 1.16.
@@ -122,4 +160,4 @@ def _add(
         field.type = kind
 
 
-_EXAMPLE = _declare()
+_EXAMPLE, _SEQUENCE_EXAMPLE = _declare()

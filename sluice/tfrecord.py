@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import os
 import struct
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import google_crc32c
 
@@ -41,6 +42,7 @@ _CRC = struct.Struct("<I")
 _HEADER = struct.Struct("<QI")
 _CRC_MASK = 0xA282EAD8
 _CHUNK_BYTES = 1 << 20
+_PACKED_BYTES = 1 << 17
 
 _GZIP_SUFFIX = ".gz"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -109,7 +111,9 @@ def read(path: str | Path, *, any_name: bool = False) -> Iterator[bytes]:
                 with gzip.GzipFile(fileobj=file, mode="rb") as content:
                     yield from _read_frames(path, content)
             else:
-                stream: _Readable = _ZlibFile(file) if kind == "zlib" else file
+                stream: _Readable = file
+                if kind == "zlib":
+                    stream = io.BufferedReader(_ZlibFile(file), _CHUNK_BYTES)
                 yield from _read_frames(path, stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
@@ -217,22 +221,32 @@ def _content_compression(file: IO[bytes]) -> str:
     return "zlib" if deflate and int.from_bytes(head[:2], "big") % 31 == 0 else "none"
 
 
-class _ZlibFile:
-    """The content of a zlib stream."""
+class _ZlibFile(io.RawIOBase):
+    """The content of a file of zlib streams, one after the other."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._decoder = zlib.decompressobj()
 
-    def read(self, count: int) -> bytes:
-        """Returns the next bytes, fewer only at the end of the stream."""
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Reads at least one byte; none only at the end of the last stream."""
         found = b""
-        while len(found) < count and not self._decoder.eof:
-            packed = self._decoder.unconsumed_tail or self._file.read(_CHUNK_BYTES)
+        while not found:
+            decoder = self._decoder
+            packed = decoder.unused_data or decoder.unconsumed_tail
+            packed = packed or self._file.read(_PACKED_BYTES)
+            if not packed and decoder.eof:
+                return 0
             if not packed:
                 raise EOFError("the zlib stream ends early")
-            found += self._decoder.decompress(packed, count - len(found))
-        return found
+            if decoder.eof:
+                self._decoder = zlib.decompressobj()
+            found = self._decoder.decompress(packed, len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
 
 
 def _read_frames(path: Path, file: _Readable) -> Iterator[bytes]:

@@ -150,7 +150,12 @@ def as_text(rows: Sequence[Check]) -> str:
 
 
 def cell(value: float | str | None) -> str:
-    """Returns a limit or value as a table shows it: four decimals, ``-`` for none."""
+    """Returns a limit or value as a table shows it: four decimals, ``-`` for none.
+
+    A number that these would show as 0 keeps two digits: 1 record of 60,000 is not 0.
+    """
     if value is None:
         return "-"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2g}" if 0 < abs(value) < 0.0001 else f"{value:.4f}"

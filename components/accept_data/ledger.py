@@ -15,14 +15,14 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from components.accept_data.entry import Entry, SplitFacts
 from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report
 from sluice import atomic, digest
 
 RECORD_FILE = "record.json"
-SCHEMA_VERSION = 1
 _NAME_DIGITS = 12
 
 
@@ -37,44 +37,6 @@ class Identity:
 
     name: str
     fingerprint: str
-
-
-@dataclass(frozen=True)
-class SplitFacts:
-    """Statistics of one split.
-
-    Attributes:
-      examples: their number.
-      file: the name of the statistics' file, a DatasetFeatureStatisticsList.
-      sha256: its digest.
-    """
-
-    examples: int
-    file: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One data set that was accepted.
-
-    Attributes:
-      name: its folder's.
-      fingerprint: see ``Identity``.
-      accepted_at: UTC, as ``2026-11-21T15:27:09Z``.
-      run_id: of the run that accepted it.
-      spans: that it was made from.
-      splits: per split its statistics.
-      override: the reason, where a person let it pass.
-    """
-
-    name: str
-    fingerprint: str
-    accepted_at: str
-    run_id: str
-    spans: tuple[int, ...]
-    splits: Mapping[str, SplitFacts]
-    override: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,8 +80,9 @@ def write_entry(
 ) -> Entry:
     """Writes an entry; one of the same data that is not damaged stays as it is.
 
-    So data that is accepted again does not become the newest. An entry of the same name
-    but of other data, a span's earlier version, is replaced.
+    So data that is accepted again does not become the newest, also where its records
+    are now in other splits, which are written anew. An entry of the same name but of
+    other data, a span's earlier version, is replaced.
 
     Args:
       ledger: a directory or an address such as ``gs://bucket/accepted``.
@@ -134,10 +97,11 @@ def write_entry(
       OSError: the ledger cannot be written.
     """
     folder = os.path.join(ledger, identity.name)
-    with contextlib.suppress(OSError, ValueError):
-        known = read_entry(os.path.join(folder, RECORD_FILE))
-        if known.fingerprint == identity.fingerprint:
+    known = _known(folder)
+    if known and known.fingerprint == identity.fingerprint:
+        if known.counts == {key: item.examples for key, item in statistics.items()}:
             return known
+        accepted_at = known.accepted_at
     splits = {}
     storage.make_folder(folder)
     for split, item in statistics.items():
@@ -154,11 +118,30 @@ def write_entry(
         splits=splits,
         override=override,
     )
-    document = {"schema_version": SCHEMA_VERSION} | asdict(entry)
-    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    _write(os.path.join(folder, RECORD_FILE), text.encode())
-    _remove_others(folder, entry)
+    _write(os.path.join(folder, RECORD_FILE), entry.to_json().encode())
+    if known:
+        _remove_replaced(folder, known, entry)
     return entry
+
+
+def holds(ledger: str, report: Report) -> bool:
+    """Whether the data of an intake is written down, whole and in the same splits."""
+    identity = identify(report)
+    known = _known(os.path.join(ledger, identity.name))
+    return (
+        known is not None
+        and known.fingerprint == identity.fingerprint
+        and known.counts
+        == {split: item.records for split, item in report.splits.items()}
+    )
+
+
+def _known(folder: str) -> Entry | None:
+    """Returns the entry in a folder, None if there is none or it is damaged."""
+    try:
+        return read_entry(os.path.join(folder, RECORD_FILE))
+    except (OSError, ValueError):
+        return None
 
 
 def read_entry(record: str) -> Entry:
@@ -171,24 +154,9 @@ def read_entry(record: str) -> Entry:
       OSError: a file of it cannot be read.
       ValueError: it is not such a record, or a file is not what it was.
     """
-    entry = _read_record(record)
+    entry = Entry.from_json(_read(record))
     read_statistics(record, entry)
     return entry
-
-
-def _read_record(record: str) -> Entry:
-    fields = json.loads(_read(record))
-    if not isinstance(fields, dict):
-        raise ValueError("not a record of accepted data")
-    if (version := fields.pop("schema_version", None)) != SCHEMA_VERSION:
-        raise ValueError(f"a record of version {version}, not {SCHEMA_VERSION}")
-    try:
-        splits = fields["splits"].items()
-        fields["splits"] = {split: SplitFacts(**item) for split, item in splits}
-        fields["spans"] = tuple(fields["spans"])
-        return Entry(**fields)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a record of accepted data: {error}") from error
 
 
 def read_statistics(record: str, entry: Entry) -> dict[str, bytes]:
@@ -217,19 +185,20 @@ def find_baseline(ledger: str, identity: Identity) -> Found:
       ledger: a directory or an address; it need not exist.
       identity: of the data to compare.
     """
-    others: list[tuple[str, str]] = []
+    others: list[tuple[str, int, str]] = []
     damaged = []
     for name in _names(ledger):
         record = os.path.join(ledger, name, RECORD_FILE)
         try:
-            entry = _read_record(record)
+            entry = Entry.from_json(_read(record))
         except (OSError, ValueError) as error:
             damaged.append(_passed_over(record, error))
             continue
         if identity.name != name and identity.fingerprint != entry.fingerprint:
-            others.append((entry.accepted_at, record))
+            newest_span = max(entry.spans, default=-1)
+            others.append((entry.accepted_at, newest_span, record))
     # Only of what is used are the statistics read: a ledger may have many entries.
-    for _, record in sorted(others, reverse=True):
+    for *_, record in sorted(others, reverse=True):
         try:
             read_entry(record)
         except (OSError, ValueError) as error:
@@ -245,21 +214,24 @@ def _passed_over(record: str, error: Exception) -> str:
 
 
 def _names(ledger: str) -> list[str]:
-    if storage.is_remote(ledger):
-        from tfx.dsl.io import fileio
-
-        is_there = fileio.isdir(ledger)
-    else:
-        is_there = os.path.isdir(ledger)
-    names = storage.list_names(ledger) if is_there else []
+    # Not by isdir: for a bucket that cannot be listed it is false, and data without a
+    # baseline would pass.
+    try:
+        names = storage.list_names(ledger)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
     return [name for name in names if not name.startswith(".")]
 
 
-def _remove_others(folder: str, entry: Entry) -> None:
-    """Removes the statistics of what an entry has replaced."""
-    kept = {RECORD_FILE, *(facts.file for facts in entry.splits.values())}
-    for name in storage.list_names(folder):
-        if name not in kept:
+def _remove_replaced(folder: str, known: Entry, entry: Entry) -> None:
+    """Removes the statistics of what an entry has replaced.
+
+    No others: they may be those of a writer that has not come to its record yet.
+    """
+    kept = {facts.file for facts in entry.splits.values()}
+    for name in {facts.file for facts in known.splits.values()} - kept:
+        # Another writer may have removed it.
+        with contextlib.suppress(FileNotFoundError):
             storage.remove(os.path.join(folder, name))
 
 

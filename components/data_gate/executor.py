@@ -8,7 +8,11 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from sluice.errors import DataError
-from sluice.verdict import Check, Verdict
+from sluice.verdict import Check, Verdict, cell
+
+_PLACES = {"overall": "all splits", "serving": "serving examples"}
+# Limits that only say that there must be nothing, or something.
+_SAYS_NOTHING = ("none", "measured", "present")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -40,8 +44,10 @@ def stop_unless_passed(verdict: Verdict) -> None:
 
 
 def _describe(row: Check) -> str:
-    place = "all splits" if row.slice == "overall" else f"split {row.slice}"
-    reason = row.why or f"expected {row.limit}, found {row.actual}"
+    place = _PLACES.get(row.slice, f"split {row.slice}")
+    reason = row.why.rstrip(" .") or f"found {cell(row.actual)}"
+    if row.limit not in (None, *_SAYS_NOTHING):
+        reason += f"; expected {row.limit}"
     policy = f" ({row.policy})" if row.policy else ""
     example = f"; {row.examples[0]}" if row.examples else ""
     return f"{row.check}, {place}: {reason}{policy}{example}"

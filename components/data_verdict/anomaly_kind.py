@@ -25,7 +25,7 @@ KINDS = {
     "drift": "values distributed otherwise than in the data that was accepted last",
     "split_drift": "values distributed otherwise in train than in eval",
     "skew": "values distributed otherwise than in what clients have sent",
-    "not_compared": "a comparator of the schema that cannot be measured",
+    "not_compared": "a comparator or a limit of the schema that cannot be measured",
     "count": "more or fewer examples in a split than the config allows",
     "count_change": "a number of examples far from that of the data accepted last",
     "corrupt": "more damaged records than the config allows",
@@ -35,6 +35,14 @@ KINDS = {
     "custom": "a validation of the user's own",
     "other": "an anomaly of TFDV that has no name here",
 }
+OF_NO_FEATURE = (
+    "count",
+    "count_change",
+    "corrupt",
+    "duplicate_shard",
+    "missing_shard",
+    "manifest",
+)
 COMPARISONS = ("drift", "split_drift", "skew")
 
 _TYPES = {

@@ -6,8 +6,7 @@ TFX's DistributionValidator, because that node takes its thresholds from a confi
 own instead of the schema, needs an artifact for the statistics compared with (an
 accepted span is known by its URI only), and knows neither environments nor skew.
 
-A comparator that cannot be measured is reported: TFDV takes the L-infinity distance of
-two numeric features for 0.
+A comparator that cannot be measured is reported; see ``uncompared``.
 """
 
 from __future__ import annotations
@@ -16,21 +15,23 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
 from components.data_verdict.anomaly_kind import COMPARISONS, anomaly_kind
 from components.data_verdict.finding import Finding
+from components.data_verdict.live_features import live_features
+from components.data_verdict.measurement import REASON_OF, Measurement, measurements
+from components.data_verdict.pair import Pair, comparator_key
 from components.data_verdict.schema_findings import (
     WITHHELD,
     feature_name,
-    features_of,
+    told,
 )
+from components.data_verdict.uncompared import uncompared
 from components.data_verdict.validate import validate
 
-_MEASURE_OF = {
-    anomalies_pb2.DriftSkewInfo.Measurement.L_INFTY: "L-infinity",
-    anomalies_pb2.DriftSkewInfo.Measurement.JENSEN_SHANNON_DIVERGENCE: "Jensen-Shannon",
-}
+_Reasons = anomalies_pb2.AnomalyInfo
+_COUNT_COMPARATOR = "num_examples_drift_comparator"
 
 
 @dataclass(frozen=True)
@@ -54,36 +55,17 @@ class Comparison:
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two statistics to compare.
-
-    Attributes:
-      kind: one of ``COMPARISONS``.
-      split: the split that is judged.
-      against: what it is compared with, for people.
-      current: statistics of the split.
-      control: statistics of what it is compared with.
-    """
-
-    kind: str
-    split: str
-    against: str
-    current: statistics_pb2.DatasetFeatureStatisticsList
-    control: statistics_pb2.DatasetFeatureStatisticsList
-
-
 def compared_features(schema: schema_pb2.Schema, kind: str) -> list[schema_pb2.Feature]:
     """Returns the features that a kind of comparison looks at.
 
     ``skew_comparator`` is for skew, ``drift_comparator`` for the other two. What
     clients do not send is not compared with what they send.
     """
-    key = _comparator_key(kind)
+    key = comparator_key(kind)
     absent = "SERVING" if kind == "skew" else "TRAINING"
     return [
         feature
-        for feature in schema.feature
+        for feature in live_features(schema)
         if feature.HasField(key) and absent not in feature.not_in_environment
     ]
 
@@ -91,7 +73,7 @@ def compared_features(schema: schema_pb2.Schema, kind: str) -> list[schema_pb2.F
 def compare(
     schema: schema_pb2.Schema, pair: Pair, sensitive: Collection[str] = ()
 ) -> Comparison | None:
-    """Compares two statistics; None if no feature has a comparator for it.
+    """Compares two statistics; None if the schema has no comparator for it.
 
     Imports TFDV, and with it TensorFlow, if there is something to compare.
 
@@ -102,25 +84,27 @@ def compare(
     """
     assert pair.kind in COMPARISONS, pair.kind
     features = compared_features(schema, pair.kind)
-    if not features:
-        return None
     only = schema_pb2.Schema(
         feature=features,
         string_domain=schema.string_domain,
         default_environment=schema.default_environment,
     )
+    if pair.kind == "drift" and schema.dataset_constraints.HasField(_COUNT_COMPARATOR):
+        only.dataset_constraints.num_examples_drift_comparator.CopyFrom(
+            schema.dataset_constraints.num_examples_drift_comparator
+        )
+    elif not features:
+        return None
     anomalies = (
         validate(pair.current, only, serving=pair.control)
         if pair.kind == "skew"
         else validate(pair.current, only, previous=pair.control)
     )
-    measured = _measurements(pair.kind, anomalies)
+    measured = measurements(pair.kind, anomalies)
     findings = _too_far(pair, anomalies, sensitive)
-    told = {finding.feature for finding in findings}
     findings += [
-        _not_compared(pair, feature.name, why)
-        for feature in features
-        if feature.name not in told and (why := _gap(pair, feature, measured))
+        *uncompared(pair, features, measured, {item.feature for item in findings}),
+        *_count_changes(pair, anomalies),
     ]
     closest = max(measured, default=None, key=lambda item: item.share)
     return Comparison(
@@ -133,115 +117,77 @@ def compare(
     )
 
 
-@dataclass(frozen=True)
-class _Measurement:
-    feature: str
-    measure: str
-    value: float
-    limit: float
-
-    @property
-    def share(self) -> float:
-        return self.value / self.limit if self.limit else self.value
-
-    def __str__(self) -> str:
-        return (
-            f"{self.feature!r} comes closest to its limit: {self.measure} "
-            f"{self.value:.4g} of {self.limit:g}"
-        )
-
-
-def _measurements(kind: str, anomalies: anomalies_pb2.Anomalies) -> list[_Measurement]:
-    key = "skew_measurements" if kind == "skew" else "drift_measurements"
-    return [
-        _Measurement(
-            feature=".".join(info.path.step),
-            measure=_MEASURE_OF.get(item.type, "distance"),
-            value=item.value,
-            limit=item.threshold,
-        )
-        for info in anomalies.drift_skew_info
-        for item in getattr(info, key)
-    ]
-
-
 def _too_far(
     pair: Pair, anomalies: anomalies_pb2.Anomalies, sensitive: Collection[str]
 ) -> list[Finding]:
     """Returns a finding for each feature of which TFDV says so."""
-    measured = {item.feature: item for item in _measurements(pair.kind, anomalies)}
-    found = []
+    measured: dict[str, list[Measurement]] = {}
+    for found in measurements(pair.kind, anomalies):
+        measured.setdefault(found.feature, []).append(found)
+    findings = []
     for key, info in sorted(anomalies.anomaly_info.items()):
         name = feature_name(key, info)
-        item = measured.get(name)
+        # Of two comparators the one that TFDV complains of is over its limit.
+        missed = [
+            item for item in measured.get(name, ()) if not item.value <= item.limit
+        ]
         for reason in info.reason:
             kind = anomaly_kind(reason.type)
             if kind not in (*COMPARISONS, "not_compared"):
                 continue  # Of the schema: those are judged by themselves.
-            found.append(
+            item = _named(reason, missed or measured.get(name, []))
+            findings.append(
                 Finding(
                     kind="not_compared" if kind == "not_compared" else pair.kind,
                     split=pair.split,
                     check=f"{pair.kind} of {name!r}",
-                    why=_why(reason, item, name in sensitive),
+                    why=_why(pair, reason, item, name in sensitive),
                     feature=name,
                     limit=f"{item.measure} <= {item.limit:g}" if item else "measured",
                     baseline=pair.against,
                     actual=item.value if item and math.isfinite(item.value) else None,
                 )
             )
-    return found
+    return findings
+
+
+def _named(
+    reason: anomalies_pb2.AnomalyInfo.Reason, items: Sequence[Measurement]
+) -> Measurement | None:
+    """Returns the measurement that a reason is about, None if there is none."""
+    own = [item for item in items if REASON_OF.get(item.measure) == reason.type]
+    return next(iter([*own, *items]), None)
 
 
 def _why(
+    pair: Pair,
     reason: anomalies_pb2.AnomalyInfo.Reason,
-    item: _Measurement | None,
+    item: Measurement | None,
     withheld: bool,
 ) -> str:
+    if reason.type == _Reasons.COMPARATOR_CONTROL_DATA_MISSING:
+        return f"the feature is missing from what it is compared with: {pair.against}"
     if item is None:
-        return WITHHELD if withheld else reason.description.strip()
+        return WITHHELD if withheld else told(reason.description)
     distance = f"{item.measure} distance {item.value:.4g}"
     if withheld:
         return f"{distance}; {WITHHELD}"
     _, found, value = reason.description.partition("maximum difference is: ")
-    return f"{distance}, largest for the value {value!r}" if found else distance
+    return f"{distance}, largest for the value {told(value)!r}" if found else distance
 
 
-def _gap(
-    pair: Pair, feature: schema_pb2.Feature, measured: Sequence[_Measurement]
-) -> str | None:
-    """Returns why a feature was not compared though TFDV does not say so."""
-    current, control = (
-        {".".join(item.path.step): item.WhichOneof("stats") for item in features}
-        for features in (features_of(pair.current), features_of(pair.control))
-    )
-    name = feature.name
-    if name not in current:
-        return "the feature is missing from this data" if name in control else None
-    comparator = getattr(feature, _comparator_key(pair.kind))
-    if current[name] == "num_stats" and comparator.HasField("infinity_norm"):
-        return (
-            "L-infinity is not measured on numbers: write jensen_shannon_divergence "
-            "into the schema"
+def _count_changes(pair: Pair, anomalies: anomalies_pb2.Anomalies) -> list[Finding]:
+    """Returns what the schema's comparator of the number of examples has found."""
+    reasons = anomalies.dataset_anomaly_info.reason
+    return [
+        Finding(
+            kind="count_change",
+            split=pair.split,
+            check="change in examples",
+            why=told(reason.description),
+            limit="as in the schema",
+            baseline=pair.against,
         )
-    values = [item.value for item in measured if item.feature == name]
-    if not values:
-        return "TFDV has measured no distance: there are no finite values to compare"
-    return None if all(map(math.isfinite, values)) else "the distance is not a number"
-
-
-def _not_compared(pair: Pair, feature: str, why: str) -> Finding:
-    return Finding(
-        kind="not_compared",
-        split=pair.split,
-        check=f"{pair.kind} of {feature!r}",
-        why=why,
-        feature=feature,
-        limit="measured",
-        baseline=pair.against,
-        actual=None,
-    )
-
-
-def _comparator_key(kind: str) -> str:
-    return "skew_comparator" if kind == "skew" else "drift_comparator"
+        for reason in reasons
+        if anomaly_kind(reason.type) == "count_change"
+    ]

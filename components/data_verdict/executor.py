@@ -14,15 +14,15 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
+from components.accept_data.entry import Entry
 from components.accept_data.ledger import (
-    Entry,
     Found,
     find_baseline,
     identify,
     read_entry,
     read_statistics,
 )
-from components.data_verdict.comparison import Comparison, Pair, compare
+from components.data_verdict.comparison import Comparison, compare
 from components.data_verdict.find_examples import find_examples
 from components.data_verdict.judge import (
     SERVING,
@@ -30,6 +30,7 @@ from components.data_verdict.judge import (
     judge,
     number_of_examples,
 )
+from components.data_verdict.pair import Pair
 from components.data_verdict.policy import Policy
 from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
@@ -63,7 +64,7 @@ class Executor(base_executor.BaseExecutor):
             report=report,
             comparisons=[*_comparisons(measured, accepted, sensitive)],
             baseline=_title(entry) if entry else None,
-            baseline_counts=_counts(entry),
+            baseline_counts=entry.counts if entry else {},
             damaged=accepted.damaged,
             sensitive=sensitive,
         )
@@ -114,24 +115,33 @@ def _measure(input_dict: Mapping[str, list[Any]], splits: list[str]) -> _Measure
     if _is_filtered(schema):
         # ExampleValidator validates in no environment, so with all features.
         anomalies = {
-            split: found and validate(found, schema, environment=TRAINING_ENVIRONMENT)
+            split: found and _validate_in(TRAINING_ENVIRONMENT, found, schema)
             for split, found in statistics.items()
         }
     if serving := _serving_statistics(input_dict):
-        has_environment = SERVING_ENVIRONMENT in schema.default_environment
-        environment = SERVING_ENVIRONMENT if has_environment else None
         statistics[SERVING] = serving
-        anomalies[SERVING] = validate(serving, schema, environment=environment)
+        anomalies[SERVING] = _validate_in(SERVING_ENVIRONMENT, serving, schema)
     return _Measured(schema, statistics, anomalies)
 
 
 def _is_filtered(schema: schema_pb2.Schema) -> bool:
     """Whether a feature is not expected in training."""
-    if TRAINING_ENVIRONMENT not in schema.default_environment:
-        return False
     return any(
         TRAINING_ENVIRONMENT in feature.not_in_environment for feature in schema.feature
     )
+
+
+def _validate_in(
+    environment: str,
+    statistics: statistics_pb2.DatasetFeatureStatisticsList,
+    schema: schema_pb2.Schema,
+) -> anomalies_pb2.Anomalies:
+    """Returns what is wrong in an environment, which the schema need not declare."""
+    declared = schema_pb2.Schema()
+    declared.CopyFrom(schema)
+    if environment not in declared.default_environment:
+        declared.default_environment.append(environment)
+    return validate(statistics, declared, environment=environment)
 
 
 def _serving_statistics(
@@ -179,11 +189,6 @@ def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
 
 def _title(entry: Entry) -> str:
     return f"span {entry.name}" if entry.spans else entry.name
-
-
-def _counts(entry: Entry | None) -> dict[str, int]:
-    splits = entry.splits.items() if entry else ()
-    return {split: facts.examples for split, facts in splits}
 
 
 def _comparisons(

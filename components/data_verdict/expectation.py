@@ -128,6 +128,8 @@ def _not_finite(value: Any) -> bool:
 
 
 def _invalid_text(value: Any) -> bool:
+    if not isinstance(value, bytes):
+        return False
     try:
         value.decode()
     except UnicodeDecodeError:
@@ -136,7 +138,7 @@ def _invalid_text(value: Any) -> bool:
 
 
 def _invalid_image(value: Any) -> bool:
-    return not value.startswith(_IMAGES)
+    return isinstance(value, bytes) and not value.startswith(_IMAGES)
 
 
 def _shown(values: Values) -> str:

@@ -1,14 +1,15 @@
 """Finds records that show what is wrong: at most five for each row, with their place.
 
 TFDV's anomalies name no record. The source files are read again until each row has its
-examples; how many records that may take is bounded, so a rare anomaly in large data can
-stay without. Only what fails or warns is looked for. Of a sensitive feature the place
-is told, never the value.
+examples; how many records and seconds that may take is bounded, so a rare anomaly in
+large data can stay without. Only what fails or warns is looked for. Of a sensitive
+feature the place is told, never the value.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -21,11 +22,13 @@ from components.data_verdict.judge import SERVING
 from components.tfrecord_gen.reading.record import Record
 from components.tfrecord_gen.reading.scan import scan
 from components.tfrecord_gen.report import FileReport
+from schemas.diff.words import printable
 from sluice.errors import MAX_EXAMPLES, SluiceError
 from sluice.tf_example_proto import parse
 from sluice.verdict import Verdict
 
 MAX_RECORDS = 2_000_000
+MAX_SECONDS = 60.0
 
 
 @dataclass
@@ -45,7 +48,11 @@ class _Search:
 
     def look(self, features: Mapping[str, Any], place: str) -> None:
         if (value := self.breaks(features.get(self.feature))) is not None:
-            shown = place if self.is_sensitive else f"{place}: {self.feature} {value}"
+            shown = (
+                place
+                if self.is_sensitive
+                else f"{place}: {printable(self.feature)} {value}"
+            )
             self.found.append(shown)
 
 
@@ -57,6 +64,7 @@ def find_examples(
     sensitive: Collection[str] = (),
     split_of: Callable[[bytes], str] | None = None,
     max_records: int = MAX_RECORDS,
+    max_seconds: float = MAX_SECONDS,
 ) -> Verdict:
     """Returns the verdict with examples in its rows, as far as they can be found.
 
@@ -68,10 +76,14 @@ def find_examples(
       split_of: the split of a record of a file whose records are hashed; None shows
         records of such a file under any split.
       max_records: how many records are read at most.
+      max_seconds: how long is looked for them at most.
     """
     searches = list(_searches(verdict, schema, sensitive))
+    end = time.monotonic() + max_seconds
     for file, record in islice(_records(files, searches), max_records):
         _look(file, record, searches, split_of)
+        if time.monotonic() > end:
+            break
     found = {item.row: tuple(item.found) for item in searches if item.found}
     rows = [
         replace(row, examples=found[index]) if index in found else row

@@ -24,6 +24,7 @@ from components.data_verdict.intake_findings import (
 from components.data_verdict.not_finite_findings import not_finite_findings
 from components.data_verdict.policy import Policy
 from components.data_verdict.schema_findings import schema_findings
+from components.data_verdict.unmeasured_findings import unmeasured_findings
 from components.tfrecord_gen.report import Report
 from sluice.verdict import Check, Verdict
 
@@ -73,10 +74,16 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
         verdict only if something is.
     """
     rows = _intake_rows(evidence, policy)
+    rows += _rule(unmeasured_findings(evidence.schema), policy)
     for split in evidence.splits:
         rows += _split_rows(split, evidence, policy)
-    if evidence.statistics.get(SERVING) is not None:
-        rows += _schema_rows(SERVING, evidence, policy)
+    if (serving := evidence.statistics.get(SERVING)) is not None:
+        if number_of_examples(serving):
+            rows += _schema_rows(SERVING, evidence, policy)
+        else:
+            why = "the files of data.serving hold no examples"
+            empty = Finding("count", SERVING, _EXAMPLES, why, limit=">= 1", actual=0)
+            rows += _rule([empty], policy)
     for comparison in evidence.comparisons:
         rows += _comparison_rows(comparison, policy)
     rows += [
@@ -167,7 +174,9 @@ def _schema_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
     counted = {finding.feature for finding in not_finite}
     findings = [
         finding
-        for finding in schema_findings(split, anomalies, statistics, evidence.sensitive)
+        for finding in schema_findings(
+            split, anomalies, statistics, evidence.sensitive, evidence.schema
+        )
         if finding.kind != "not_finite" or finding.feature not in counted
     ]
     rows = _rule([*findings, *not_finite], policy)

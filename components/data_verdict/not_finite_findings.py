@@ -10,6 +10,7 @@ from __future__ import annotations
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from components.data_verdict.finding import Finding
+from components.data_verdict.live_features import live_features
 from components.data_verdict.schema_findings import features_of
 
 
@@ -23,7 +24,7 @@ def not_finite_findings(
     Numbers of NaN are counted in the statistics; of infinities these only tell that
     there are some.
     """
-    declared = {feature.name: feature for feature in schema.feature}
+    declared = {feature.name: feature for feature in live_features(schema)}
     found = []
     for feature in features_of(statistics):
         name = ".".join(feature.path.step)

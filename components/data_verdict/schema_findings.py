@@ -6,15 +6,21 @@ replaced here, before anything can print, log or store them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from components.data_verdict.anomaly_kind import KINDS, anomaly_kind
+from components.data_verdict.expected import expected, seen
 from components.data_verdict.finding import Finding
+from schemas.diff.words import printable
 
 WITHHELD = "the values are not shown, because the feature is sensitive"
 _WHOLE = "whole data set"
+_MAX_CHARACTERS = 300
+_Stats = Mapping[str, statistics_pb2.FeatureNameStatistics]
 
 
 def schema_findings(
@@ -22,6 +28,7 @@ def schema_findings(
     anomalies: anomalies_pb2.Anomalies,
     statistics: statistics_pb2.DatasetFeatureStatisticsList | None,
     sensitive: Collection[str] = (),
+    schema: schema_pb2.Schema | None = None,
 ) -> list[Finding]:
     """Returns the findings of one split, by feature and in TFDV's order.
 
@@ -30,16 +37,21 @@ def schema_findings(
       anomalies: what TFDV wrote about it.
       statistics: what it was judged by.
       sensitive: features whose values are not told.
+      schema: what it was judged against.
     """
     found: list[Finding] = []
+    schema = schema or schema_pb2.Schema()
+    by_name = {".".join(item.path.step): item for item in features_of(statistics)}
     for key, info in sorted(anomalies.anomaly_info.items()):
         name = feature_name(key, info)
-        found += _of_feature(split, name, info, name in sensitive, statistics)
+        for finding in _of_feature(split, name, info, schema, by_name):
+            found.append(_withheld(finding) if name in sensitive else finding)
     if anomalies.HasField("dataset_anomaly_info"):
         info = anomalies.dataset_anomaly_info
         for reason in _reasons(info):
             kind, limit = anomaly_kind(reason.type), reason.short_description
-            found.append(Finding(kind, split, _WHOLE, reason.description, limit=limit))
+            why = told(reason.description)
+            found.append(Finding(kind, split, _WHOLE, why, limit=limit))
     return found
 
 
@@ -48,30 +60,47 @@ def feature_name(key: str, info: anomalies_pb2.AnomalyInfo) -> str:
     return ".".join(info.path.step) or key
 
 
+def told(description: str) -> str:
+    """Returns TFDV's words, in one line and not without end: it lists all values."""
+    text = printable(description.strip())
+    more = len(text) - _MAX_CHARACTERS
+    return (
+        f"{text[:_MAX_CHARACTERS]}... ({more:,} more characters)" if more > 0 else text
+    )
+
+
 def _of_feature(
     split: str,
     name: str,
     info: anomalies_pb2.AnomalyInfo,
-    withheld: bool,
-    statistics: statistics_pb2.DatasetFeatureStatisticsList | None,
+    schema: schema_pb2.Schema,
+    by_name: _Stats,
 ) -> Iterator[Finding]:
     by_kind: dict[str, list[anomalies_pb2.AnomalyInfo.Reason]] = {}
     for reason in _reasons(info):
         by_kind.setdefault(anomaly_kind(reason.type), []).append(reason)
     # A feature with a shape must be in every example: if it is missing from some, TFDV
     # reports the shape too.
-    if {"missing", "wrong_shape"} <= set(by_kind) and _is_even(name, statistics):
+    if {"missing", "wrong_shape"} <= set(by_kind) and _fits(name, schema, by_name):
         del by_kind["wrong_shape"]
     for kind, reasons in by_kind.items():
-        described = " ".join(reason.description.strip() for reason in reasons)
+        words = reasons[0].short_description or "as in the schema"
         yield Finding(
             kind=kind,
             split=split,
             check=f"feature {name!r}",
-            why=f"{KINDS[kind]}; {WITHHELD}" if withheld else described,
+            why=told(" ".join(reason.description.strip() for reason in reasons)),
             feature=name,
-            limit=reasons[0].short_description or "as in the schema",
+            limit=expected(kind, name, schema) or words,
+            actual=seen(kind, by_name.get(name)) or "anomaly",
         )
+
+
+def _withheld(finding: Finding) -> Finding:
+    """Returns a finding without what may hold values of the data."""
+    actual = "anomaly" if finding.kind == "out_of_range" else finding.actual
+    why = f"{KINDS[finding.kind]}; {WITHHELD}"
+    return replace(finding, why=why, actual=actual)
 
 
 def _reasons(
@@ -85,15 +114,15 @@ def _reasons(
     ]
 
 
-def _is_even(
-    name: str, statistics: statistics_pb2.DatasetFeatureStatisticsList | None
-) -> bool:
-    """Whether the examples that have a feature all have as many values."""
-    for feature in features_of(statistics):
-        if ".".join(feature.path.step) == name:
-            common = getattr(feature, feature.WhichOneof("stats")).common_stats
-            return common.min_num_values == common.max_num_values
-    return False
+def _fits(name: str, schema: schema_pb2.Schema, by_name: _Stats) -> bool:
+    """Whether the examples that have a feature have as many values as its shape."""
+    shapes = [item.shape for item in schema.feature if item.name == name]
+    if not shapes or name not in by_name:
+        return False
+    found = by_name[name]
+    common = getattr(found, found.WhichOneof("stats")).common_stats
+    size = math.prod(dim.size for dim in shapes[0].dim)
+    return {common.min_num_values, common.max_num_values} == {size}
 
 
 def features_of(

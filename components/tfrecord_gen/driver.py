@@ -11,11 +11,11 @@ from typing import Any
 from tfx.components.example_gen import driver, utils
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
+from components.tfrecord_gen.reading.storage import explain_unreadable
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.fingerprint_listing import fingerprint_listing
 from components.tfrecord_gen.spans.window import Window
 from sluice import digest
-from sluice.errors import UsageError
 from sluice.file_digests import MEMORY_FILE, FileDigests
 
 
@@ -47,11 +47,7 @@ class Driver(driver.FileBasedDriver):
 def _fingerprint(window: Window) -> str:
     if "://" not in window.base:
         return window.fingerprint(_reader())
-    lister = FileLister(window.base)
-    states = window.fingerprint(
-        lambda file: "{} {}".format(*lister.state(window.relative(file)))
-    )
-    return f"listing {states}"
+    return fingerprint_listing(window)
 
 
 def _reader() -> Callable[[SourceFile], str]:
@@ -59,14 +55,7 @@ def _reader() -> Callable[[SourceFile], str]:
     of = FileDigests(Path(memory)).of if memory else digest.of_file
 
     def content_of(file: SourceFile) -> str:
-        try:
+        with explain_unreadable(file.path):
             return of(Path(file.path))
-        except OSError as error:
-            raise UsageError(
-                "a file of the data cannot be read",
-                where=file.path,
-                actual=error.strerror or str(error),
-                hint="check the path, its permissions, and where links lead",
-            ) from error
 
     return content_of

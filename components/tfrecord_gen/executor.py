@@ -15,7 +15,11 @@ from tfx.types import artifact_utils
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.intake import Intake
 from components.tfrecord_gen.reading import storage
-from components.tfrecord_gen.report import Report, SkippedSpan
+from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.spans.fingerprint_listing import (
+    LISTING,
+    fingerprint_listing,
+)
 from components.tfrecord_gen.spans.window import Window
 from components.tfrecord_gen.take_in import take_in
 from sluice import digest
@@ -55,17 +59,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 files=window.files,
                 hash_splits=asked.hash_splits,
                 images=asked.images,
-                skipped_spans=tuple(
-                    SkippedSpan(span.number, f"{span.name}: {span.why}")
-                    for span in window.skipped
-                ),
+                skipped_spans=window.skipped,
             ),
             {
                 split: artifact_utils.get_split_uri([examples], split)
                 for split in asked.split_names
             },
             quarantine.uri,
-            len(os.sched_getaffinity(0)),
+            _cores(),
         )
         fingerprint = _fingerprint(window, report)
         _check_unchanged(
@@ -74,6 +75,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         _describe(examples, window, fingerprint)
         quarantine.set_int_custom_property("records", report.records)
         quarantine.set_int_custom_property("quarantined", report.quarantined)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _fingerprint(window: Window, report: Report) -> str:
@@ -86,8 +93,12 @@ def _fingerprint(window: Window, report: Report) -> str:
 
 
 def _check_unchanged(window: Window, before: str | None, now: str) -> None:
-    # TFX's own driver, and ours for a bucket, do not read the contents.
-    if before and before.startswith("sha256:") and before != now:
+    # Ours for a bucket does not read the contents, and TFX's own driver none at all.
+    if before and before.startswith(LISTING):
+        now = fingerprint_listing(window)
+    elif not (before and before.startswith("sha256:")):
+        return
+    if before != now:
         raise DataError(
             "the files of the data have changed while the run began",
             where=window.base,

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from components.tfrecord_gen.spans.window import SkippedSpan
+
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 1
 
@@ -93,19 +95,6 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class SkippedSpan:
-    """A span that was not taken.
-
-    Attributes:
-        span: its number.
-        why: what it lacks.
-    """
-
-    span: int
-    why: str
-
-
-@dataclass(frozen=True)
 class Report:
     """What an intake did.
 
@@ -116,8 +105,8 @@ class Report:
         quarantined: faults of all files.
         lost_bytes: bytes that could not be read, decompressed.
         bytes: bytes of all files, decompressed, with the lost ones.
-        corrupt_fraction: 0..1, the larger of faults among records and of bad and lost
-            bytes among bytes.
+        corrupt_fraction: 0..1, the largest of faults among records, of bad and lost
+            bytes among bytes, and of files without any good record among files.
         faults: per kind the number of faults.
         first_faults: the first five of each kind.
         problems: what is wrong between the files.

@@ -55,7 +55,9 @@ def take_in(
     if any(map(storage.is_remote, [*folders, *paths])):
         workers = 1
     groups = _groups(intake.files)
-    with tempfile.TemporaryDirectory(prefix="sluice-intake-") as folder:
+    # Beside what becomes of them, so that nothing outlives a process that is killed.
+    beside = None if storage.is_remote(quarantine_dir) else quarantine_dir
+    with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")
         take = TakeFiles(intake, split_dirs, part_path)
         taken = Taken.joined(run_forked(take, groups, workers))
@@ -105,6 +107,9 @@ def _report(
     # A fault of the whole file, such as one without a byte, has no bytes of its own.
     of_records = quarantined / max(1, records + quarantined)
     of_bytes = min(1.0, taken.bad_bytes / max(1, taken.bytes)) if quarantined else 0.0
+    # What is left of a destroyed file may be a few bytes, or none.
+    lost = sum(not file.records and file.quarantined > 0 for file in taken.files)
+    of_files = lost / max(1, len(taken.files))
     spans = {file.span for file in intake.files if file.span is not None}
     return Report(
         files=tuple(taken.files),
@@ -113,7 +118,7 @@ def _report(
         quarantined=quarantined,
         lost_bytes=sum(file.lost_bytes for file in taken.files),
         bytes=taken.bytes,
-        corrupt_fraction=max(of_records, of_bytes),
+        corrupt_fraction=max(of_records, of_bytes, of_files),
         faults=dict(taken.faults),
         first_faults=tuple(taken.first_faults),
         problems=find_problems(taken.files),

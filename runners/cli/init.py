@@ -39,12 +39,14 @@ _SCHEMA_VERSION = 1
 
 @click.command()
 @click.argument("name")
+@click.argument("expanded", nargs=-1, metavar="")
 @click.option(
     "pattern",
     "--examples",
     required=True,
     metavar="PATTERN",
-    help="TFRecord files, such as 'data/trips/train-*' (quoted), or their directory.",
+    help="TFRecord files, such as 'data/trips/train-*' (quoted), or their directory, "
+    "with all that is below it; may hold {SPAN}, {YYYY}{MM}{DD} and {VERSION}.",
 )
 @click.option(
     "directory",
@@ -57,6 +59,7 @@ _SCHEMA_VERSION = 1
 @json_option
 def init(
     name: str,
+    expanded: tuple[str, ...],
     pattern: str,
     directory: str | None,
     asked: str | None,
@@ -66,8 +69,16 @@ def init(
     """Propose configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
 
     Looks at the first records of each file, says what it decided and why, and writes
-    both files with the reasons as comments. They run as they are; review them.
+    both files with the reasons as comments. They run as they are; review them. A
+    directory that is in no project becomes one.
     """
+    if expanded:
+        raise UsageError(
+            f"There is more than NAME and options: {expanded[0]}",
+            expected="one pattern after --examples",
+            actual=f"{len(expanded):,} more words",
+            hint="quote the pattern, so that the shell does not expand it",
+        )
     _check_name(name)
     cwd = Path.cwd()
     root = _project_root(cwd)

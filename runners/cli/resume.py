@@ -30,6 +30,7 @@ from runners.cli.find_run import (
     newest_resumable,
 )
 from runners.cli.next_command import next_command
+from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import json_option, workspace_option
 from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
@@ -124,6 +125,7 @@ def _resume(request: _Request, console: Console) -> RunRecord:
         log = run_dir / "logs" / "start.log"
         with Nursery(log, cwd=config.root, keep_open=[lock]) as nursery:
             carry_out(plan, recorder, console, nursery)
+        note_acceptance(record, run_dir, plan.accept_data)
         keep_copy(workspace)
         if _is_whole(asked) and inputs == _inputs_now(record, config, workspace):
             last_complete.remember(workspace, record, inputs)

@@ -91,6 +91,6 @@ def run(
             forced=forced,
             from_nodes=(only,) if only else from_nodes,
             to_nodes=(only,) if only else to_nodes,
-            accept_data=accept_data,
+            accept_data=accept_data.strip() if accept_data else None,
         )
         return run_pipeline(request, nursery, as_json)

@@ -27,6 +27,7 @@ from runners.cli.carry_out import (
 from runners.cli.console import plain
 from runners.cli.ends_at_once import ends_at_once
 from runners.cli.next_command import next_command
+from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import serving_dir_of, workspace_of
 from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
@@ -38,6 +39,7 @@ from runners.local.record_run import RecordRun
 from runners.local.surroundings import Surroundings
 from sample_data import catalog
 from sluice import atomic
+from sluice.errors import bounded
 from sluice.file_digests import FileDigests
 from sluice.project import activate
 from sluice.run_record import RunRecord
@@ -120,6 +122,10 @@ def _run(request: Request, nursery: Nursery | None, console: Console) -> RunReco
     # One that was started before is ended by who started it.
     early = nullcontext(nursery) if nursery else Nursery(cwd=config.root)
     with early as processes, held as (lock, notes):
+        passed_over = [
+            f"{span.name} was not taken: {span.why}" for span in window.skipped
+        ]
+        notes += bounded(passed_over)
         place = _Place(workspace, processes, lock)
         record = _run_locked(request, config, place, notes, console)
     predict = predict_command(config, request.name)
@@ -148,8 +154,6 @@ def _run_locked(
     write_stored_config(config, run_dir / "config.json")
     record = RunRecord(run_id, config.name, utc_now(), request.command, notes=notes)
     record.config = plain_config(config)
-    if request.accept_data:
-        record.notes.append(f"the data was accepted by hand: {request.accept_data}")
     header = plain(f"{config.name}  run {run_id}", "bold")
     quietly(console, console.print, header)
     recorder = RecordRun(record, run_dir, serving_dir)
@@ -183,6 +187,7 @@ def _run_locked(
     plan = _plan(request, config, workspace, run_dir)
     place.nursery.belong_to(run_dir / "logs" / "start.log", [place.lock])
     carry_out(plan, recorder, console, place.nursery, look_at_inputs)
+    note_acceptance(record, run_dir, request.accept_data)
     keep_copy(workspace)
     if request.from_nodes or request.to_nodes:
         _note_base(record, workspace, run_dir)
@@ -206,7 +211,17 @@ def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:
         now = json.loads((run_dir / INPUTS_FILE).read_text())
     except OSError:
         return
-    for line in differences(json.loads(text), now, ("schema", "code", "data")):
+    before = json.loads(text)
+    lines = differences(before, now, ("schema", "code", "data"))
+    if any(
+        node.kind == "DataVerdict" and node.action == "reuse" for node in graph.nodes
+    ):
+        lines += [
+            f"config: {key}, by which the data was judged"
+            for key in ("examples", "validate")
+            if before["config"].get(key) != now["config"].get(key)
+        ]
+    for line in lines:
         record.notes.append(f"differs from run {graph.base_run_id}, reused: {line}")
     record.save(run_dir)
 

@@ -19,7 +19,7 @@ from schemas.edit.describe_edit import describe_edit
 from sluice.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Write differences into the reviewed schema.")
 @config_options
 @click.argument("ids", nargs=-1, metavar="[CHANGE]...")
 @click.option("everything", "--all", is_flag=True, help="All that can be accepted.")
@@ -38,7 +38,7 @@ def accept(
 ) -> None:
     """Write differences into the reviewed schema of the pipeline NAME.
 
-    CHANGE is what `sluice schema diff` prints in front of a line, such as
+    CHANGE is what `sluice schema diff` prints in brackets, such as
     payment_type.new_value, or one of its values: "payment_type.new_value=Apple Pay".
     Without one, a terminal is asked for each. Comments and order of the file stay.
     """
@@ -135,7 +135,10 @@ def _show_accepted(
             console.print(plain(f"  + {line}", "green"), soft_wrap=True)
     for change in refused:
         console.print(plain(f"left {change.id}: {change.refusal}"), soft_wrap=True)
-    if not chosen:
+    if chosen:
+        line = "next: review and commit the file, then sluice run"
+        console.print(plain(f"{line} {compared.config.name}", "dim"))
+    else:
         console.print("nothing to accept" if not refused else "nothing was accepted")
     new = [change for change in chosen if change.kind == "new_feature"]
     if new and compared.config.features is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,14 +80,22 @@ def compare(
     return Compared(config, path, text, source, found)
 
 
+def _short(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def show_diff(compared: Compared, name: str, as_json: bool) -> None:
     """Prints the differences and their ids."""
     console = make_console(to_stderr=as_json)
     observed = compared.source.observed
     splits = ", ".join(observed.splits)
-    counted = f"{observed.records:,} records of {splits}"
-    head = f"{compared.path} against {compared.source.text} ({counted})"
-    console.print(plain(head, "dim"), soft_wrap=True)
+    for fact in (
+        f"schema  {_short(compared.path)}",
+        f"data    {compared.source.text}",
+        f"        {observed.records:,} records, splits: {splits}",
+    ):
+        console.print(plain(fact, "dim"), soft_wrap=True)
     for change in compared.diff.changes:
         line = plain(words.printable(f"{change.feature}: {change.text}"))
         line.append(words.printable(f"  [{change.id}]"), "dim")
@@ -97,5 +106,9 @@ def show_diff(compared: Compared, name: str, as_json: bool) -> None:
         console.print(plain(f"note: {note}", "dim"), soft_wrap=True)
     if not compared.diff.changes:
         console.print("no difference")
-    elif any(change.refusal is None for change in compared.diff.changes):
-        console.print(plain(f"\naccept: sluice schema accept {name} CHANGE...", "dim"))
+    possible = [change.id for change in compared.diff.changes if not change.refusal]
+    if possible:
+        wanted = shlex.quote(possible[0]) if len(possible) == 1 else "CHANGE..."
+        command = f"sluice schema accept {name} {wanted}"
+        text = plain(f"\nif the data is right: {command}", "dim")
+        console.print(text, soft_wrap=True)

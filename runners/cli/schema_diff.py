@@ -12,7 +12,7 @@ from runners.cli.schema_compare import compare, show_diff, source_options
 from sluice.errors import ExitCode
 
 
-@click.command()
+@click.command(short_help="Say where data differs from the reviewed schema.")
 @config_options
 @source_options
 @click.option("--check", is_flag=True, help="Exit with 3 where there is a difference.")
@@ -30,8 +30,8 @@ def diff(
     """Say where data differs from the reviewed schema of the pipeline NAME.
 
     The data is what the last run has counted (StatisticsGen), or with --data all
-    records of the config's files as they are now. The name in front of a line is what
-    `sluice schema accept` takes.
+    records of the config's files as they are now. The name in brackets at the end of
+    a line is what `sluice schema accept` takes.
     """
     config = load_config(name, profile=profile, overrides=overrides)
     compared = compare(config, name, run_id, data, workspace_dir)

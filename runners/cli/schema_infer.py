@@ -18,7 +18,7 @@ from sluice import atomic
 from sluice.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Print a schema for the data as it is now.")
 @config_options
 @click.option("--examples", metavar="PATTERN", help="Of these files, not the config's.")
 @click.option("-o", "--output", metavar="FILE", help="Write it there; a new file.")

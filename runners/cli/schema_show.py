@@ -15,7 +15,7 @@ from schemas.loader import load
 from schemas.show_schema import show_schema
 
 
-@click.command()
+@click.command(short_help="Show the reviewed schema as a table.")
 @config_options
 @json_option
 def show(
@@ -25,11 +25,18 @@ def show(
     config = load_config(name, profile=profile, overrides=overrides)
     rows = show_schema(load(config.schema_path), sensitive_of(config))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    titles = list(rows[0].to_dict())
+    cells = [row.to_dict() for row in rows]
+    # Most schemas have no comparators, and a narrow window has no room for them.
+    titles = [title for title in cells[0] if any(row[title] for row in cells)]
     for title in titles:
-        table.add_column(title, no_wrap=title in ("feature", "type"), overflow="fold")
-    for row in rows:
-        table.add_row(*(plain(cell) for cell in row.to_dict().values()))
+        table.add_column(
+            title,
+            no_wrap=title in ("feature", "type"),
+            overflow="fold",
+            min_width=len(title),
+        )
+    for row in cells:
+        table.add_row(*(plain(row[title]) for title in titles))
     console = make_console(to_stderr=as_json)
     console.print(plain(f"{config.schema_path}\n", "dim"), soft_wrap=True)
     console.print(table)

@@ -2,40 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from runners.cli.console import plain
 from sluice.verdict import Check, Verdict, cell
 
+MAX_ROWS = 40
+MAX_DETAILS = 10
+_MIN_WHY = 36
+_COLUMNS = ("check", "slice", "limit", "baseline", "actual", "result")
+# These may be folded where the terminal is narrow; a number or a result never.
+_FOLDED = ("check", "limit", "baseline")
 _STYLES = {"pass": "green", "FAIL": "bold red", "warn": "yellow", "ignored": "dim"}
+_ORDER = ("FAIL", "warn", "ignored", "pass")
 
 
 def print_verdict(console: Console, gate: dict[str, Any]) -> None:
-    """Prints a gate's rows, then the examples of those that were not as they should.
+    """Prints a gate's rows, then what they cannot hold: examples of what is wrong.
+
+    At most ``MAX_ROWS`` rows are shown, ``MAX_DETAILS`` of them with their examples,
+    what fails before all else. Where the terminal
+    is too narrow for sentences beside the numbers, these stand below the table.
 
     Args:
       console: for people.
       gate: as the run's record has it.
     """
     verdict = Verdict.from_dict(gate)
-    console.print(_table(verdict))
-    for row in verdict.rows:
-        if row.examples:
-            policy = f"   ({row.policy})" if row.policy else ""
-            style = _STYLES[row.result]
-            head = f"{row.result}: {row.check}, {row.slice}{policy}"
-            console.print(plain(head, style), soft_wrap=True)
-            for example in row.examples:
-                console.print(plain(f"  - {example}"), soft_wrap=True)
+    rows, hidden = _first(verdict.rows, MAX_ROWS)
+    is_wide = _width(rows) + _MIN_WHY <= console.width
+    console.print(_table(verdict, rows, is_wide))
+    if hidden:
+        text = f"and {_described(hidden)} more: see run.json"
+        console.print(plain(text, "dim"))
+    detailed = [row for row in rows if row.examples or (row.why and not is_wide)]
+    shown, hidden = _first(detailed, MAX_DETAILS)
+    for row in shown:
+        _print_details(console, row, is_wide)
+    if hidden:
+        text = f"likewise {_described(hidden)}: see run.json"
+        console.print(plain(text, "dim"))
     if verdict.override is not None:
         text = f"accepted by hand: {verdict.override}"
         console.print(plain(text, "bold yellow"), soft_wrap=True)
 
 
-def _table(verdict: Verdict) -> Table:
+def _first(rows: Sequence[Check], limit: int) -> tuple[list[Check], list[Check]]:
+    """Returns the rows that matter most, in their own order, and the others."""
+    ranked = sorted(range(len(rows)), key=lambda i: _ORDER.index(rows[i].result))
+    kept, hidden = sorted(ranked[:limit]), sorted(ranked[limit:])
+    return [rows[i] for i in kept], [rows[i] for i in hidden]
+
+
+def _described(rows: Sequence[Check]) -> str:
+    """Returns ``12 FAIL, 3 pass``."""
+    counts = {name: sum(row.result == name for row in rows) for name in _ORDER}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def _print_details(console: Console, row: Check, is_wide: bool) -> None:
+    head = f"{row.result}: {row.check}, {row.slice}"
+    if row.why and not is_wide:
+        head += f": {row.why}"
+    head += _policy(row)
+    console.print(plain(head, _STYLES[row.result]), soft_wrap=True)
+    for example in row.examples:
+        console.print(plain(f"  - {example}"), soft_wrap=True)
+
+
+def _table(verdict: Verdict, rows: Sequence[Check], is_wide: bool) -> Table:
     result = "passed" if verdict.passed else "not passed"
     table = Table(
         title=plain(f"{verdict.gate} gate: {result}", "bold"),
@@ -43,20 +83,30 @@ def _table(verdict: Verdict) -> Table:
         box=None,
         padding=(0, 2, 0, 0),
     )
-    for column in ("check", "slice", "limit", "baseline", "actual", "result", "why"):
-        table.add_column(column, header_style="dim", no_wrap=column != "why")
-    for row in verdict.rows:
-        table.add_row(*_cells(row))
+    for column in _COLUMNS:
+        folds = column in _FOLDED
+        table.add_column(column, header_style="dim", no_wrap=not folds, overflow="fold")
+    if is_wide:
+        table.add_column("why", header_style="dim")
+    for row in rows:
+        *cells, outcome = map(plain, _cells(row))
+        outcome.stylize(_STYLES[row.result])
+        # The policy stands with the examples, where there are any.
+        why = row.why if row.examples else f"{row.why}{_policy(row)}"
+        table.add_row(*cells, outcome, *([plain(why)] if is_wide else []))
     return table
 
 
-def _cells(row: Check) -> list[Any]:
-    return [
-        plain(row.check),
-        plain(row.slice),
-        plain(cell(row.limit)),
-        plain(cell(row.baseline)),
-        plain(cell(row.actual)),
-        plain(row.result, _STYLES[row.result]),
-        plain(row.why),
-    ]
+def _width(rows: Sequence[Check]) -> int:
+    """Returns the width of the table without its sentences."""
+    lines = [_COLUMNS, *map(_cells, rows)]
+    return sum(max(map(cell_len, column)) + 2 for column in zip(*lines, strict=True))
+
+
+def _cells(row: Check) -> tuple[str, ...]:
+    numbers = (cell(value) for value in (row.limit, row.baseline, row.actual))
+    return (row.check, row.slice, *numbers, row.result)
+
+
+def _policy(row: Check) -> str:
+    return f"   ({row.policy})" if row.policy else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runners.local.run_result import NodeFailure
@@ -19,12 +20,18 @@ from sluice.full_disk import FULL, FULL_TEXTS
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
 _MESSAGE_LINES = 4
+_MIXED_TYPES = "records of one feature have values of different types"
 # What TFX's readers and decoders say about bad records: pattern, meaning, way out.
 _BAD_DATA = (
     (
         "had wrong type",
-        "records of one feature have values of different types",
+        _MIXED_TYPES,
         "write the feature with the type that the schema has in all records",
+    ),
+    (
+        "Unable to merge incompatible type",
+        _MIXED_TYPES,
+        "write every feature with the type that the schema has, in all files",
     ),
     (
         "Unknown image file format",
@@ -47,11 +54,22 @@ _STANDARD_LIBRARY = Path(traceback.__file__).parent
 _LAUNCHER = Path(__file__).parent
 
 
-def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
+def explain_failure(
+    node: str,
+    kind: str,
+    error: BaseException,
+    mixed_types: Callable[[], Sequence[str]] = tuple,
+) -> NodeFailure:
     """Returns what to tell the user about a node that raised.
 
     Errors of ours, also those wrapped by Beam, speak for themselves. Anything else is
     reported as what it is, with the last line of the user's or our own code.
+
+    Args:
+      node: its id.
+      kind: its component's class.
+      error: what it raised.
+      mixed_types: finds the records, where their types are at fault.
     """
     causes = _causes(error)
     explicit = _explicit_causes(error)
@@ -64,7 +82,12 @@ def explain_failure(node: str, kind: str, error: BaseException) -> NodeFailure:
     for pattern, what, hint in _BAD_DATA:
         if pattern in text:
             actual = next(line for line in text.splitlines() if pattern in line)
-            bad = DataError(f"{node} failed: {what}", actual=actual.strip(), hint=hint)
+            bad = DataError(
+                f"{node} failed: {what}",
+                actual=actual.strip(),
+                examples=mixed_types() if what == _MIXED_TYPES else (),
+                hint=hint,
+            )
             return NodeFailure(str(bad), int(bad.exit_code))
     hint = "the whole traceback is in the log"
     if isinstance(error, MemoryError):

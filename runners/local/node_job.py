@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from runners.local.cache.node_cache import NodeCache
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_result import write_result
+from runners.local.mixed_types import mixed_types
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_back import read_back
@@ -61,7 +63,12 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
         # Some libraries turn the interrupt into an error of their own.
         stopped = interrupt.requested()
         if not stopped:
-            error = explain_failure(node_id, planned.kind, raised)
+            error = explain_failure(
+                node_id,
+                planned.kind,
+                raised,
+                partial(mixed_types, place, planned.upstream),
+            )
     ended = Ended(time.monotonic() - started, error, stopped)
     # From here on a request to stop must not hide how the node has ended.
     with interrupt.cooperative():

@@ -38,7 +38,7 @@ def _head(proposal: Proposal) -> list[str]:
         f"# {name}: proposed by 'sluice init', to be reviewed.",
         "#",
         f"# Looked at {proposal.sampled}.",
-        "# Every key is explained in pipeline/config.py.",
+        "# Every key is explained in pipeline/config.py and pipeline/data_config.py.",
         f"# 'sluice config {name}' prints the rest with its defaults,",
         f"# 'sluice validate {name}' checks this file in a second.",
         "version: 1",
@@ -64,15 +64,25 @@ def _data(proposal: Proposal) -> list[str]:
         if proposal.split_by:
             lines.append("  # Records that have this feature in common stay together.")
         lines.append(f"  hash_splits: {_flow(parts)}")
+    examples = []
     if splits.spanned:
-        lines += [
-            "",
-            "examples:",
-            _beside("  window: 1", "the newest span alone; 7 takes the last seven"),
-            "  # {marker: _SUCCESS} or {quiet_for_s: 600} waits until a span is whole.",
-            "  complete_when: always",
-        ]
-    return lines
+        window = "the newest span alone; 7 takes the last seven"
+        examples.append(_beside("  window: 1", window))
+        examples += _complete_when(splits.marker)
+    if any((choice.spec or {}).get("kind") == "image" for choice in proposal.used):
+        why = "looks into each: whole, and of a sane size"
+        examples.append(_beside("  images: {}", why))
+    return [*lines, "", "examples:", *examples] if examples else lines
+
+
+def _complete_when(marker: str | None) -> list[str]:
+    if marker:
+        found = f"  complete_when: {{marker: {_text(marker)}}}"
+        return [_beside(found, "every span has this file")]
+    return [
+        "  # {marker: _SUCCESS} or {quiet_for_s: 600} waits until a span is whole.",
+        "  complete_when: always",
+    ]
 
 
 def _checks(proposal: Proposal) -> list[str]:

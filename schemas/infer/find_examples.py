@@ -65,7 +65,8 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
             )
     base, below = _split(cwd / directory if directory else cwd, pattern)
     if not base.is_dir():
-        raise _nothing(base, pattern, "there is no such directory")
+        hint = f"relative paths begin at {cwd / directory if directory else cwd}"
+        raise _nothing(base, pattern, "there is no such directory", hint)
     everything = _walk(base)
     if below is None:
         matching = everything
@@ -75,7 +76,9 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
     files = [path for path in matching if _may_hold_records(path)]
     if not files:
         found = f"{len(matching):,} file(s), none of records by name"
-        raise _nothing(base, pattern, found if matching else "no file", everything)
+        hint = _other_pattern(base, everything, bool(matching), directory)
+        found = found if matching else "no file"
+        raise _nothing(base, pattern, found, hint, everything)
     wanted = set(files)
     others = tuple(path for path in everything if path not in wanted)
     return ExampleFiles(base, below, tuple(files), others)
@@ -130,8 +133,25 @@ def _may_hold_records(path: str) -> bool:
     return not name.startswith("_") and not name.endswith(tuple(_OTHER_SUFFIXES))
 
 
+def _other_pattern(
+    base: Path, everything: list[str], matched: bool, directory: str | None
+) -> str:
+    """Returns what to do about a pattern that matches no file of records."""
+    if matched or not any(map(_may_hold_records, everything)):
+        return (
+            "write the data as tf.train.Examples with tf.io.TFRecordWriter first, "
+            "or name another directory"
+        )
+    # A pattern's * stays within one folder; a directory means all that is below it.
+    return f"give the directory itself: --examples {'.' if directory else base}"
+
+
 def _nothing(
-    base: Path, pattern: str, actual: str, there: list[str] | None = None
+    base: Path,
+    pattern: str,
+    actual: str,
+    hint: str,
+    there: list[str] | None = None,
 ) -> UsageError:
     return UsageError(
         f"The pattern {pattern!r} matches no TFRecord file.",
@@ -139,5 +159,5 @@ def _nothing(
         expected="at least one TFRecord file of tf.Examples",
         actual=actual,
         examples=there or [],
-        hint="quote the pattern, so that the shell does not expand it",
+        hint=hint,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.infer.find_examples import ExampleFiles, pattern_regex
 from schemas.infer.spell_spans import spell_spans
@@ -46,6 +46,8 @@ class SplitGuess:
       members: the files of each split, or all under ``files``.
       spanned: whether the patterns hold ``{SPAN}`` or a date.
       why: the reason, for people.
+      marker: the name of a file that lies beside the records in every span's folder,
+        such as ``_SUCCESS``; None where there is none.
     """
 
     splits: Mapping[str, str]
@@ -53,6 +55,7 @@ class SplitGuess:
     members: Mapping[str, tuple[str, ...]]
     spanned: bool
     why: str
+    marker: str | None = None
 
 
 def guess_splits(examples: ExampleFiles) -> SplitGuess:
@@ -73,7 +76,7 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     if {"train", "eval"} <= set(groups) or {"train", "test"} <= set(groups):
         if "" not in groups:
             if guess := _by_files(groups, files, others, spanned):
-                return guess
+                return replace(guess, marker=_marker(files, examples.others))
             why = "no file pattern tells the splits apart"
         else:
             why = f"{groups[''][0]} is of no split by its name"
@@ -88,7 +91,8 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
             hint="put the records into a directory of their own, or give a pattern "
             "that takes fewer files",
         )
-    return SplitGuess({}, pattern, {"files": tuple(files)}, spanned, why)
+    marker = _marker(files, examples.others)
+    return SplitGuess({}, pattern, {"files": tuple(files)}, spanned, why, marker)
 
 
 def _by_files(
@@ -112,6 +116,24 @@ def _by_files(
         groups = {"train": groups["train"], "eval": groups["test"]}
         why += "; there is no eval split, so the test files are used for it"
     return SplitGuess(splits, None, groups, spanned, why)
+
+
+def _marker(files: Mapping[str, str], others: Sequence[str]) -> str | None:
+    """Returns the file that says of every span's folder that it is complete."""
+    folders = {file.rpartition("/")[0] for file in files}
+    spelt = {path.rpartition("/")[0].rpartition("/")[2] for path in files.values()}
+    if not all("{" in last for last in spelt):
+        return None
+    names = [
+        {
+            name
+            for path in others
+            for inside, _, name in [path.rpartition("/")]
+            if inside == folder and name.startswith("_")
+        }
+        for folder in folders
+    ]
+    return min(set.intersection(*names), default=None)
 
 
 def _order(split: str) -> int:

@@ -17,7 +17,9 @@ ENOUGH = 30
 CLEAR_LEAD = 15
 
 _NAMES = frozenset("label labels target targets class y outcome classlabel".split())
-_HINTS = frozenset("is has was will flag churn churned fraud spam species".split())
+_HINTS = frozenset("will flag churn churned fraud spam species".split())
+# is_fraud is a label, is_mobile a feature: a question alone says little.
+_QUESTIONS = frozenset("is has was".split())
 _TEXTS = frozenset("text name names string str display".split())
 
 
@@ -118,6 +120,8 @@ def _by_name(name: list[str]) -> tuple[int, list[str]]:
         return 30, [f"its name has the word {hit!r}"]
     if hit := next((word for word in name if word in _HINTS), None):
         return 15, [f"its name has the word {hit!r}"]
+    if name[0] in _QUESTIONS:
+        return 5, [f"its name begins with {name[0]!r}"]
     return 0, []
 
 

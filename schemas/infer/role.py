@@ -45,6 +45,9 @@ _RARE_FRACTION = 0.01
 _IMAGE_FRACTION = 0.95
 _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
+# Few whole numbers, of which the highest quarter has less than this, are counts.
+_MIN_VALUES_OF_COUNT = 8
+_COUNT_TAIL = 0.02
 # Whole numbers so far from 0, compared with their spread, are numbers of something.
 _CODE_OFFSET = 100
 _LARGE_CODE = 1_000_000
@@ -128,7 +131,9 @@ def _unusable(feature: FeatureSummary) -> Role | None:
             "several_values",
             f"{number} values in a record; a config takes one value or none",
         )
-    if _SENSITIVE.search("_".join(words(feature.name))):
+    # is_mobile, has_phone: a flag says nothing of who somebody is.
+    flag = feature.kind == "int" and set(feature.counts) <= {0, 1}
+    if not flag and _SENSITIVE.search("_".join(words(feature.name))):
         return Role("sensitive", "by its name it says who somebody is")
     return None
 
@@ -210,9 +215,26 @@ def _code(feature: FeatureSummary) -> Role | None:
         return None
     far = low > max(_LARGE_CODE, _CODE_OFFSET * (high - low))
     few = feature.distinct <= FEW_VALUES and _is_dense(feature, 0.5)
+    if few and not far and not named & _CODE_WORDS and _is_count(feature):
+        why = f"{_span(feature)}, {_distinct(feature)}, the highest rare as in a count"
+        return Role("number", why)
     if far or few or named & _CODE_WORDS:
         return _categorical(feature)
     return None
+
+
+def _is_count(feature: FeatureSummary) -> bool:
+    """Whether higher values thin out, so that a higher one still may come."""
+    low, high = _bounds(feature)
+    if low < 0 or feature.distinct < _MIN_VALUES_OF_COUNT:
+        return False
+    top = high - (high - low) / 4
+    rare = sum(count for value, count in feature.counts.items() if _above(value, top))
+    return rare < _COUNT_TAIL * feature.values
+
+
+def _above(value: object, limit: float) -> bool:
+    return isinstance(value, int) and value > limit
 
 
 def _position(feature: FeatureSummary) -> Role | None:

@@ -175,3 +175,23 @@ def test_serving_examples_are_not_looked_for_in_the_source_files(
 ) -> None:
     file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}], None)
     assert _find([file], _row("out_of_range", "fare", slice="serving")) == [[]]
+
+
+def test_looking_for_examples_ends_in_time(tmp_path: Path) -> None:
+    file = _file(tmp_path / "train", [GOOD, {**GOOD, "fare": [-1.0]}])
+    row = _row("out_of_range", "fare")
+    assert _find([file], row, max_seconds=-1.0) == [[]]
+    assert len(_find([file], row)[0]) == 1
+
+
+def test_the_name_of_a_feature_cannot_disturb_a_terminal(tmp_path: Path) -> None:
+    file = _file(tmp_path / "train", [{**GOOD, "a\x1b[2J": [1]}])
+    (found,) = _find([file], _row("new_feature", "a\x1b[2J"))
+    assert found == [f"{file.path}, record 1: a\\u001b[2J 1"]
+
+
+@pytest.mark.parametrize("kind", ["invalid_text", "invalid_image"])
+def test_a_value_of_another_type_is_no_example(tmp_path: Path, kind: str) -> None:
+    file = _file(tmp_path / "train", [{**GOOD, "own": [7]}, {**GOOD, "own": [b"\xff"]}])
+    (found,) = _find([file], _row(kind, "own"))
+    assert found == [f"{file.path}, record 2: own 1 bytes that are not text"]

@@ -211,6 +211,9 @@ def test_a_missing_value_is_not_a_wrong_shape_too(most: int, kinds: list[str]) -
         splits=["train"],
         statistics={"train": statistics},
         anomalies={"train": anomalies},
+        schema=text_format.Parse(
+            'feature { name: "y" shape { dim { size: 1 } } }', schema_pb2.Schema()
+        ),
     ).failures
     assert [row.kind for row in rows] == kinds
 
@@ -371,3 +374,14 @@ def test_an_override_passes_and_is_written_only_where_it_was_needed() -> None:
     assert len(verdict.failures) == 1
     good = Evidence(["train"], GOOD, NO_ANOMALIES)
     assert judge(good, Policy(), "known outage").override is None
+
+
+def test_values_of_the_data_cannot_disturb_a_terminal() -> None:
+    anomalies = {**NO_ANOMALIES, "eval": _anomalies(fare="new: a\x1b[2J\nb\u202e")}
+    (row,) = _judge(anomalies=anomalies).failures
+    assert row.why == r"new: a\u001b[2J\nb\u202e"
+
+
+def test_a_split_that_grows_from_nothing_has_no_change() -> None:
+    verdict = _judge(Policy(max_count_change=0.1), baseline_counts={"train": 0})
+    assert not _rows(verdict, "change in examples")

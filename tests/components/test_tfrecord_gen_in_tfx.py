@@ -337,7 +337,7 @@ def test_the_cloud_runs_tfx_s_driver_and_then_ours_selects(tmp_path: Path) -> No
     report = json.loads((tmp_path / "cloud/quarantine/report.json").read_text())
     assert report["spans"] == [2, 3]
     assert report["skipped_spans"] == [
-        {"span": 4, "why": f"span 4: no _SUCCESS in {base}/span-4"}
+        {"span": 4, "name": "span 4", "why": f"no _SUCCESS in {base}/span-4"}
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,26 +16,17 @@ from pipeline.load_config import load_config
 from sample_data.tf_example import encode
 from sluice import tfrecord
 from sluice.run_record import RunRecord
+from sluice.tf_example_proto import parse
 from sluice.workspace import Workspace, locate
 
-SPLITS = ("train", "eval", "test")
-GATE_NODES = frozenset(
-    {
-        "TFRecordGen",
-        "StatisticsGen",
-        "ImportSchemaGen",
-        "ExampleValidator",
-        "DataVerdict",
-        "DataGate",
-    }
-)
+GUARDED = ("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher")
 
 _CONFIG = """
 version: 1
 name: trips
 data:
   dir: data
-  splits: {train: "train-*", eval: "eval-*", test: "test-*"}
+  splits: {train: "train*", eval: "eval*"}
 examples:
   images: {max_side: 32, max_pixels: 1024}
 label: {feature: label}
@@ -81,34 +72,6 @@ string_domain { name: "payment" value: "cash" value: "card" }
 """
 
 
-@lru_cache
-def image(kind: str = "PNG", size: tuple[int, int] = (8, 8)) -> bytes:
-    """An encoded grey image, as the reader of a record finds it."""
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.new("L", size, 7).save(stream, kind)
-    return stream.getvalue()
-
-
-def example(number: int, **other: Any) -> bytes:
-    """A record that is as the schema says; ``other`` replaces features, None drops."""
-    features = {
-        "image": [image()],
-        "label": [number % 2],
-        "fare": [1.0 + number % 10],
-        "payment": [b"cash" if number % 2 else b"card"],
-        "user": [f"user-{number // 3}".encode()],
-        **other,
-    }
-    return encode({name: value for name, value in features.items() if value})
-
-
-def examples(count: int = 20, start: int = 0, **other: Any) -> list[bytes]:
-    """Records that are as the schema says, all different by user and fare."""
-    return [example(start + n, **other) for n in range(count)]
-
-
 @dataclass
 class Trips:
     """A project with good data, and what runs it.
@@ -129,6 +92,7 @@ class Trips:
         (self.root / "configs").mkdir(parents=True)
         (self.root / "schemas" / "trips").mkdir(parents=True)
         (self.root / "configs" / "trips.yaml").write_text(_CONFIG)
+        self.write_schema()
 
     @property
     def data(self) -> Path:
@@ -138,32 +102,132 @@ class Trips:
     def workspace(self) -> Workspace:
         return locate(self.root, "trips")
 
-    def fill(self, place: str = "", **records: Sequence[bytes]) -> None:
-        """Writes one good shard for each split below ``data/place``.
+    @staticmethod
+    @lru_cache
+    def image(kind: str = "PNG", size: tuple[int, int] = (8, 8)) -> bytes:
+        """An encoded grey image that is no single colour."""
+        from PIL import Image
+
+        stream = io.BytesIO()
+        Image.radial_gradient("L").resize(size).save(stream, kind)
+        return stream.getvalue()
+
+    @classmethod
+    def example(cls, number: int, **other: Any) -> bytes:
+        """A record as the schema has it; ``other`` replaces features, None drops."""
+        features = {
+            "image": [cls.image()],
+            "label": [number % 2],
+            "fare": [1.0 + number % 10],
+            "payment": [b"cash" if number % 2 else b"card"],
+            "user": [f"user-{number:05}".encode()],
+            **other,
+        }
+        return encode({name: value for name, value in features.items() if value})
+
+    @classmethod
+    def examples(cls, count: int = 20, start: int = 0, **other: Any) -> list[bytes]:
+        """Records as the schema has them, no two of the same number alike."""
+        return [cls.example(start + n, **other) for n in range(count)]
+
+    def write_schema(self, extra: str = "") -> None:
+        """Writes the schema, with more features."""
+        path = self.root / "schemas" / "trips" / "schema.pbtxt"
+        path.write_text(self.schema + extra)
+
+    def fill(self, place: str = "", start: int = 0, **records: list[bytes]) -> None:
+        """Writes one shard for each split below ``data/place``.
 
         Args:
           place: a folder such as ``span-1``.
-          **records: of a split, instead of good ones.
+          start: number of the first record.
+          **records: of a split, instead of 20 good ones.
         """
-        for index, split in enumerate(SPLITS):
-            good = examples(start=100 * index)
+        for index, split in enumerate(("train", "eval")):
+            good = self.examples(start=start + 100 * index)
             self.write(f"{place}/{split}-0", records.get(split, good))
 
-    def write(self, name: str, records: Sequence[bytes]) -> Path:
+    def write(self, name: str, content: bytes | list[bytes]) -> Path:
+        """Writes a file below ``data``: its bytes, or its records."""
         path = self.data / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
-        tfrecord.write(path, records)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            tfrecord.write(path, content)
         return path
 
-    def run(
-        self,
-        *overrides: str,
-        to_nodes: tuple[str, ...] = ("DataGate",),
-        **options: Any,
-    ) -> RunRecord:
-        """Runs the pipeline, to the data gate if nothing else is said."""
-        (self.root / "schemas" / "trips" / "schema.pbtxt").write_text(self.schema)
-        config = load_config(
-            "trips", cwd=self.root, overrides=[*self.settings, *overrides]
-        )
-        return self.run_config(config, self.workspace, to_nodes=to_nodes, **options)
+    def run(self, *overrides: str, **options: Any) -> RunRecord:
+        """Runs the pipeline: all of it, so what is not stopped is trained.
+
+        Args:
+          *overrides: of the config, after ``settings``.
+          **options: of ``Plan``.
+        """
+        settings = [*self.settings, *overrides]
+        config = load_config("trips", cwd=self.root, overrides=settings)
+        return self.run_config(config, self.workspace, **options)
+
+    def run_to_gate(self, *overrides: str, **options: Any) -> RunRecord:
+        """Runs what comes before training, for data that is not stopped."""
+        return self.run(*overrides, to_nodes=("DataGate",), **options)
+
+    def stopped(self, record: RunRecord) -> dict[tuple[str, str | None, str], Any]:
+        """Returns the rows that stopped a run, by split, feature and kind.
+
+        Asserts that the data gate stopped it, that nothing after the gate ran, and that
+        the user is told so without a traceback.
+        """
+        assert (record.status, record.exit_code) == ("blocked", 3), record.error
+        assert record.error and record.error.node == "DataGate"
+        assert len(record.error.message.splitlines()) <= 9
+        assert {record.node(name).state for name in GUARDED} == {"blocked"}
+        assert record.pushes[0].state == "blocked"
+        assert not list(self.workspace.artifacts.glob("Tra*/*"))
+        (gate,) = record.gates
+        assert gate["gate"] == "data" and not gate["passed"]
+        assert "Traceback" not in self.shown(record)
+        return {
+            (row["slice"], row["feature"], row["kind"]): row
+            for row in gate["rows"]
+            if not row["passed"]
+        }
+
+    def shown(self, record: RunRecord) -> str:
+        """Returns what the command line prints at the end of a run."""
+        from rich.console import Console
+
+        from runners.cli.carry_out import report
+
+        stream = io.StringIO()
+        report(record, None, Console(file=stream, width=400))
+        return stream.getvalue()
+
+    def quarantine(self, record: RunRecord) -> list[dict[str, Any]]:
+        """Returns what was put aside: the features of each record."""
+        (uri,) = record.node("TFRecordGen").outputs["quarantine"]
+        return [
+            {
+                name: getattr(feature, feature.WhichOneof("kind")).value[0]
+                for name, feature in parse(data).features.feature.items()
+            }
+            for data in tfrecord.read(Path(uri) / "quarantine.tfrecord.gz")
+        ]
+
+    def intake(self, record: RunRecord) -> dict[str, Any]:
+        """Returns what the record keeps of the intake."""
+        path = self.workspace.run_dir(record.run_id) / "record/TFRecordGen.intake.json"
+        return json.loads(path.read_text())["artifacts"][0]
+
+
+@pytest.fixture
+def empty_trips(tmp_path: Path, run_config: Callable[..., RunRecord]) -> Trips:
+    """A project without data."""
+    return Trips(tmp_path / "trips", run_config)
+
+
+@pytest.fixture
+def trips(empty_trips: Trips) -> Trips:
+    """A project with 20 good records in each of two splits."""
+    empty_trips.fill()
+    return empty_trips

@@ -1,13 +1,272 @@
-import time, json
+"""Damaged bytes and images through the whole program: each is named, and stops it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import pytest
-from conftest import Trips
+
+from components.tfrecord_gen.reading.framing import frame
+from sluice import digest
+
 pytestmark = pytest.mark.e2e
-@pytest.fixture
-def trips(tmp_path, run_config):
-    t = Trips(tmp_path/"p", run_config); t.fill(); return t
-@pytest.mark.parametrize("i",[0,1])
-def test_good(trips,i):
-    t0=time.time(); r=trips.run(); t1=time.time()
-    print(t1-t0, r.status, r.error)
-    for n in r.nodes: print(n.id, n.state, n.duration_s, n.started_at)
-    print(json.dumps(r.gates, indent=1))
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One damaged file.
+
+    Attributes:
+      make: returns its bytes; takes the project.
+      kind: of the fault.
+      record: its number; 0 for the whole file.
+      good: how many records are taken even so.
+      reason: part of the sentence that says what is wrong.
+    """
+
+    make: Callable[[Any], bytes]
+    kind: str
+    record: int
+    good: int
+    reason: str
+
+
+def _flipped(byte: int) -> Callable[[Any], bytes]:
+    """Flips a bit of record 3: of its length from byte 0, that one's CRC 8, data 12."""
+
+    def make(trips: Any) -> bytes:
+        frames = [*map(frame, trips.examples(start=1000 + byte))]
+        third = bytearray(frames[2])
+        third[byte] ^= 0x10
+        return b"".join([*frames[:2], bytes(third), *frames[3:]])
+
+    return make
+
+
+def _cut(trips: Any) -> bytes:
+    return b"".join(map(frame, trips.examples(start=2000)))[:-7]
+
+
+def _cut_gzip(trips: Any) -> bytes:
+    """Nine records of the half that is there can be read: it is stored, not packed."""
+    frames = b"".join(map(frame, trips.examples(start=3000)))
+    whole = gzip.compress(frames, 0, mtime=0)
+    return whole[: len(whole) // 2]
+
+
+def _no_examples(trips: Any) -> bytes:
+    records = trips.examples(start=4000)
+    return b"".join(map(frame, [records[0], b"\xff no proto", *records[2:]]))
+
+
+def _with_image(data: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    def make(trips: Any) -> bytes:
+        image = data(trips)
+        bad = trips.example(5000 + len(image), image=[image])
+        records = trips.examples(3, start=6000 + len(image))
+        return b"".join(map(frame, [*records, bad]))
+
+    return make
+
+
+def _png_bomb(trips: Any) -> bytes:
+    """A picture of 50,000 x 50,000 pixels, as it says, in less than 100 bytes."""
+    whole = trips.image()
+    header = b"IHDR" + struct.pack(">IIBBBBB", 50_000, 50_000, 8, 0, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    return whole[:8] + chunk + whole[33:]
+
+
+GROUPS = {
+    "framing": {
+        "train-length": Damage(_flipped(0), "length", 3, 2, "length"),
+        "train-length-crc": Damage(_flipped(8), "length", 3, 2, "length"),
+        "train-data": Damage(_flipped(20), "checksum", 3, 19, "checksum"),
+        "train-data-crc": Damage(_flipped(-1), "checksum", 3, 19, "checksum"),
+        "train-tail": Damage(_cut, "truncated", 20, 19, "ends"),
+    },
+    "files": {
+        "train-empty": Damage(lambda _: b"", "empty_file", 0, 0, "0 bytes"),
+        "train-hello": Damage(
+            lambda _: b"hello, this is no TFRecord file", "not_tfrecord", 1, 0, "first"
+        ),
+        "train-picture": Damage(
+            lambda trips: trips.image(), "not_tfrecord", 1, 0, "first"
+        ),
+        "train-cut-gzip": Damage(_cut_gzip, "compression", 10, 9, "ends early"),
+        "train-protos": Damage(_no_examples, "not_example", 2, 19, "not a tf.Example"),
+    },
+    "images": {
+        "train-cut.jpg": Damage(
+            _with_image(lambda trips: trips.image("JPEG", (32, 32))[:400]),
+            "image",
+            4,
+            3,
+            "a JPEG image that does not decode",
+        ),
+        "train-bomb.png": Damage(
+            _with_image(_png_bomb), "image", 4, 3, "2500000000 pixels"
+        ),
+        "train-gif.jpg": Damage(
+            _with_image(lambda trips: trips.image("GIF")), "image", 4, 3, "GIF image"
+        ),
+        "train-large": Damage(
+            _with_image(lambda trips: trips.image("PNG", (33, 8))),
+            "image",
+            4,
+            3,
+            "longest side allowed is 32",
+        ),
+        "train-text": Damage(
+            _with_image(lambda _: b"no image"), "image", 4, 3, "not a PNG"
+        ),
+    },
+}
+
+
+def _stopped_by(trips: Any, group: str) -> Any:
+    """Runs on a group of damaged files and returns the record; each must be named."""
+    damages = GROUPS[group]
+    for name, damage in damages.items():
+        trips.write(name, damage.make(trips))
+    record = trips.run()
+    row = trips.stopped(record)["overall", None, "corrupt"]
+    assert row["policy"] == "validate.default: fail"
+    assert "damaged records, all splits" in record.error.message
+    shown, intake = trips.shown(record), trips.intake(record)
+    assert intake["quarantined"] == len(damages) == len(row["examples"])
+    files = {Path(file["path"]).name: file for file in intake["files"]}
+    faults = {Path(fault["path"]).name: fault for fault in intake["first_faults"]}
+    for name, damage in damages.items():
+        place = f"record {damage.record} " if damage.record else "whole file"
+        path = f"{trips.data / name}, "
+        (line,) = [line for line in row["examples"] if line.startswith(path)]
+        assert place in line and f": {damage.kind}: " in line
+        assert damage.reason in line
+        assert line in shown
+        fault, file = faults[name], files[name]
+        assert (fault["kind"], fault["record"]) == (damage.kind, damage.record)
+        assert (file["records"], file["quarantined"]) == (damage.good, 1)
+    # Nothing is lost that is not named.
+    good = 20 + sum(damage.good for damage in damages.values())
+    assert intake["splits"]["train"]["records"] == good
+    return record
+
+
+def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
+    record = _stopped_by(trips, "framing")
+    intake = trips.intake(record)
+    lost = {Path(file["path"]).name: file["lost_bytes"] for file in intake["files"]}
+    # Of the broken length's file, what follows the two good records.
+    assert lost["train-length"] == lost["train-length-crc"] > 4000
+    assert lost["train-data"] == 0
+    assert "bytes cannot be read" in record.error.message
+
+    aside = {
+        Path(item["file"].decode()).name: item for item in trips.quarantine(record)
+    }
+    assert set(aside) == set(GROUPS["framing"])
+    assert aside["train-data-crc"]["bytes"] == trips.examples(start=999)[2]
+    assert aside["train-data"]["kind"] == b"checksum"
+    assert aside["train-data"]["record"] == 3
+    assert aside["train-data"]["offset"] == 2 * len(frame(trips.example(1000)))
+    assert b"checksum of the data" in aside["train-data"]["reason"]
+
+    fraction = intake["corrupt_fraction"]
+    record = trips.run(f"examples.max_corrupt_fraction={fraction * 0.99}")
+    assert trips.stopped(record)["overall", None, "corrupt"]["actual"] == fraction
+    record = trips.run_to_gate(f"examples.max_corrupt_fraction={fraction * 1.01}")
+    assert record.status == "succeeded", record.error
+    assert record.node("StatisticsGen").state == "cached"
+    assert "5 put aside (2 checksum, 2 length, 1 truncated)" in trips.shown(record)
+
+
+def test_files_that_are_no_tfrecords_stop_the_run(trips) -> None:
+    _stopped_by(trips, "files")
+
+
+def test_images_that_cannot_be_trained_on_stop_the_run(trips) -> None:
+    _stopped_by(trips, "images")
+
+
+def test_odd_but_good_files_are_taken_whole(trips) -> None:
+    """Compression against the name, names of all kinds, 10,000 small files."""
+    count = 10_000
+    for number in range(count):
+        small = frame(trips.example(1000 + number))
+        trips.write(f"train-small-{number:05}", small)
+    frames = [
+        b"".join(map(frame, trips.examples(start=n))) for n in range(20_000, 20_140, 20)
+    ]
+    odd = {
+        "train gzip named plain": gzip.compress(frames[0]),
+        "train-plain named.gz": frames[1],
+        "train-zlib": zlib.compress(frames[2]),
+        "train-two members.gz": gzip.compress(frames[3][:999])
+        + gzip.compress(frames[3][999:]),
+        "train-F\u00e4hre \u65e5\u672c [1].tfrecord": frames[4],
+        "train-%20#?&'.tfrecord": frames[5],
+    }
+    for name, content in odd.items():
+        trips.write(name, content)
+    sizes = [(8, 8), (31, 7), (1, 32)]
+    images = [
+        trips.image(kind, size) for kind in ("PNG", "JPEG", "BMP") for size in sizes
+    ]
+    trips.write(
+        "eval-sizes",
+        [trips.example(30_000 + n, image=[data]) for n, data in enumerate(images)],
+    )
+    record = trips.run_to_gate("data.splits.eval='eval-sizes'")
+    assert record.status == "succeeded", record.error
+    intake = trips.intake(record)
+    assert intake["splits"]["train"]["records"] == 20 + count + 20 * len(odd)
+    assert intake["splits"]["eval"]["records"] == len(images)
+    assert intake["quarantined"] == 0 and intake["problems"] == []
+    rows = {
+        row["slice"]: row for row in record.gates[0]["rows"] if "number" in row["check"]
+    }
+    assert rows["train"]["actual"] == 20 + count + 20 * len(odd)
+
+
+def test_files_that_do_not_add_up_stop_the_run(trips) -> None:
+    """Each record is good; what is wrong is told by digests, numbers and a manifest."""
+    twin = trips.write("train-twin", (trips.data / "train-0").read_bytes())
+    trips.write("train-00001-of-00003", trips.examples(start=500))
+    whole = b"".join(map(frame, trips.examples(start=600)))
+    listed = trips.write("held/eval-0", whole)
+    shard = {"name": "eval-0", "records": 20, "sha256": digest.of_file(listed)}
+    gone = {"name": "eval-1", "records": 7, "sha256": "0" * 64}
+    (trips.data / "held/manifest.json").write_text(
+        json.dumps({"shards": [shard, gone]})
+    )
+    # Cut between two records, so a valid file.
+    listed.write_bytes(whole[: 19 * len(whole) // 20])
+    record = trips.run("data.splits.eval='held/eval*'")
+    rows = trips.stopped(record)
+    problems = {kind: row["examples"] for (_, _, kind), row in rows.items()}
+    assert set(problems) == {"duplicate_shard", "missing_shard", "manifest"}
+    (line,) = problems["duplicate_shard"]
+    assert str(twin) in line and "train-0" in line
+    (line,) = problems["missing_shard"]
+    assert "train-*-of-00003" in line and "00000, 00002" in line
+    cut, missing = problems["manifest"]
+    assert f"{listed}: expected 20 records" in cut and "found 19 records" in cut
+    assert "eval-1: expected 7 records, found no such file" in missing
+
+
+def test_a_split_without_examples_is_one_failure(trips) -> None:
+    trips.write("eval-0", gzip.compress(b""))
+    record = trips.run("examples.max_corrupt_fraction=0.9", "validate.default=ignore")
+    rows = trips.stopped(record)
+    (row,) = rows.values()
+    assert (row["slice"], row["actual"]) == ("eval", 0)
+    assert row["policy"] == "always: fail"
+    assert "the split 'eval' holds no examples" in record.error.message

@@ -121,6 +121,13 @@ def test_an_acceptance_without_a_judgement_says_so(place: Any) -> None:
     assert not any("by hand" in note for note in outcome.document["notes"])
 
 
+def test_a_part_that_stands_on_another_policy_says_so(place: Any) -> None:
+    outcome = place.here("run", "digits", "--only", "AcceptData", "--json", *TOO_FEW)
+    assert outcome.code == 0
+    (note,) = outcome.document["notes"]
+    assert "reused: config: validate, by which the data was judged" in note
+
+
 def _write(ledger: Path, fault: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", WRITER, str(ledger), fault],

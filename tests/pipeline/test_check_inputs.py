@@ -141,3 +141,23 @@ def test_a_directory_that_may_not_be_read_is_named(data: Path) -> None:
     data.chmod(0o755)
     assert said.startswith("2 the data directory cannot be read")
     assert str(data) in said
+
+
+def test_folders_that_no_wildcard_takes_are_no_error(data: Path) -> None:
+    for name in ("_tmp", ".ipynb_checkpoints"):
+        (data / name).mkdir()
+    (data / "manifest.json").touch()
+    document = _document(data, "*")
+    document["data"] = {
+        "dir": str(data),
+        "files": "*",
+        "hash_splits": {"train": 8, "eval": 1},
+    }
+
+    window = check_inputs(Config.model_validate(document))
+
+    assert [Path(file.path).name for file in window.files] == [
+        "eval-0",
+        "train-0",
+        "train-1",
+    ]

@@ -56,6 +56,14 @@ def test_hashed_splits_are_named_and_counted(validate: Validate) -> None:
             "no kind of anomaly 'new_vale'[\\s\\S]*did you mean 'new_value'",
         ),
         (
+            "validate.rules=[{feature: compani, anomaly: drift, action: fail}]",
+            "no feature 'compani'[\\s\\S]*'company'",
+        ),
+        (
+            "validate.rules=[{feature: company, anomaly: count, action: warn}]",
+            "'count' is about no feature, so this rule would never apply",
+        ),
+        (
             "validate={min_examples: {eval: 9}, max_examples: {eval: 3}}",
             "At most fewer examples than at least[\\s\\S]*9 or more",
         ),
@@ -117,3 +125,9 @@ def test_when_a_span_is_complete(
 def test_other_ways_to_be_complete_are_refused(validate: Validate, given: str) -> None:
     with pytest.raises(ConfigError, match="always, {marker: NAME} or {quiet_for_s"):
         validate(f"examples.complete_when={given}")
+
+
+def test_a_feature_that_is_not_known_yet_may_have_a_rule(validate: Validate) -> None:
+    rules = "[{feature: tolls, anomaly: new_feature, action: warn}, "
+    config = validate(f"validate.rules={rules}{{feature: tolls, action: warn}}]")
+    assert len(config.validate_data.rules) == 2

@@ -93,6 +93,7 @@ def test_some_failures_have_a_way_out(error: Exception, words: str) -> None:
     ("text", "words"),
     [
         ('Feature "label" had wrong type, expected int64', "different types"),
+        ("Unable to merge incompatible type: int64 vs large_binary", "different types"),
         ("2 root error(s) found.\nUnknown image file format. One of", "neither PNG"),
     ],
 )
@@ -103,6 +104,16 @@ def test_bad_records_are_bad_data(text: str, words: str) -> None:
     message, code = _explain(decode)
     assert words in message
     assert code == 3
+
+
+def test_records_of_mixed_types_are_named_where_they_are_found() -> None:
+    def merge() -> None:
+        raise RuntimeError("Unable to merge incompatible type: int64 vs large_binary")
+
+    failure = explain_failure(
+        "StatisticsGen", "tfx.StatisticsGen", _raised(merge), lambda: ("in a", "in b")
+    )
+    assert "\n  - in a\n  - in b\n" in failure.message
 
 
 def _transient(function) -> bool:

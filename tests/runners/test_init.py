@@ -102,6 +102,7 @@ def test_digits_under_other_names(project, here, call):
     assert found.config.model == "cnn"
     image: Any = (found.config.features or {})["image"]
     assert (image.height, image.width, image.channels) == (8, 8, 1)
+    assert config.examples.images is not None
     ours = loader.load(own_root() / "schemas" / "digits" / "schema.pbtxt")
     for feature in ours.feature:
         # What is compared over time is for a person to say.
@@ -151,6 +152,20 @@ def test_spans(here, call):
         "eval": "{YYYY}{MM}{DD}/eval-*",
     }
     assert config.examples.window == 1
+    assert config.examples.complete_when.marker is None
+
+
+def test_a_marker_that_every_span_has(here, call):
+    for day in ("20240101", "20240102"):
+        table(here / "data" / day / "part-0", int(day) % 7)
+        (here / "data" / day / "_SUCCESS").touch()
+
+    call("clicks", "--examples", "data")
+
+    assert valid("clicks").config.examples.complete_when.marker == "_SUCCESS"
+    (here / "data" / "20240101" / "_SUCCESS").unlink()
+    call("clicks", "--examples", "data", "--force")
+    assert valid("clicks").config.examples.complete_when.marker is None
 
 
 def test_records_that_were_not_looked_at_are_warned_of(here, call):
@@ -224,6 +239,12 @@ def test_a_name_that_cannot_be(clicks, call, name, hint):
         call(name, "--examples", "data/the clicks/*")
     assert caught.value.hint == hint
     assert "lower-case letters" in (caught.value.expected or "")
+
+
+def test_a_pattern_that_the_shell_has_expanded(clicks, call):
+    with pytest.raises(UsageError, match="more than NAME and options: b") as caught:
+        call("clicks", "--examples", "a", "b", "c")
+    assert "quote the pattern" in (caught.value.hint or "")
 
 
 def test_no_label_says_how_to_name_one(here, call):

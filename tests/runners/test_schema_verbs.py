@@ -155,10 +155,23 @@ def test_show_is_a_table_without_sensitive_values(root: Path, sluice: Sluice) ->
     assert "payment  BYTES" in err and "Ada" not in out
 
 
+def test_show_fits_a_narrow_window(
+    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    _, out, _ = sluice("show", "trips")
+    header = out.splitlines()[2].split()
+    # No feature has a comparator, so there is no column of them.
+    assert header[:2] == ["feature", "type"] and "comparators" not in header
+
+
 def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
     code, out, _ = sluice("diff", "trips", "--data")
     assert code == 0
     for line in (
+        "schema  schemas/trips/schema.pbtxt",
+        "5 records, splits: train, eval",
+        "if the data is right: sluice schema accept trips CHANGE...",
         "tip: present in 66.6 % of records of split train, the schema wants 100 %",
         'payment: new value "Apple Pay" (2 records, 40 %)  [payment.new_value]',
         "name: 1 new value (2 records, 40 %)  [name.new_value]",
@@ -208,6 +221,7 @@ def test_accept_by_name(root: Path, reviewed: Path, sluice: Sluice) -> None:
         "accepted fare.out_of_range",
         "  + float_domain { min: -3.0 }",
         "  + float_domain { max: 400.0 }",
+        "next: review and commit the file, then sluice run trips",
     ]
     wanted = SCHEMA.replace("min: 0 max: 300", "min: -3.0 max: 400.0")
     wanted = wanted.replace('"Cash"\n', '"Cash"\n  value: "Apple Pay"\n')

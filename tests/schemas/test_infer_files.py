@@ -187,19 +187,21 @@ def test_spans_in_a_pattern(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "message"),
+    ("pattern", "message", "hint"),
     [
-        ("nothing-*", "no file"),
-        ("missing/*", "no such directory"),
-        ("*.json", "none of records by name"),
+        ("nothing-*", "no file", "the directory itself: --examples {here}"),
+        ("days/*", "no file", "the directory itself: --examples {here}/days"),
+        ("missing/*", "no such directory", "relative paths begin at {here}"),
+        ("*.json", "none of records by name", "as tf.train.Examples with"),
     ],
 )
-def test_a_pattern_that_matches_nothing(tmp_path, pattern, message):
-    make(tmp_path, "a.json", "b")
+def test_a_pattern_that_matches_nothing(tmp_path, pattern, message, hint):
+    make(tmp_path, "a.json", "days/1/b")
 
     with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
         find_examples(pattern, None, tmp_path)
     assert message in (caught.value.actual or "")
+    assert hint.format(here=tmp_path) in (caught.value.hint or "")
 
 
 def test_remote_examples_are_refused(tmp_path):

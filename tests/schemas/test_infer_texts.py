@@ -224,6 +224,16 @@ def test_where_nobody_can_be_asked_the_likeliest_is_taken():
     assert "it could also be clicked: say so with --label" in chosen.why
 
 
+def test_a_name_that_asks_is_no_reason_to_be_sure():
+    doubtful = counted(is_mobile=lambda n: n % 2, bought=lambda n: n % 2)
+    sure = counted(is_mobile=lambda n: n % 2, churned=lambda n: n % 2)
+
+    chosen = choose_label(doubtful, None, None, "")
+    assert "it could also be bought" in chosen.why
+    # A word that says what is predicted goes before one that only asks.
+    assert choose_label(sure, None, None, "").name == "churned"
+
+
 def test_somebody_is_asked_only_where_there_is_a_doubt():
     asked = []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sample_data import tf_example
@@ -64,3 +66,19 @@ def test_the_classes_of_tensorflow_agree() -> None:
     assert tf_example_proto.is_sequence_example(sequence.SerializeToString())
     again = tf_example_proto.parse(example.SerializeToString())
     assert list(again.features.feature["fare"].float_list.value) == [0.5, 2.0]
+
+
+def test_two_fields_alone_make_no_sequence_example() -> None:
+    # message Document { string id = 1; bytes text = 2; }
+    other = b"\x0a\x03abc\x12\x03def"
+
+    assert not tf_example_proto.is_sequence_example(other)
+    with pytest.raises(ValueError, match="fields of another message"):
+        tf_example_proto.parse(other)
+
+
+def test_a_number_without_end_is_no_hang() -> None:
+    started = time.perf_counter()
+    with pytest.raises(ValueError, match="not a tf.Example"):
+        tf_example_proto.parse(b"\xff" * 2_000_000)
+    assert time.perf_counter() - started < 1

@@ -72,6 +72,14 @@ def test_a_large_zlib_file_of_any_name(tmp_path):
     assert list(tfrecord.read(packed, any_name=True)) == records
 
 
+def test_zlib_streams_one_after_the_other(tmp_path, shard):
+    content = shard.read_bytes()
+    path = tmp_path / "packed"
+    path.write_bytes(zlib.compress(content[:33]) + zlib.compress(content[33:]))
+
+    assert list(tfrecord.read(path, any_name=True)) == RECORDS
+
+
 @pytest.mark.parametrize("cut", [1, 4, 5, 20])
 def test_a_zlib_file_that_ends_early(tmp_path, shard, cut):
     path = tmp_path / "a"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sluice.verdict import VERDICT_FILE, Check, Verdict, as_text
+from sluice.verdict import VERDICT_FILE, Check, Verdict, as_text, cell
 
 pytestmark = pytest.mark.unit
 
@@ -80,3 +80,11 @@ def test_a_verdict_from_before_examples_can_be_read() -> None:
     row |= {"check": "auc", "slice": "overall", "passed": False}
     verdict = Verdict.from_dict({"gate": "model", "override": None, "rows": [row]})
     assert verdict.failures[0].examples == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1 / 60000, "1.7e-05"), (-0.00002, "-2e-05"), (0.0001, "0.0001"), (0.0, "0.0000")],
+)
+def test_what_is_not_0_is_not_shown_as_0(value: float, shown: str) -> None:
+    assert cell(value) == shown

@@ -61,7 +61,8 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
     kind = _kind(data)
     if kind is None:
         first = data[:8].hex(" ") or "none, it is empty"
-        return f"not a PNG, JPEG or BMP image; its first bytes: {first}"
+        shown = "" if check.is_sensitive else f"; its first bytes: {first}"
+        return f"not a PNG, JPEG or BMP image{shown}"
     if kind in _REFUSED:
         return f"a {kind} image, which is refused: {_REFUSED[kind]}"
     try:
@@ -74,7 +75,10 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
     except Image.DecompressionBombError as error:
         return f"a {kind} image that declares too many pixels: {error}"
     except Exception as error:  # Damaged bytes make Pillow raise nearly anything.
-        return f"a {kind} image that does not decode: {error or type(error).__name__}"
+        what = f"a {kind} image that does not decode"
+        if check.is_sensitive:
+            return what
+        return f"{what}: {error or type(error).__name__}"
     return None
 
 
@@ -107,5 +111,6 @@ def _decode(image: Image.Image, data: bytes) -> None:
         # Only this looks at the checksums of the chunks; it leaves the image unusable.
         image.verify()
         image = Image.open(io.BytesIO(data), formats=["PNG"])
-    image.draft(None, (image.width // 8, image.height // 8))
+    # Pillow divides by what is asked for.
+    image.draft(None, (max(1, image.width // 8), max(1, image.height // 8)))
     image.load()

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from components.tfrecord_gen.reading import storage
@@ -32,7 +32,7 @@ def find_problems(files: Sequence[FileReport]) -> tuple[Problem, ...]:
     for folder, inside in folders.items():
         names = set(storage.list_names(folder or "."))
         problems += _missing(folder, inside, names)
-        if MANIFEST_FILE in names:
+        if storage.is_file(os.path.join(folder, MANIFEST_FILE)):
             problems += _against_manifest(folder, inside, names)
     return tuple(problems)
 
@@ -58,19 +58,11 @@ def _duplicates(files: Sequence[FileReport]) -> Iterator[Problem]:
 def _missing(
     folder: str, files: Sequence[FileReport], names: set[str]
 ) -> Iterator[Problem]:
-    sets = {
-        (match["prefix"], match["total"], match["suffix"])
-        for file in files
-        if (match := _SHARD_NAME.fullmatch(os.path.basename(file.path)))
-    }
-    for prefix, total, suffix in sorted(sets):
-        there = {
-            int(match["index"])
-            for name in names
-            if (match := _SHARD_NAME.fullmatch(name))
-            and (match["prefix"], match["total"], match["suffix"])
-            == (prefix, total, suffix)
-        }
+    sets = _by_set(os.path.basename(file.path) for file in files)
+    all_there = _by_set(names)
+    for key in sorted(sets):
+        prefix, total, suffix = key
+        there = all_there[key] | sets[key]
         wanted = int(total)
         count = wanted - sum(index < wanted for index in there)
         if count <= 0:
@@ -87,13 +79,23 @@ def _missing(
         )
 
 
+def _by_set(names: Iterable[str]) -> dict[tuple[str, str, str], set[int]]:
+    """Returns the indices of the names that count their files, by what they share."""
+    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    for name in names:
+        if match := _SHARD_NAME.fullmatch(name):
+            key = (match["prefix"], match["total"], match["suffix"])
+            found[key].add(int(match["index"]))
+    return found
+
+
 def _against_manifest(
     folder: str, files: Sequence[FileReport], names: set[str]
 ) -> Iterator[Problem]:
     path = os.path.join(folder, MANIFEST_FILE)
     try:
         listed = _read_manifest(path)
-    except ValueError as error:
+    except (OSError, ValueError, RecursionError) as error:
         yield Problem(
             "manifest", path, "The manifest cannot be read.", "JSON", str(error)
         )
@@ -110,12 +112,12 @@ def _against_manifest(
                 f"one of {len(listed):,} files",
                 "a file that it does not list",
             )
-        elif shard.get("sha256") != file.sha256:
+        elif shard["sha256"] != file.sha256 or _miscounts(shard["records"], file):
             yield Problem(
                 "manifest",
                 file.path,
                 "This file is not what the manifest says.",
-                f"{shard.get('records')} records, SHA-256 {shard.get('sha256')}",
+                f"{shard['records']} records, SHA-256 {shard['sha256']}",
                 f"{file.records} records, SHA-256 {file.sha256}",
             )
     for name in sorted(set(listed) - names):
@@ -123,22 +125,31 @@ def _against_manifest(
             "manifest",
             os.path.join(folder, name),
             "A file that the manifest lists is missing.",
-            f"{listed[name].get('records')} records",
+            f"{listed[name]['records']} records",
             "no such file",
         )
+
+
+def _miscounts(listed: Any, file: FileReport) -> bool:
+    """Whether a count is not that of the file, which was cut before its digest."""
+    is_known = isinstance(listed, int) and not file.quarantined
+    return is_known and listed != file.records
 
 
 def _read_manifest(path: str) -> dict[str, dict[str, Any]] | None:
     """Returns the manifest's shards by name; None: a file of another making.
 
     Raises:
-      ValueError: it is not JSON.
+      OSError: it cannot be read.
+      ValueError, RecursionError: it is not JSON, or nested without end.
     """
     with storage.open_file(path, "rb") as file:
         fields = json.loads(file.read())
     shards = fields.get("shards") if isinstance(fields, dict) else None
     if not isinstance(shards, list) or not all(
-        isinstance(shard, dict) and {"name", "sha256", "records"} <= set(shard)
+        isinstance(shard, dict)
+        and {"name", "sha256", "records"} <= set(shard)
+        and isinstance(shard["name"], str)
         for shard in shards
     ):
         return None

@@ -15,6 +15,7 @@ class ImageCheck:
         max_side: most pixels of width and of height.
         max_pixels: most pixels in all; told before anything is decoded.
         channels: 1 gray, 3 colour, 4 with alpha; None: any.
+        is_sensitive: whether none of its bytes may be shown.
     """
 
     feature: str
@@ -22,3 +23,4 @@ class ImageCheck:
     max_side: int = 8192
     max_pixels: int = 50_000_000
     channels: int | None = None
+    is_sensitive: bool = False

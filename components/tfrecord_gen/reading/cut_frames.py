@@ -8,6 +8,7 @@ from typing import NamedTuple
 import google_crc32c
 
 from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.begins_as import begins_as
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.framing import (
     CRC,
@@ -57,6 +58,8 @@ def cut_frames(stream: InputStream) -> Iterator[Batch | Fault]:
         if size < need:
             continue
         buffer, at, stop = b"".join(pending), 0, "checksum"
+        # Of a record of a gigabyte there is no room for two.
+        pending.clear()
         while stop:
             starts, records, stop, need = _cut(buffer, at, lengths)
             if records:
@@ -74,8 +77,11 @@ def cut_frames(stream: InputStream) -> Iterator[Batch | Fault]:
                 header = buffer[at : at + HEADER.size]
                 yield _bad_length(stream, number, offset, header, lost)
                 return
-        pending, size = [buffer[at:]], len(buffer) - at
-    yield from _end(stream, number, offset, b"".join(pending))
+        pending.append(buffer[at:])
+        size = len(buffer) - at
+    tail = b"".join(pending)
+    pending.clear()
+    yield from _end(stream, number, offset, tail)
 
 
 def _cut(buffer: bytes, at: int, lengths: dict[bytes, int]) -> _Cut:
@@ -124,7 +130,7 @@ def _end(stream: InputStream, number: int, offset: int, tail: bytes) -> Iterator
         lost = len(tail) + damage.lost_bytes
         yield Fault(path, number, offset, "compression", damage.reason, data, lost)
     elif tail and number == 1 and len(tail) < HEADER.size:
-        reason = f"{_NOT_TFRECORD}, and only {len(tail)} bytes: {tail.hex(' ')}"
+        reason = f"{_NOT_TFRECORD}; it has {len(tail)} bytes, and {begins_as(tail)}"
         yield Fault(path, 1, 0, "not_tfrecord", reason, None, len(tail))
     elif tail:
         length = length_of(tail[: HEADER.size])
@@ -163,11 +169,8 @@ def _bad_length(
             f"{_MAX_RECORD_BYTES:,}"
         )
     elif number == 1:
-        reason = f"{_NOT_TFRECORD}; its first bytes: {header.hex(' ')}"
+        reason = f"{_NOT_TFRECORD}; {begins_as(header)}"
         return Fault(stream.path, 1, 0, "not_tfrecord", reason, None, lost)
     else:
-        reason = (
-            "the length or its checksum is damaged, so the rest of the file is lost; "
-            f"bytes: {header.hex(' ')}"
-        )
+        reason = "the length or its checksum is damaged: the rest of the file is lost"
     return Fault(stream.path, number, offset, "length", reason, None, lost)

@@ -6,6 +6,7 @@ brings TensorFlow, whose import takes seconds.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,10 +34,39 @@ def size_bytes(path: str) -> int:
     return os.stat(path).st_size
 
 
+def is_file(path: str) -> bool:
+    """Whether there is a regular file, or in a bucket anything of this name."""
+    return bool(_fileio().exists(path)) if is_remote(path) else os.path.isfile(path)
+
+
 def list_names(folder: str) -> list[str]:
     """Returns the names in a folder, sorted."""
-    names = _fileio().listdir(folder) if is_remote(folder) else os.listdir(folder)
+    names = list_remote(folder) if is_remote(folder) else os.listdir(folder)
     return sorted(name.rstrip("/") for name in names)
+
+
+def list_remote(folder: str) -> list[str]:
+    """Returns the names in a remote folder; those of folders may end with a slash.
+
+    Raises:
+      FileNotFoundError: there is no such folder.
+      NotADirectoryError: it is a file.
+      tf.errors.OpError: it cannot be listed.
+    """
+    from tfx.dsl.io import filesystem
+
+    try:
+        return list(_fileio().listdir(folder))
+    except filesystem.NotFoundError as error:
+        # TensorFlow says so too where it may not look, or gets no answer: its isdir is
+        # false for every error. Its stat says which.
+        try:
+            found = _fileio().stat(folder)
+        except filesystem.NotFoundError:
+            raise _os_error(errno.ENOENT, folder) from error
+        if not found.is_directory:
+            raise _os_error(errno.ENOTDIR, folder) from error
+        return list(_fileio().listdir(folder))
 
 
 def make_folder(path: str) -> None:
@@ -56,11 +86,20 @@ def rename(source: str, target: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Removes a file."""
-    if is_remote(path):
-        _fileio().remove(path)
-    else:
+    """Removes a file.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+    """
+    if not is_remote(path):
         os.unlink(path)
+        return
+    from tfx.dsl.io import filesystem
+
+    try:
+        _fileio().remove(path)
+    except filesystem.NotFoundError as error:
+        raise _os_error(errno.ENOENT, path) from error
 
 
 @contextmanager
@@ -74,11 +113,11 @@ def explain_unreadable(path: str) -> Iterator[None]:
         yield
     except _read_errors(path) as error:
         raise UsageError(
-            "This TFRecord file cannot be read.",
+            "This file of the data cannot be read.",
             where=path,
             expected="a readable file",
-            actual=getattr(error, "strerror", None) or str(error),
-            hint="Check the path and its permissions.",
+            actual=getattr(error, "strerror", None) or str(error) or "it is gone",
+            hint="Check the path, its permissions, and where links lead.",
         ) from error
 
 
@@ -88,6 +127,10 @@ def _read_errors(path: str) -> tuple[type[Exception], ...]:
     import tensorflow as tf
 
     return (OSError, tf.errors.OpError)
+
+
+def _os_error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
 
 
 def _fileio() -> Any:

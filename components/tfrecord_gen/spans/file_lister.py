@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
+from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.spans.span_pattern import Segment
 from sluice.errors import UsageError
 
@@ -52,7 +53,8 @@ class FileLister:
           segments: one for each name below it; the last is the file's.
 
         Raises:
-          UsageError: a directory cannot be read, or what matches is no regular file.
+          UsageError: a directory cannot be read, or what matches is no regular file,
+            or has a name that is not UTF-8.
         """
         folders = [folder]
         for segment in segments[:-1]:
@@ -68,14 +70,14 @@ class FileLister:
         path = self.path(relative)
         with _explain(path, "a file of the data cannot be looked at"):
             if not self._is_remote:
-                return os.path.exists(path)
+                return os.path.isfile(path)
             from tfx.dsl.io import fileio
 
             return bool(fileio.exists(path))
 
     def names(self, folder: str) -> list[str]:
         """Returns what lies in a folder, sorted, for a message; [] if there is none."""
-        return sorted(name for name, _ in self._entries(folder))
+        return sorted(_shown(name) for name, _ in self._entries(folder))
 
     def modified_s(self, relative: str) -> float:
         """Returns when a file's content was written, in seconds since 1970.
@@ -113,9 +115,7 @@ class FileLister:
             return [segment.text]
         wanted: tuple[_Kind, ...] = ("folder" if of_folders else "file", "unknown")
         names = []
-        for name, kind in self._entries(folder):
-            if segment.match(name) is None:
-                continue
+        for name, kind in self._entries(folder, segment):
             if kind == "other" and not of_folders:
                 # Opened, a pipe would wait for a writer for ever.
                 raise UsageError(
@@ -124,17 +124,25 @@ class FileLister:
                     hint="move it away, or correct the pattern",
                 )
             if kind in wanted:
+                _check_name(self.path(folder), name)
                 names.append(name)
         return names
 
-    def _entries(self, folder: str) -> list[tuple[str, _Kind]]:
+    def _entries(
+        self, folder: str, segment: Segment | None = None
+    ) -> list[tuple[str, _Kind]]:
+        """Returns names, of which only those that match are looked at."""
+
+        def matches(name: str) -> bool:
+            return segment is None or segment.match(name) is not None
+
         path = self.path(folder)
         with _explain(path, "a directory of the data cannot be read"):
-            if self._is_remote:
-                return _remote_entries(path)
             try:
+                if self._is_remote:
+                    return [item for item in _remote_entries(path) if matches(item[0])]
                 with os.scandir(path) as entries:
-                    return [(entry.name, _kind(entry)) for entry in entries]
+                    return [(e.name, _kind(e)) for e in entries if matches(e.name)]
             except (FileNotFoundError, NotADirectoryError):
                 return []
 
@@ -172,16 +180,10 @@ def _explain(path: str, what: str) -> Iterator[None]:
 
 
 def _remote_entries(path: str) -> list[tuple[str, _Kind]]:
-    from tfx.dsl.io import fileio, filesystem
-
-    try:
-        names = fileio.listdir(path)
-    except filesystem.NotFoundError:
-        return []
     # A bucket's listing ends the names of folders with a slash.
     return [
         (name.rstrip("/"), "folder" if name.endswith("/") else "unknown")
-        for name in names
+        for name in storage.list_remote(path)
         if name.strip("/")
     ]
 
@@ -190,10 +192,29 @@ def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
+def _check_name(folder: str, name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        # Neither JSON nor ML Metadata can hold it.
+        raise UsageError(
+            "the name of a file of the data is not UTF-8",
+            where=f"{folder}/{_shown(name)}",
+            hint="rename it",
+        ) from error
+
+
+def _shown(name: str) -> str:
+    return os.fsencode(name).decode(errors="backslashreplace")
+
+
 def _kind(entry: os.DirEntry[str]) -> _Kind:
-    if entry.is_dir():
-        return "folder"
-    if entry.is_file():
+    try:
+        if entry.is_dir():
+            return "folder"
+        if entry.is_file():
+            return "file"
+    except OSError:  # A link in a circle, or below a directory that is closed to us.
         return "file"
     is_broken_link = entry.is_symlink() and not os.path.exists(entry.path)
     return "file" if is_broken_link else "other"

@@ -35,12 +35,12 @@ class SkippedSpan:
     """Newer than the oldest span of the window, and not in it.
 
     Attributes:
-      number: the span's; of a date that is in no calendar its digits.
+      span: its number; of a date that is in no calendar its digits.
       name: the span, with its version.
       why: what it lacks.
     """
 
-    number: int
+    span: int
     name: str
     why: str
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from typing import IO
@@ -21,20 +22,25 @@ MAX_BYTES = 256 << 20
 class Quarantine:
     """Room for the first bad records, shared by all files that a process reads.
 
+    What it takes is a beginning of what it is shown, of the records that are not longer
+    than all of it. So processes that see a part of the records each take at least what
+    one that sees them all would, and the same is kept in the end.
+
     Args:
       max_records: records that are kept.
-      max_bytes: their bytes; a longer one is not kept, a shorter one after it may be.
+      max_bytes: once they have so many, no more is taken.
     """
 
     def __init__(
         self, max_records: int = MAX_RECORDS, max_bytes: int = MAX_BYTES
     ) -> None:
+        self.max_bytes = max_bytes
         self._records = max_records
         self._bytes = max_bytes
 
     def takes(self, size: int) -> bool:
         """Whether there is room for a record of this size, which is then taken."""
-        if self._records < 1 or size > self._bytes:
+        if self._records < 1 or self._bytes < 1 or size > self.max_bytes:
             return False
         self._records -= 1
         self._bytes -= size
@@ -77,6 +83,8 @@ class QuarantinePart:
 
     def add(self, fault: Fault) -> None:
         """Keeps a bad record if there is room."""
+        if len(fault.data or b"") > self._room.max_bytes:
+            return
         data = quarantined(fault)
         if self._room.takes(len(data)):
             if self._file is None:
@@ -92,7 +100,8 @@ class QuarantinePart:
 def write_quarantine(folder: str, parts: Iterable[str]) -> int:
     """Joins parts, in order, within the bounds; returns how many records it wrote."""
     room = Quarantine()
-    writer = ShardWriter("quarantine", os.path.join(folder, ".part"), 1)
+    path = os.path.join(folder, ".part")
+    writer = ShardWriter("quarantine", path, level=1, max_bytes=math.inf)
     writer.write(b"", 0)
     records = 0
     for part in filter(os.path.exists, parts):

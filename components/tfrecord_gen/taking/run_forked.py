@@ -2,13 +2,16 @@
 
 Forked, because the function's imports are then there already. The caller must not have
 started threads. Not ``concurrent.futures``, whose pool forks after it has started a
-thread of its own (Python 3.10).
+thread of its own (Python 3.10). A worker ends at once when it is told to, whatever its
+parent does about SIGTERM, and takes up nothing more when its parent is gone.
 """
 
 from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
+import signal
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
@@ -44,9 +47,8 @@ def run_forked(
     try:
         for _ in range(workers):
             ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(
-                target=_work, args=(function, items, following, theirs), daemon=True
-            )
+            arguments = (function, items, following, theirs, os.getpid())
+            process = context.Process(target=_work, args=arguments, daemon=True)
             process.start()
             theirs.close()
             processes[ours] = process
@@ -66,11 +68,14 @@ def _work(
     items: Sequence[Any],
     following: Any,
     answers: Connection,
+    parent: int,
 ) -> None:
     """A worker's life: takes the next item until there is none."""
+    # The parent's handler raises, and what is raised can be lost; see sluice.interrupt.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # A collection would touch, and so copy, what this process shares with its parent.
     gc.freeze()
-    while True:
+    while os.getppid() == parent:
         with following.get_lock():
             index = following.value
             following.value += 1
@@ -92,14 +97,14 @@ def _receive(
 ) -> None:
     try:
         index, answer = connection.recv()
-    except EOFError:
+    except (EOFError, OSError):
         process = processes[connection]
         process.join()
         raise NodeError(
             "A worker process died.",
             where=f"process {process.pid}",
             actual=f"exit code {process.exitcode}",
-            hint="If it was killed for memory, give fewer workers.",
+            hint="If memory was short: fewer cores (taskset) are fewer workers.",
         ) from None
     if index is None:
         processes.pop(connection).join()

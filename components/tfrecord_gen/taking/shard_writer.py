@@ -15,7 +15,7 @@ from typing import IO
 from components.tfrecord_gen.reading import storage
 
 # Content per shard: enough for few files, few enough for readers in parallel.
-_SHARD_BYTES = 256 << 20
+SHARD_BYTES = 256 << 20
 _GZIP_WINDOW_BITS = 31
 
 
@@ -41,13 +41,17 @@ class ShardWriter:
       split: the split.
       prefix: path of the shards, to which a number is added.
       level: of the compression; 0 only wraps, which costs a tenth of level 1.
+      max_bytes: content from which on a shard is full.
     """
 
-    def __init__(self, split: str, prefix: str, level: int) -> None:
+    def __init__(
+        self, split: str, prefix: str, level: int, max_bytes: float = SHARD_BYTES
+    ) -> None:
         self.parts: list[Part] = []
         self._split = split
         self._prefix = prefix
         self._level = level
+        self._max_bytes = max_bytes
         self._file: IO[bytes] | None = None
         self._path = ""
         self._records = 0
@@ -66,7 +70,7 @@ class ShardWriter:
         self._file.write(self._gzip.compress(frames))
         self._records += records
         self._bytes += len(frames)
-        if self._bytes >= _SHARD_BYTES:
+        if self._bytes >= self._max_bytes:
             self.close()
 
     def close(self) -> None:

@@ -88,7 +88,7 @@ class _Taking:
         self._split_dirs = split_dirs
         self._group = group
         self._quarantine = quarantine
-        self._writers: dict[tuple[str, int], ShardWriter] = {}
+        self._writers: dict[str, ShardWriter] = {}
         self._taken = Taken()
 
     def end(self) -> Taken:
@@ -222,11 +222,11 @@ class _Taking:
         return faults
 
     def _writer(self, split: str, level: int) -> ShardWriter:
-        key = (split, level)
-        if key not in self._writers:
-            prefix = self._path(split, f"level{level}")
-            self._writers[key] = ShardWriter(split, prefix, level)
-        return self._writers[key]
+        """Returns the writer of a split; the group's first file decides the level."""
+        if split not in self._writers:
+            prefix = self._path(split, "new")
+            self._writers[split] = ShardWriter(split, prefix, level)
+        return self._writers[split]
 
     def _path(self, split: str, what: str) -> str:
         name = f".part-{self._group.index:06d}-{what}"

@@ -7,6 +7,7 @@ our own, see ``runners.local.cache.cache_key``. Beyond it:
   run after a push evaluates the model against itself.
 * A push counts only while what it pushed is still the newest version, undamaged.
   TFX looks at the artifact and never at the serving directory.
+* Accepted data counts only while the ledger holds it: AcceptData has no outputs.
 * Outputs count only while they hold the files that they held when they were made.
   TFX looks whether the directory exists. Which files those were is written down after
   each execution (``record_outputs``), since some artifacts are empty by nature: a
@@ -38,6 +39,7 @@ from runners.local.cache.cache_key import (
     key_parts,
     without_baseline,
 )
+from runners.local.cache.still_accepted import still_accepted
 from serving.model_store import ModelStore
 from sluice import digest
 from sluice.errors import ServingError, UsageError
@@ -150,6 +152,9 @@ class NodeCache:
         """
         if not self._use_cache:
             self._miss("told not to use the cache")
+            return None
+        if self._facts and not still_accepted(self._facts):
+            self._miss("the ledger of accepted data does not hold this data")
             return None
         newest_problem = None
         for execution in self._candidates(metadata_handle.store, cache_context):

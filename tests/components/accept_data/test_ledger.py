@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from components.accept_data.entry import Entry
 from components.accept_data.ledger import (
     RECORD_FILE,
-    Entry,
     Identity,
     SplitStatistics,
     find_baseline,
@@ -77,11 +77,64 @@ def test_data_that_is_accepted_again_does_not_become_the_newest(tmp_path: Path) 
     assert _baseline(tmp_path, THREE) == "2"
 
 
+def test_the_same_files_in_other_splits_are_written_anew_in_their_place(
+    tmp_path: Path,
+) -> None:
+    first = _write(tmp_path, ONE, 1)
+    _write(tmp_path, TWO, 2)
+    again = write_entry(
+        str(tmp_path),
+        ONE,
+        {"train": SplitStatistics(9, b"nine"), "eval": SplitStatistics(3, b"three")},
+        accepted_at="2026-11-21T15:03:00+00:00",
+        run_id="other",
+    )
+    assert {split: item.examples for split, item in again.splits.items()} == {
+        "train": 9,
+        "eval": 3,
+    }
+    assert again.accepted_at == first.accepted_at
+    assert _baseline(tmp_path, THREE) == "2"
+
+
+def test_of_two_accepted_in_the_same_second_the_later_span_is_the_newer(
+    tmp_path: Path,
+) -> None:
+    nine, ten = Identity("9", "nine"), Identity("10", "ten")
+    _write(tmp_path, nine, 1, spans=(9,))
+    _write(tmp_path, ten, 1, spans=(10,))
+    assert _baseline(tmp_path, THREE) == "10"
+
+
+def test_two_writers_at_once_leave_a_whole_entry(tmp_path: Path) -> None:
+    """The second replaces the entry while the first has not yet named its files."""
+    real = atomic.write_bytes
+    _write(tmp_path, ONE, 1)
+    newer = Identity("1", "third version")
+
+    def slow(path: str, data: bytes) -> None:
+        if str(path).endswith(RECORD_FILE) and b"second version" in data:
+            _write(tmp_path, newer, 3)
+        real(path, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atomic, "write_bytes", slow)
+        _write(tmp_path, Identity("1", "second version"), 2)
+    found = find_baseline(str(tmp_path), TWO)
+    assert found.damaged == ()
+    assert read_entry(found.record).fingerprint == "second version"
+
+
 def test_a_new_version_of_a_span_replaces_the_entry(tmp_path: Path) -> None:
     _write(tmp_path, ONE, 1)
     newer = _write(tmp_path, Identity("1", "second version"), 2)
     assert read_entry(str(tmp_path / "1" / RECORD_FILE)) == newer
     assert len(list((tmp_path / "1").iterdir())) == 2
+
+
+def _change(folder: Path, key: str, value: Any) -> None:
+    path = folder / RECORD_FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +148,16 @@ def test_a_new_version_of_a_span_replaces_the_entry(tmp_path: Path) -> None:
             lambda folder: (folder / RECORD_FILE).write_text('{"schema_version": 1}'),
             "not a record of accepted data: 'splits'",
         ),
+        (lambda folder: _change(folder, "accepted_at", None), "not a record"),
+        (lambda folder: _change(folder, "spans", ["one"]), "not a record"),
+        (lambda folder: _change(folder, "splits", {"train": {}}), "not a record"),
+        (
+            lambda folder: _change(
+                folder, "splits", {"train": {"examples": "9", "file": 3, "sha256": ""}}
+            ),
+            "not a record",
+        ),
+        (lambda folder: (folder / RECORD_FILE).write_bytes(b"\xff"), "codec"),
         (lambda folder: next(folder.glob("*.pb")).unlink(), "No such file"),
         (
             lambda folder: next(folder.glob("*.pb")).write_bytes(b"other"),

@@ -9,7 +9,8 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.comparison import Pair, compare
+from components.data_verdict.comparison import compare
+from components.data_verdict.pair import Pair
 
 pytestmark = pytest.mark.tf
 
@@ -49,6 +50,120 @@ def test_what_cannot_be_compared_is_said(bench: Any) -> None:
         "pay": "the feature is missing from this data"
     }
     assert _compare(bench, bench.records(), without) == {
-        "pay": "previous data is missing."
+        "pay": "the feature is missing from what it is compared with: 1"
     }
     assert _compare(bench, without, without) == {}
+
+
+TWO_LIMITS = """
+feature {
+  name: "pay" type: BYTES
+  drift_comparator {
+    infinity_norm { threshold: 0.1 }
+    jensen_shannon_divergence { threshold: 0.9 }
+  }
+}
+"""
+
+
+def _compare_as(
+    bench: Any,
+    schema: str,
+    current: list[Record],
+    control: list[Record] | None = None,
+) -> Any:
+    pair = Pair(
+        "drift",
+        "train",
+        "1",
+        bench.statistics_of(current),
+        bench.statistics_of(bench.records() if control is None else control),
+    )
+    return compare(text_format.Parse(schema, schema_pb2.Schema()), pair)
+
+
+def test_of_two_limits_the_one_that_is_missed_is_told(bench: Any) -> None:
+    comparison = _compare_as(bench, TWO_LIMITS, bench.records(cash=0.9))
+    (finding,) = comparison.findings
+    assert finding.limit == "L-infinity <= 0.1"
+    assert finding.actual == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("comparator", "why"),
+    [
+        ("infinity_norm {}", "the comparator has no threshold"),
+        ("", "the comparator has no threshold"),
+    ],
+)
+def test_a_comparator_without_a_threshold_is_named(
+    bench: Any, comparator: str, why: str
+) -> None:
+    schema = (
+        f'feature {{ name: "pay" type: BYTES drift_comparator {{ {comparator} }} }}'
+    )
+    (finding,) = _compare_as(bench, schema, bench.records()).findings
+    assert (finding.kind, finding.why) == ("not_compared", why)
+
+
+def test_bytes_that_are_no_text_are_not_compared(bench: Any) -> None:
+    """TFDV counts all of them as one value, so their distance is 0."""
+    schema = (
+        'feature { name: "pay" type: BYTES '
+        "drift_comparator { infinity_norm { threshold: 0.1 } } }"
+    )
+    records = [{**record, "pay": [b"\xff\xfe"]} for record in bench.records()]
+    (finding,) = _compare_as(bench, schema, records, records).findings
+    assert finding.kind == "not_compared" and "no text" in finding.why
+    some = [*records[:20], *bench.records()]
+    assert _compare_as(bench, schema, some, some).findings == ()
+
+
+def test_a_feature_that_is_not_in_production_is_not_compared(bench: Any) -> None:
+    for stage in ("DEPRECATED", "PLANNED", "ALPHA", "DEBUG_ONLY", "DISABLED"):
+        schema = TWO_LIMITS.replace("BYTES", f"BYTES lifecycle_stage: {stage}")
+        assert _compare_as(bench, schema, bench.records(cash=0.9)) is None
+
+
+def test_normalized_absolute_difference_has_its_name(bench: Any) -> None:
+    schema = (
+        'feature { name: "pay" type: BYTES '
+        "drift_comparator { normalized_abs_difference { threshold: 0.1 } } }"
+    )
+    (finding,) = _compare_as(bench, schema, bench.records(cash=0.9)).findings
+    assert (finding.limit or "").startswith("normalized absolute difference <= 0.1")
+
+
+def test_the_number_of_examples_has_a_comparator_too(bench: Any) -> None:
+    schema = (
+        "dataset_constraints { num_examples_drift_comparator "
+        "{ min_fraction_threshold: 0.5 max_fraction_threshold: 1.5 } }"
+    )
+    assert _compare_as(bench, schema, bench.records(100)).findings == ()
+    for count in (99, 301):
+        (finding,) = _compare_as(bench, schema, bench.records(count)).findings
+        assert (finding.kind, finding.feature) == ("count_change", None)
+        assert finding.baseline == "1"
+
+
+def test_a_thousand_features_are_compared_in_one_pass(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from components.data_verdict import uncompared
+
+    calls = []
+    real = uncompared.features_of
+
+    def counted(statistics: Any) -> Any:
+        calls.append(1)
+        return real(statistics)
+
+    monkeypatch.setattr(uncompared, "features_of", counted)
+    schema = "".join(
+        f'feature {{ name: "f{n}" type: INT '
+        "drift_comparator { jensen_shannon_divergence { threshold: 0.1 } } }"
+        for n in range(50)
+    )
+    records = [{f"f{n}": [1] for n in range(50)}]
+    assert _compare_as(bench, schema, records, records).features == 50
+    assert len(calls) == 2

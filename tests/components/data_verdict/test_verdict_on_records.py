@@ -228,8 +228,100 @@ def test_the_gate_fails_with_what_why_and_where(bench: Any) -> None:
         Executor().Do({"verdict": bench.inputs["verdict"]}, {}, {})
     assert failure.value.exit_code == ExitCode.DATA
     assert failure.value.examples == (
-        "feature 'label', split train: Unexpectedly large value: 7. "
+        "feature 'label', split train: Unexpectedly large value: 7; expected 0 to 1 "
         f"(validate.default: fail); {bench.folder}/train 0.tfrecord, record 17: "
         "label 7",
     )
     assert "--accept-data" in str(failure.value)
+
+
+def test_a_wrong_shape_is_told_also_where_values_are_missing(bench: Any) -> None:
+    """All that have the feature have two values: that they are as many says nothing."""
+    train = [
+        {key: value for key, value in record.items() if number or key != "fare"}
+        for number, record in enumerate(
+            {**record, "fare": [1.0, 2.0]} for record in bench.records()
+        )
+    ]
+    rules = (
+        Rule("ignore", anomaly="split_drift"),
+        Rule("ignore", anomaly="not_compared"),
+        Rule("ignore", "fare", "missing"),
+    )
+    row = _only(bench.judge(train, policy=Policy(rules=rules)))
+    assert (row.kind, row.feature) == ("wrong_shape", "fare")
+
+
+def test_what_was_expected_is_in_the_limit(bench: Any) -> None:
+    train = bench.records()
+    train[0] |= {"pay": [b"Zed"], "label": [7], "new one": [1]}
+    del train[1]["fare"]
+    train[2]["fare"] = [1.0, 2.0]
+    rules = (Rule("ignore", anomaly="split_drift"),)
+    rows = bench.judge(train, policy=Policy(rules=rules)).failures
+    assert {(row.kind, row.limit) for row in rows} == {
+        ("new_value", "the domain's 3 values"),
+        ("out_of_range", "0 to 1"),
+        ("new_feature", "a feature of the schema"),
+        ("missing", "in all examples"),
+        ("wrong_shape", "1 value"),
+    }
+    wrong = [{**record, "label": [b"one"]} for record in bench.records()]
+    assert _only(bench.judge(wrong)).limit == "INT"
+
+
+def test_many_new_values_are_bounded(bench: Any) -> None:
+    train = [
+        {**record, "pay": [b"value %d" % number]}
+        for number, record in enumerate(bench.records(2000))
+    ]
+    verdict = bench.judge(
+        train, policy=Policy(rules=(Rule("ignore", None, "split_drift"),))
+    )
+    (row,) = [row for row in verdict.failures if row.kind == "new_value"]
+    assert len(row.why) < 400
+    assert "more characters" in row.why
+
+
+def test_a_feature_that_is_not_in_production_is_not_judged(bench: Any) -> None:
+    train = bench.changed(17, fare=[math.nan])
+    schema = bench.schema.replace("type: FLOAT", "type: FLOAT lifecycle_stage: ALPHA")
+    assert bench.judge(train, schema=schema).passed
+
+
+def test_environments_need_no_declaration(bench: Any) -> None:
+    """A feature that says where it is not in says enough."""
+    schema = bench.schema.replace('default_environment: "TRAINING"', "")
+    schema = schema.replace('default_environment: "SERVING"', "")
+    served = [{"fare": r["fare"], "pay": r["pay"]} for r in bench.records()]
+    assert bench.judge(schema=schema, serving=served).passed
+    late = (
+        'feature { name: "sent" type: INT presence { min_count: 1 } '
+        'not_in_environment: "TRAINING" }'
+    )
+    sent = [{**record, "sent": [1]} for record in served]
+    assert bench.judge(schema=schema + late, serving=sent).passed
+
+
+def test_serving_files_without_a_record_are_ruled_by_the_policy(bench: Any) -> None:
+    row = _only(bench.judge(serving=[]))
+    assert (row.kind, row.slice, row.check) == (
+        "count",
+        "serving",
+        "number of examples",
+    )
+    rules = (Rule("warn", anomaly="count"),)
+    assert bench.judge(serving=[], policy=Policy(rules=rules)).passed
+
+
+def test_an_image_limit_that_is_not_measured_is_named(bench: Any) -> None:
+    schema = bench.schema + (
+        'feature { name: "photo" type: BYTES '
+        "image_domain { minimum_supported_image_fraction: 1.0 } }"
+    )
+    row = _only(bench.judge(schema=schema))
+    assert (row.kind, row.feature, row.slice) == ("not_compared", "photo", "overall")
+    assert "examples.images" in row.why
+    assert bench.judge(
+        schema=schema, policy=Policy(rules=(Rule("ignore", "photo"),))
+    ).passed

@@ -345,3 +345,29 @@ def test_a_manifest_counts_as_well_and_is_no_input(tmp_path: Path) -> None:
     without = fingerprint("x")
     touch(tmp_path, "1/manifest.json")
     assert len({without, fingerprint("x"), fingerprint("y")}) == 3
+
+
+def test_links_in_a_circle_stop_only_what_matches_them(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a")
+    os.symlink("circle", tmp_path / "1" / "circle")
+    os.symlink("circle", tmp_path / "circle")
+    window = select(tmp_path, {None: "{SPAN}/a*"})
+    assert taken(window) == ["None 1/a"]
+    assert taken(select(tmp_path, {None: "{SPAN}/*"})) == ["None 1/a", "None 1/circle"]
+
+
+def test_a_name_that_is_not_utf_8_is_refused_by_name(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a")
+    (tmp_path / "1" / os.fsdecode(b"caf\xe9")).touch()
+    assert taken(select(tmp_path, {None: "{SPAN}/a*"})) == ["None 1/a"]
+    with pytest.raises(UsageError, match=r"not UTF-8(.|\n)*/1/caf\\xe9"):
+        select(tmp_path, {None: "{SPAN}/*"})
+
+
+def test_a_folder_is_neither_marker_nor_manifest(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a")
+    (tmp_path / "1" / "manifest.json").mkdir()
+    assert not select(tmp_path, {None: "{SPAN}/*"}).manifests
+    (tmp_path / "1" / "_SUCCESS").mkdir()
+    with pytest.raises(DataError, match="no _SUCCESS"):
+        select(tmp_path, {None: "{SPAN}/*"}, complete_when=MARKED)

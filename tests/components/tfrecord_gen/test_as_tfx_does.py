@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import pytest
 
 from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.source_file import SourceFile
 from sample_data.tf_example import encode
 
 pytestmark = pytest.mark.tf
@@ -26,6 +30,43 @@ def test_tensorflow_reads_the_shards(room, make, monkeypatch):
     found = tf.data.TFRecordDataset([str(path) for path in room.shards()], "GZIP")
 
     assert [item.numpy() for item in found] == wanted
+
+
+def gzip_with_every_header_field(content):
+    """RFC 1952: text flag, checksum of the header, extra field, name and comment."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+    body = packer.compress(content) + packer.flush()
+    head = b"\x1f\x8b\x08" + bytes([0b11111]) + struct.pack("<I", 77) + b"\x02\xff"
+    head += struct.pack("<H", 6) + b"AB\x02\x00xy" + b"a name\0" + b"a comment\0"
+    head += struct.pack("<H", zlib.crc32(head) & 0xFFFF)
+    return head + body + struct.pack("<II", zlib.crc32(content), len(content))
+
+
+def test_a_copied_shard_with_extra_header_fields_is_read_by_all(room, make):
+    import apache_beam as beam
+    import tensorflow as tf
+    from apache_beam.testing.util import assert_that, equal_to
+
+    wanted = make.examples(300)
+    data = gzip_with_every_header_field(make.framed(wanted[:100]))
+    files = (
+        SourceFile(room.put("a", data), "train"),
+        SourceFile(room.put("b", make.shard(wanted[100:] * 90)), "train"),
+    )
+    room.take_files(files, ("train", "eval"))
+    wanted = wanted[:100] + wanted[100:] * 90
+
+    copied, level_0 = room.shards()
+    assert copied.read_bytes() == data
+    paths = [str(copied), str(level_0)]
+    found = tf.data.TFRecordDataset(paths, "GZIP")
+    assert [item.numpy() for item in found] == wanted
+    for split, records in (("train", wanted), ("eval", [])):
+        with beam.Pipeline(runner="DirectRunner") as pipeline:
+            # As tfx_bsl's RawTfRecordTFXIO reads it for StatisticsGen and Transform.
+            pattern = str(room.out / f"Split-{split}" / "*")
+            read = pipeline | beam.io.ReadFromTFRecord(pattern)
+            assert_that(read, equal_to(records))
 
 
 @pytest.mark.parametrize("values", [[b"someone"], [b"a", b"b"], [7], [-1, 2]])

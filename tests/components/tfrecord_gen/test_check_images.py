@@ -50,6 +50,22 @@ def test_sound_images(kind, mode):
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP"])
+@pytest.mark.parametrize("size", [(2, 2), (7, 30), (30, 7)])
+def test_narrow_images(kind, size):
+    assert check_image(encoded(kind, size=size), ANY) is None
+
+
+@pytest.mark.parametrize("data", [b"a name", encoded("PNG")[:60]])
+def test_of_a_sensitive_feature_nothing_is_told(data):
+    reason = check_image(data, ImageCheck("image", is_sensitive=True))
+
+    assert reason in (
+        "not a PNG, JPEG or BMP image",
+        "a PNG image that does not decode",
+    )
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP"])
 @pytest.mark.parametrize("part", [0.3, 0.5, 0.9])
 def test_an_image_cut_short(kind, part):
     data = encoded(kind)
@@ -137,3 +153,9 @@ def test_the_features_of_a_record():
     assert check_images(encode({"a": [1, 2]}), checks) == (
         "feature 'a' holds numbers, not encoded images"
     )
+
+
+def test_of_a_sensitive_feature_no_byte_is_shown():
+    reason = check_image(b"a name", ImageCheck("i", is_sensitive=True))
+
+    assert reason == "not a PNG, JPEG or BMP image"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from hashlib import sha256
 
 import pytest
 
+from components.tfrecord_gen.checking.find_problems import find_problems
+from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.source_file import SourceFile
 
 pytestmark = pytest.mark.unit
@@ -112,17 +116,60 @@ def test_a_manifest_that_lists_more_or_less(room, make):
     ]
 
 
-@pytest.mark.parametrize("text", ["{}", "[1]", '{"shards": 3}', '{"shards": [{}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[1]",
+        '{"shards": 3}',
+        '{"shards": [{}]}',
+        '{"shards": [{"name": ["a"], "records": 1, "sha256": ""}]}',
+    ],
+)
 def test_a_manifest_of_another_making_is_left_alone(room, make, text):
     room.put("manifest.json", text.encode())
 
     assert room.take(room.put("a", make.shard(make.examples(1)))).problems == ()
 
 
-@pytest.mark.parametrize("data", [b"{", b"\xff\xfe\x00"])
+@pytest.mark.parametrize("data", [b"{", b"\xff\xfe\x00", b"[" * 100_000])
 def test_a_damaged_manifest(room, make, data):
     room.put("manifest.json", data)
 
     (problem,) = room.take(room.put("a", make.shard(make.examples(1)))).problems
 
     assert (problem.kind, problem.what) == ("manifest", "The manifest cannot be read.")
+
+
+def test_ten_thousand_sets_of_one_file(tmp_path):
+    names = [f"day{index}-00000-of-00001" for index in range(10_000)]
+    for name in names:
+        (tmp_path / name).touch()
+    files = [
+        FileReport(str(tmp_path / name), None, None, "train", 0, name, "none", 1, 0, 0)
+        for name in names
+    ]
+    started = time.perf_counter()
+
+    assert find_problems(files) == ()
+    assert time.perf_counter() - started < 5
+
+
+def test_a_manifest_whose_count_is_not_that_of_the_records(room, make):
+    data = make.shard(make.examples(3))
+    path = room.put("a", data)
+    room.put("manifest.json", json.dumps({"shards": [shard("a", data, 4)]}).encode())
+
+    (problem,) = room.take(path).problems
+
+    assert (problem.kind, problem.path) == ("manifest", path)
+    assert problem.expected.startswith("4 records")
+
+
+def test_a_folder_or_a_pipe_is_no_manifest(room, make):
+    path = room.put("a", make.shard(make.examples(1)))
+    manifest = room.inputs / "manifest.json"
+    for make_it in (manifest.mkdir, lambda: os.mkfifo(manifest)):
+        make_it()
+        assert room.take(path).problems == ()
+        manifest.rmdir() if manifest.is_dir() else manifest.unlink()

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
+import subprocess
+import sys
 import time
 
 import pytest
 
+from components.tfrecord_gen.taking import run_forked as run_forked_module
 from components.tfrecord_gen.taking.run_forked import run_forked
+from sluice import interrupt
 from sluice.errors import DataError, NodeError
+from sluice.interrupt import Interrupted
 
 pytestmark = pytest.mark.unit
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def twice(value):
@@ -82,3 +90,68 @@ def test_an_error_ends_the_other_workers(tmp_path):
         run_forked(work, [1, 0], 2)
 
     assert time.perf_counter() - started < 10
+
+
+def test_a_worker_that_is_killed_while_it_answers(monkeypatch):
+    def begin_to_answer(*arguments):
+        answers = arguments[3]
+        os.write(answers.fileno(), struct.pack("!i", 1000) + b"part")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(run_forked_module, "_work", begin_to_answer)
+    with pytest.raises(NodeError, match=r"(?s)worker process died.*exit code -9"):
+        run_forked(twice, [1, 2], 2)
+
+
+def test_a_worker_ends_though_its_parent_s_handler_does_not(tmp_path):
+    asleep = tmp_path / "asleep"
+
+    def work(value):
+        if value == 0:
+            while not asleep.exists():
+                time.sleep(0.01)
+            raise DataError("bad")
+        try:
+            asleep.touch()
+            time.sleep(20)
+        except Interrupted:  # As Python drops it in a destructor.
+            time.sleep(20)
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    started = time.perf_counter()
+    try:
+        interrupt.listen()
+        with pytest.raises(DataError):
+            run_forked(work, [1, 0], 2)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    assert time.perf_counter() - started < 10
+
+
+_ORPHANS = """
+import os, sys, time
+from components.tfrecord_gen.taking.run_forked import run_forked
+
+def work(value):
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(0.05)
+
+run_forked(work, range(1000), 2)
+"""
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    log = tmp_path / "log"
+    with subprocess.Popen([sys.executable, "-c", _ORPHANS, log]) as parent:
+        deadline = time.monotonic() + 30
+        while not log.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        parent.kill()
+    time.sleep(0.5)
+    lines = log.read_text().count("\n")
+    time.sleep(0.5)
+
+    assert 0 < lines == log.read_text().count("\n")

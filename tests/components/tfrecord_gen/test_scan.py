@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+import zlib
 
 import pytest
 
@@ -312,3 +313,17 @@ def test_memory_does_not_grow_with_the_data(room, make):
         peaks.append(peak)
 
     assert peaks[1] <= 1.2 * peaks[0]
+
+
+def test_a_gzip_bomb_takes_no_memory(room):
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = [packer.compress(bytes(1 << 20)) for _ in range(400)]
+    path = room.put("a.gz", b"".join(packed) + packer.flush())
+
+    found = subprocess.run(
+        [sys.executable, "-c", _PEAK, path], capture_output=True, check=True
+    )
+    items, peak_kb = map(int, found.stdout.split())
+
+    assert items == 1
+    assert peak_kb < 100_000

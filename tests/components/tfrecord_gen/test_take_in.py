@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import tempfile
 from hashlib import sha256
 from itertools import chain
 
@@ -13,11 +14,16 @@ import pytest
 from components.tfrecord_gen import take_in as take_in_module
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.intake import Intake
 from components.tfrecord_gen.reading.framing import frame
-from components.tfrecord_gen.report import SkippedSpan
 from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.window import SkippedSpan
 from components.tfrecord_gen.taking import quarantine as quarantine_module
+from components.tfrecord_gen.taking import shard_writer as shard_writer_module
+from components.tfrecord_gen.taking.quarantine import write_quarantine
+from components.tfrecord_gen.taking.take_files import Group, TakeFiles
 from sample_data.tf_example import encode
+from sluice import tfrecord
 from sluice.errors import DataError, UsageError
 from sluice.tf_example_proto import parse
 
@@ -141,8 +147,8 @@ def test_small_files_are_merged(room, make):
     report = room.take(*paths, workers=2)
 
     assert report.records == 20_000
-    assert sorted(room.records()) == sorted(wanted)
-    assert len(room.shards()) == 2
+    assert room.records() == wanted, "in the order of the files"
+    assert len(room.shards()) == 1
     assert [file.path for file in report.files] == paths
 
 
@@ -239,6 +245,66 @@ def test_the_quarantine_is_bounded_and_says_so(room, make, monkeypatch):
     assert 1 <= len(room.quarantine()) <= 3
 
 
+def test_a_full_quarantine_is_one_file(room, make, monkeypatch):
+    init = shard_writer_module.ShardWriter.__init__
+    monkeypatch.setattr(init, "__defaults__", (500,))
+
+    report = room.take(room.put("a", make.framed([b"junk"] * 40)))
+
+    assert (report.quarantined, report.quarantine_cut) == (40, False)
+    assert len(room.quarantine()) == 40
+    assert sorted(path.name for path in (room.out / "quarantine").iterdir()) == [
+        "quarantine.tfrecord.gz",
+        "report.json",
+    ]
+
+
+def test_the_quarantine_does_not_depend_on_who_reads_which_file(
+    room, make, monkeypatch
+):
+    """Sizes: one process keeps 1, 2 and no more; two keep what comes later as well."""
+    monkeypatch.setattr(quarantine_module.Quarantine.__init__, "__defaults__", (9, 999))
+    sizes = {"a": 500, "b": 450, "c": 300, "d": 50, "e": 20}
+    files = tuple(
+        SourceFile(room.put(name, make.framed([b"\xff" * size])), "train")
+        for name, size in sizes.items()
+    )
+    groups = [Group(index, (file,)) for index, file in enumerate(files)]
+    kept: list[list[bytes]] = []
+    for shares in ([groups], [groups[::2], groups[1::2]], [groups[:1], groups[1:]]):
+        out = room.out / str(len(kept))
+        out.mkdir(parents=True)
+        for share in shares:
+            take = TakeFiles(Intake(files), {"train": str(out)}, f"{out}/part-{{}}")
+            for group in share:
+                take(group)
+        write_quarantine(str(out), [f"{out}/part-{group.index}" for group in groups])
+        path = out / "quarantine.tfrecord.gz"
+        kept.append(list(tfrecord.read(path)))
+
+    assert kept[0] == kept[1] == kept[2]
+
+
+def test_what_a_killed_intake_leaves_is_beside_its_output(room, make, monkeypatch):
+    def die(*arguments):
+        raise KeyboardInterrupt
+
+    made = []
+    folder = tempfile.TemporaryDirectory
+
+    def temporary(**options):
+        made.append(options["dir"])
+        return folder(**options)
+
+    monkeypatch.setattr(take_in_module.tempfile, "TemporaryDirectory", temporary)
+    monkeypatch.setattr(take_in_module, "write_quarantine", die)
+    with pytest.raises(KeyboardInterrupt):
+        room.take(room.put("a", b""))
+
+    assert made == [str(room.out / "quarantine")]
+    assert list((room.out / "quarantine").iterdir()) == []
+
+
 def test_a_record_beyond_the_room_is_counted(room, make, monkeypatch):
     init = quarantine_module.Quarantine.__init__
     monkeypatch.setattr(init, "__defaults__", (10, 500))
@@ -288,7 +354,7 @@ def test_spans_are_in_the_report(room, make):
         )
         for span in (8, 5)
     )
-    skipped = (SkippedSpan(9, "no _SUCCESS"),)
+    skipped = (SkippedSpan(9, "span 9", "no _SUCCESS"),)
 
     report = room.take_files(files, ("train",), skipped_spans=skipped)
 

@@ -1,0 +1,99 @@
+"""What the schema expects of a feature and what its statistics show, in few words.
+
+TFDV says what is wrong in a sentence; these fill the columns beside it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
+
+
+def expected(kind: str, name: str, schema: schema_pb2.Schema) -> str | None:
+    """Returns what the schema says; None where it says nothing about the kind."""
+    if kind == "new_feature":
+        return "a feature of the schema"
+    feature = next((item for item in schema.feature if item.name == name), None)
+    if feature is None:
+        return None
+    if kind == "wrong_type":
+        return schema_pb2.FeatureType.Name(feature.type)
+    if kind == "missing":
+        return _presence(feature.presence)
+    if kind == "wrong_shape":
+        return _number_of_values(feature)
+    if kind == "new_value":
+        return _values(feature, schema)
+    if kind == "out_of_range":
+        return _bounds(feature)
+    return "UTF-8" if kind == "invalid_text" else None
+
+
+def seen(kind: str, stats: statistics_pb2.FeatureNameStatistics | None) -> str | None:
+    """Returns what the statistics show; None where they show nothing about the kind.
+
+    Only for ``out_of_range`` does it hold values of the data.
+
+    Args:
+      kind: of the anomaly.
+      stats: of the feature, None if the data does not have it.
+    """
+    which = stats.WhichOneof("stats") if stats is not None else None
+    if stats is None or which is None:
+        return "in no example" if kind == "missing" else None
+    common = getattr(stats, which).common_stats
+    if kind == "missing":
+        there = common.num_non_missing
+        return f"in {there:,} of {there + common.num_missing:,}"
+    if kind == "wrong_type":
+        return statistics_pb2.FeatureNameStatistics.Type.Name(stats.type)
+    if kind == "wrong_shape":
+        return _span(common.min_num_values, common.max_num_values) + " values"
+    if kind == "out_of_range" and which == "num_stats":
+        return f"{stats.num_stats.min:.10g} to {stats.num_stats.max:.10g}"
+    return None
+
+
+def _presence(presence: schema_pb2.FeaturePresence) -> str | None:
+    if presence.min_fraction >= 1:
+        return "in all examples"
+    if presence.min_fraction:
+        return f"in >= {presence.min_fraction:g} of all"
+    return f"in >= {presence.min_count:,} examples" if presence.min_count else None
+
+
+def _number_of_values(feature: schema_pb2.Feature) -> str | None:
+    if feature.HasField("shape"):
+        count = math.prod(dim.size for dim in feature.shape.dim)
+        return f"{count} value{'' if count == 1 else 's'}"
+    if not feature.HasField("value_count"):
+        return None
+    least, most = feature.value_count.min, feature.value_count.max
+    return f"{_span(least, most)} values" if most else f">= {least} values"
+
+
+def _span(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _values(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str | None:
+    if feature.HasField("bool_domain"):
+        return "true or false"
+    named = {domain.name: domain for domain in schema.string_domain}
+    count = len(named.get(feature.domain, feature.string_domain).value)
+    return f"the domain's {count} values" if count else None
+
+
+def _bounds(feature: schema_pb2.Feature) -> str | None:
+    key = feature.WhichOneof("domain_info")
+    if key not in ("int_domain", "float_domain"):
+        return None
+    domain = getattr(feature, key)
+    least = f"{domain.min:.10g}" if domain.HasField("min") else None
+    most = f"{domain.max:.10g}" if domain.HasField("max") else None
+    if least is not None and most is not None:
+        return f"{least} to {most}"
+    if least is not None:
+        return f">= {least}"
+    return f"<= {most}" if most is not None else None

@@ -1,0 +1,61 @@
+"""Finds a feature that holds values of one type here and of another there.
+
+TFX decodes the records of a batch into one table, and fails where that cannot be. It
+names no record, and between batches not even the feature. Asked after that failure, so
+that an intake without it pays nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from components.tfrecord_gen.reading.record import Record
+from components.tfrecord_gen.reading.scan import scan
+from sluice.errors import SluiceError
+from sluice.tf_example_proto import parse
+
+MAX_RECORDS = 2_000_000
+
+
+def find_mixed_types(
+    files: Iterable[tuple[str, str | None]], *, max_records: int = MAX_RECORDS
+) -> tuple[str, ...]:
+    """Returns two lines: a feature's first record, and the first of another type.
+
+    Types may differ between splits: these are never in one table, and the schema is
+    held against each. No values are told.
+
+    Args:
+      files: paths with their splits; None where records are hashed.
+      max_records: how many are read at most.
+
+    Returns:
+      Nothing if there is no such feature in what was read.
+    """
+    first: dict[tuple[str | None, str], tuple[str, str]] = {}
+    for split, place, data in islice(_records(files), max_records):
+        for name, feature in parse(data).features.feature.items():
+            kind = feature.WhichOneof("kind")
+            if kind is None or not getattr(feature, kind).value:
+                continue
+            known, seen = first.setdefault((split, name), (kind, place))
+            if known != kind:
+                return _line(name, known, seen), _line(name, kind, place)
+    return ()
+
+
+def _records(
+    files: Iterable[tuple[str, str | None]],
+) -> Iterator[tuple[str | None, str, bytes]]:
+    for path, split in files:
+        # It may be gone since.
+        with contextlib.suppress(SluiceError):
+            for record in scan(path):
+                if isinstance(record, Record):
+                    yield split, f"{path}, record {record.number:,}", record.data
+
+
+def _line(name: str, kind: str, place: str) -> str:
+    return f"feature {name!r} holds {kind.removesuffix('_list')} in {place}"

@@ -1,0 +1,63 @@
+"""What the data gate says when it stops a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.data_gate.executor import stop_unless_passed
+from sluice.errors import DataError, ExitCode
+from sluice.verdict import Check, Verdict
+
+pytestmark = pytest.mark.unit
+
+
+def _message(**fields: Any) -> str:
+    known: dict[str, Any] = {
+        "check": "number of examples",
+        "slice": "train",
+        "limit": ">= 100",
+        "baseline": None,
+        "actual": 9,
+        "passed": False,
+        "why": "the split 'train' holds 9 examples",
+        "severity": "fail",
+        "policy": "validate.default: fail",
+    }
+    with pytest.raises(DataError) as failure:
+        stop_unless_passed(Verdict("data", (Check(**(known | fields)),)))
+    assert failure.value.exit_code == ExitCode.DATA
+    (line,) = failure.value.examples
+    return line
+
+
+def test_what_was_expected_is_said() -> None:
+    assert _message() == (
+        "number of examples, split train: the split 'train' holds 9 examples; "
+        "expected >= 100 (validate.default: fail)"
+    )
+
+
+def test_serving_examples_are_no_split() -> None:
+    assert "number of examples, serving examples: " in _message(slice="serving")
+    assert "number of examples, all splits: " in _message(slice="overall")
+
+
+def test_a_limit_that_says_nothing_is_left_out() -> None:
+    assert "expected" not in _message(limit="measured")
+    assert "; expected" not in _message(limit=None)
+
+
+def test_a_sentence_does_not_end_before_what_was_expected() -> None:
+    assert ": too large: 7; expected 0 to 1 (" in _message(
+        why="too large: 7. ", limit="0 to 1"
+    )
+
+
+def test_of_many_failures_five_are_named() -> None:
+    row = Check("drift", "train", None, None, None, False, "too far", "fail")
+    with pytest.raises(DataError) as failure:
+        stop_unless_passed(Verdict("data", (row,) * 30))
+    assert "30 checks failed" in str(failure.value)
+    assert "and 25 more" in str(failure.value)

@@ -1,0 +1,104 @@
+"""Values of sensitive features: nowhere but in the data and what is made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+SCHEMA = """
+feature {
+  name: "name" type: BYTES
+  presence { min_fraction: 1.0 min_count: 1 } shape { dim { size: 1 } }
+  drift_comparator { infinity_norm { threshold: 0.1 } }
+}
+feature {
+  name: "plan" type: BYTES
+  presence { min_fraction: 1.0 min_count: 1 } shape { dim { size: 1 } }
+  string_domain { value: "basic" }
+  drift_comparator { infinity_norm { threshold: 0.1 } }
+}
+feature {
+  name: "income" type: FLOAT
+  presence { min_fraction: 1.0 min_count: 1 } shape { dim { size: 1 } }
+  float_domain { max: 1000 }
+}
+feature {
+  name: "visits" type: INT
+  presence { min_fraction: 1.0 min_count: 1 } shape { dim { size: 1 } }
+  int_domain { max: 1000 }
+}
+"""
+NAME, PLAN, INCOME, VISITS = b"Zaphod Beebl", b"platinumplan", 8675309.0, 424242421
+SECRETS = ("Zaphod", "platinumplan", "8675309", "8.67531e", "8.675309e", "424242421")
+
+
+def _person(trips: Any, number: int, **other: Any) -> bytes:
+    own = {"name": [NAME], "plan": [PLAN], "income": [INCOME], "visits": [VISITS]}
+    return trips.example(number, **{**own, **other})
+
+
+@pytest.fixture
+def people(trips):
+    """A project in which every sensitive feature breaks what the schema says."""
+    trips.write_schema(SCHEMA)
+    trips.settings += ["sensitive=[name, plan, income, visits, image]"]
+    plain = {"name": [b"-"], "plan": [b"basic"], "income": [1.0], "visits": [1]}
+    trips.fill(
+        train=[_person(trips, n) for n in range(20)],
+        eval=trips.examples(start=100, **plain),
+    )
+    return trips
+
+
+def _leaks(trips: Any, record: Any) -> dict[str, set[str]]:
+    """Returns the secrets that are in what a run prints, logs, records or stores."""
+    workspace = trips.workspace
+    places = [path for path in workspace.runs.rglob("*") if path.is_file()]
+    places += [*workspace.root.glob("metadata.db*"), *workspace.root.glob("state/*.db")]
+    contents = {str(path): path.read_bytes() for path in places}
+    contents["the terminal"] = trips.shown(record).encode()
+    assert any(path.endswith("metadata.db") for path in contents)
+    assert any("StatisticsGen.log" in path for path in contents)
+    found = {
+        path: {secret for secret in SECRETS if secret.encode() in content}
+        for path, content in contents.items()
+    }
+    return {path: secrets for path, secrets in found.items() if secrets}
+
+
+def test_anomalies_tell_no_value(people) -> None:
+    trips = people
+    path = trips.write("train-1", [_person(trips, 50, image=[b"Zaphod's face"])])
+    record = trips.run()
+    rows = trips.stopped(record)
+    assert {
+        ("train", "plan", "new_value"),
+        ("train", "income", "out_of_range"),
+        ("train", "visits", "out_of_range"),
+        ("train", "plan", "split_drift"),
+        ("train", "name", "split_drift"),
+        ("overall", None, "corrupt"),
+    } == set(rows)
+    assert _leaks(trips, record) == {}
+    # But where they are is told.
+    new = rows["train", "plan", "new_value"]
+    assert new["examples"][0] == f"{trips.data / 'train-0'}, record 1"
+    assert "because the feature is sensitive" in new["why"]
+    assert f"{path}, record 1 " in rows["overall", None, "corrupt"]["examples"][0]
+    # They are counted.
+    (statistics,) = [item for item in record.documents if item.kind == "statistics"]
+    text = (Path(trips.workspace.run_dir(record.run_id)) / statistics.path).read_text()
+    assert '"sensitive": true' in text
+
+
+def test_a_type_that_changes_tells_no_value(people) -> None:
+    path = people.write("train-1", [_person(people, 50, visits=[b"Zaphod 424242421"])])
+    record = people.run()
+    assert (record.status, record.exit_code) == ("failed", 3)
+    assert "values of different types" in record.error.message
+    assert f"feature 'visits' holds bytes in {path}, record 1" in record.error.message
+    assert _leaks(people, record) == {}

@@ -1,0 +1,241 @@
+"""Spans through the whole program: what is taken, compared, accepted and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice import tfrecord
+from sluice.project import own_root
+from sluice.tf_example_proto import parse
+
+pytestmark = pytest.mark.e2e
+
+SPANS = "data.splits={train: 'span-{SPAN}/train*', eval: 'span-{SPAN}/eval*'}"
+REASON = "card payments were switched on"
+
+
+@pytest.fixture
+def spans(empty_trips):
+    """A project whose splits are in folders span-1, span-2, ..."""
+    empty_trips.settings.append(SPANS)
+    return empty_trips
+
+
+def _fill(trips: Any, span: int, payment: bytes | None = None, count: int = 20) -> None:
+    other = {"payment": [payment]} if payment else {}
+    train = trips.examples(count, start=1000 * span, **other)
+    held = trips.examples(start=1000 * span + 500, **other)
+    trips.fill(f"span-{span}", train=train, eval=held)
+
+
+def _ledger(trips: Any) -> dict[str, dict[str, Any]]:
+    folder = trips.workspace.root / "state" / "accepted"
+    records = sorted(folder.glob("*/record.json"))
+    return {path.parent.name: json.loads(path.read_text()) for path in records}
+
+
+def _sluice(trips: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs ``sluice run trips --json`` with what else is given."""
+    return subprocess.run(
+        [
+            sys.executable,
+            str(own_root() / "runners/cli/main.py"),
+            *("run", "trips", "--json", *arguments),
+        ],
+        cwd=trips.root,
+        env={**os.environ, "SLUICE_WORKSPACE": ""},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_drift_against_the_span_accepted_last(spans) -> None:
+    trips = spans
+    _fill(trips, 1)
+    record = trips.run(to_nodes=("AcceptData",))
+    assert record.status == "succeeded", record.error
+    accepted = _ledger(trips)["1"]
+    assert accepted["run_id"] == record.run_id and accepted["override"] is None
+    assert accepted["splits"]["train"]["examples"] == 20
+
+    _fill(trips, 2, b"card", count=31)
+    limit = "validate.max_count_change=0.5"
+    record = trips.run(limit)
+    rows = trips.stopped(record)
+    assert set(rows) == {
+        ("train", "payment", "drift"),
+        ("eval", "payment", "drift"),
+        ("train", None, "count_change"),
+    }
+    drift = rows["train", "payment", "drift"]
+    assert (drift["baseline"], drift["actual"]) == ("span 1", 0.5)
+    assert drift["limit"] == "L-infinity <= 0.2"
+    assert "L-infinity distance 0.5" in drift["why"]
+    change = rows["train", None, "count_change"]
+    assert (change["baseline"], change["actual"]) == (20, 0.55)
+    assert "31 examples, 20 in span 1" in change["why"]
+    assert record.gates[0]["override"] is None
+    assert set(_ledger(trips)) == {"1"}
+
+    # Once, by hand, with a reason: as it is typed.
+    settings = [part for item in (SPANS, limit) for part in ("--set", item)]
+    done = _sluice(trips, *settings, "--to", "AcceptData", "--accept-data", REASON)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    run_dir = trips.workspace.run_dir(document["run_id"])
+    assert json.loads((run_dir / "run.json").read_text()) == document
+    (gate,) = document["gates"]
+    assert gate["passed"] and gate["override"] == REASON
+    assert len([row for row in gate["rows"] if not row["passed"]]) == 3
+    assert f"the data was accepted by hand: {REASON}" in document["notes"]
+    assert f"accepted by hand: {REASON}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert _ledger(trips)["2"]["override"] == REASON
+
+    # The next run is judged as before: its own data is no baseline of itself.
+    record = trips.run(limit)
+    rows = trips.stopped(record)
+    assert rows["train", "payment", "drift"]["baseline"] == "span 1"
+    assert record.gates[0]["override"] is None
+
+    # What was accepted is what the next span is compared with.
+    _fill(trips, 3, b"card", count=31)
+    record = trips.run_to_gate(limit)
+    assert record.status == "succeeded", record.error
+    rows = {
+        (row["check"], row["slice"]): row
+        for row in record.gates[0]["rows"]
+        if row["baseline"] is not None
+    }
+    assert rows["drift", "train"]["baseline"] == "span 2"
+    assert rows["change in examples", "train"]["baseline"] == 31
+
+
+def test_a_span_that_is_written_while_a_run_starts(spans) -> None:
+    """Its last complete predecessor is taken, and the record says why."""
+    trips, marked = spans, "examples.complete_when={marker: _SUCCESS}"
+    _fill(trips, 1)
+    trips.write("span-1/_SUCCESS", b"")
+    ended, started = threading.Event(), threading.Event()
+
+    def write_span() -> None:
+        for split in ("train", "eval"):
+            path = trips.write(f"span-2/{split}-0", b"")
+            with path.open("ab") as file:
+                started.set()
+                while not ended.wait(0.005):
+                    file.write(os.urandom(100))
+                    file.flush()
+        _fill(trips, 2)
+        trips.write("span-2/_SUCCESS", b"")
+
+    writer = threading.Thread(target=write_span)
+    writer.start()
+    assert started.wait(10)
+    try:
+        record = trips.run(marked, to_nodes=("TFRecordGen",))
+    finally:
+        ended.set()
+        writer.join()
+    assert record.status == "succeeded", record.error
+    intake = trips.intake(record)
+    assert (intake["spans"], intake["records"]) == ([1], 40)
+    (skipped,) = intake["skipped_spans"]
+    assert skipped["span"] == 2
+    assert "no _SUCCESS in" in skipped["why"] and "span-2" in skipped["why"]
+
+    record = trips.run(marked, to_nodes=("TFRecordGen",))
+    intake = trips.intake(record)
+    assert (intake["spans"], intake["records"]) == ([2], 40)
+    assert intake["skipped_spans"] == []
+
+    record = trips.run(marked, "examples.window=2", to_nodes=("TFRecordGen",))
+    intake = trips.intake(record)
+    assert (intake["spans"], intake["records"]) == ([1, 2], 80)
+
+
+def test_a_span_without_a_marker_tells_by_its_times_or_its_bytes(spans) -> None:
+    trips = spans
+    _fill(trips, 1)
+    quiet = "examples.complete_when={quiet_for_s: 3600}"
+    record = trips.run(quiet, to_nodes=("TFRecordGen",))
+    assert (record.status, record.exit_code) == ("failed", 3)
+    assert "span 1" in record.error.message and "was changed" in record.error.message
+    assert "not 3600 s ago or more" in record.error.message
+
+    # What is only half there does not pass for the whole.
+    whole = (trips.data / "span-1/train-0").read_bytes()
+    (trips.data / "span-1/train-0").write_bytes(whole[: len(whole) // 2 + 3])
+    record = trips.run(to_nodes=("TFRecordGen",))
+    intake = trips.intake(record)
+    (fault,) = intake["first_faults"]
+    assert (fault["kind"], fault["record"]) == ("truncated", 11)
+    assert intake["splits"]["train"]["records"] == 10
+
+    (trips.data / "span-1/train-0").write_bytes(whole)
+    record = trips.run(to_nodes=("TFRecordGen",))
+    assert record.node("TFRecordGen").state == "ran"
+    assert trips.intake(record)["splits"]["train"]["records"] == 20
+
+
+def test_records_of_a_user_are_in_one_split(empty_trips) -> None:
+    trips = empty_trips
+    users = {n: f"user-{n % 40}".encode() for n in range(300)}
+    records = [
+        trips.example(n, user=[user], fare=[float(n)]) for n, user in users.items()
+    ]
+    for index in range(3):
+        trips.write(f"all-{index}", records[100 * index : 100 * index + 100])
+    nobody = trips.write("all-3", [trips.example(300, user=None)])
+    trips.settings += [
+        "data.splits=null",
+        "data.files=all*",
+        "data.hash_splits={train: 2, eval: 1, test: 1, by: user}",
+    ]
+    record = trips.run()
+    row = trips.stopped(record)["overall", None, "corrupt"]
+    assert f"{nobody}, record 1 " in row["examples"][0]
+    assert "the record has no feature 'user'" in row["examples"][0]
+
+    record = trips.run_to_gate("examples.max_corrupt_fraction=0.01")
+    assert record.status == "succeeded", record.error
+    (uri,) = record.node("TFRecordGen").outputs["examples"]
+    of = {
+        split: {
+            parse(data).features.feature["user"].bytes_list.value[0]
+            for path in Path(uri, f"Split-{split}").iterdir()
+            for data in tfrecord.read(path)
+        }
+        for split in ("train", "eval", "test")
+    }
+    assert all(of.values())
+    assert sum(map(len, of.values())) == 40
+    assert set().union(*of.values()) == set(users.values())
+    assert trips.intake(record)["records"] == 300
+
+
+def test_old_data_is_refused_before_anything_runs(empty_trips) -> None:
+    trips = empty_trips
+    day = "'{YYYY}-{MM}-{DD}"
+    trips.fill("2020-02-29")
+    splits = f"data.splits={{train: {day}/train*', eval: {day}/eval*'}}"
+    done = _sluice(trips, "--set", splits, "--set", "validate.stale_after_h=48")
+    assert done.returncode == 3, done.stderr
+    assert "the newest span of the data is too old" in done.stderr
+    assert "expected: at most 48 h (validate.stale_after_h)" in done.stderr
+    assert "span 2020-02-29 is " in done.stderr
+    assert "its day ended at 2020-03-01 00:00 UTC" in done.stderr
+    assert "Traceback" not in done.stderr
+    document = json.loads(done.stdout)
+    assert (document["run_id"], document["exit_code"]) == ("", 3)
+    assert document["nodes"] == []
+    assert not trips.workspace.root.exists()
