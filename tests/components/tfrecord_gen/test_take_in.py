@@ -400,3 +400,11 @@ def test_a_report_of_another_version_is_refused(room, make):
         Report.from_dict(fields | {"schema_version": 2})
     with pytest.raises(ValueError, match="not a report of an intake"):
         Report.from_dict({"schema_version": 1})
+
+
+def test_a_destroyed_file_counts_as_a_file(room, make):
+    good = room.put("a", make.shard(make.examples(200)))
+
+    report = room.take(good, room.put("b", b""))
+
+    assert (report.records, report.corrupt_fraction) == (200, 0.5)
