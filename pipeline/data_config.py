@@ -76,7 +76,7 @@ class Data(Section):
     @model_validator(mode="after")
     def _has_splits(self) -> Data:
         if (self.splits is None) == (self.files is None):
-            expect("given either splits, or files with hash_splits")
+            expect("given one of: splits, or files with hash_splits")
         if (self.files is None) != (self.hash_splits is None):
             expect("given files and hash_splits together")
         return self

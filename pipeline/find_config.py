@@ -32,7 +32,18 @@ def find_config(name_or_path: str, cwd: Path) -> Path:
             hint="give the path of a YAML file, or the name of a config in configs/",
         )
     folders = [root / "configs" for root in _roots(cwd)]
-    return _named(name_or_path, folders, "config")
+    try:
+        return _named(name_or_path, folders, "config")
+    except UsageError as error:
+        if len(folders) > 1 or folders[0].parent in (cwd, *cwd.parents):
+            raise
+        raise UsageError(
+            f"There is no config {name_or_path!r}, and this is not inside a project.",
+            where=cwd,
+            expected="a directory that holds configs/, here or above",
+            hint=f"{error.hint or 'cd to the project'}; without one, only the samples "
+            "are there: " + ", ".join(_names(folders)),
+        ) from error
 
 
 def find_profile(name: str, root: Path) -> Path:
@@ -59,13 +70,17 @@ def _named(name: str, folders: Sequence[Path], what: str) -> Path:
         path = folder / f"{name}.yaml"
         if name and path.is_file():
             return _absolute(path)
-    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    known = _names(folders)
     raise UsageError(
         f"There is no {what} {name!r}.",
         where=", ".join(str(folder) for folder in folders),
         expected=f"one of {', '.join(known)}" if known else f"a {what} there",
         hint=did_you_mean(name, known),
     )
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    return sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
 
 
 def _absolute(path: Path) -> Path:

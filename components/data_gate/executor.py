@@ -7,6 +7,7 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
+from components.data_verdict.anomaly_kind import SCHEMA_KINDS
 from sluice.errors import DataError
 from sluice.verdict import Check, Verdict, cell
 
@@ -38,9 +39,24 @@ def stop_unless_passed(verdict: Verdict) -> None:
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],
-        hint="correct the data, or the schema if the data is right, and run again; or "
-        'let it pass once, with the reason: --accept-data "..."',
+        hint=f"{_way_out(verdict)}; then run again. Or let it pass once, with the "
+        'reason: --accept-data "..."',
     )
+
+
+def _way_out(verdict: Verdict) -> str:
+    """Returns what to do about the first failed row."""
+    kind = verdict.failures[0].kind
+    if kind == "corrupt":
+        return "write or copy the files again, or raise examples.max_corrupt_fraction"
+    if kind in ("duplicate_shard", "missing_shard", "manifest"):
+        return "put the files right"
+    if kind in SCHEMA_KINDS:
+        return (
+            "correct the data; or, if the data is right, the schema: "
+            "`sluice schema diff NAME` lists what it asks for"
+        )
+    return "correct the data, or the limits in the config's `validate`"
 
 
 def _describe(row: Check) -> str:

@@ -43,7 +43,22 @@ OF_NO_FEATURE = (
     "missing_shard",
     "manifest",
 )
-COMPARISONS = ("drift", "split_drift", "skew")
+COMPARISON_NAMES = {
+    "drift": "drift since the data accepted last",
+    "split_drift": "train against eval",
+    "skew": "training-serving skew",
+}
+COMPARISONS = tuple(COMPARISON_NAMES)
+# What `sluice schema diff` shows, and `accept` can write into the schema.
+SCHEMA_KINDS = (
+    "new_value",
+    "out_of_range",
+    "missing",
+    "new_feature",
+    "wrong_type",
+    "wrong_shape",
+    "invalid_text",
+)
 
 _TYPES = {
     "new_value": """BOOL_TYPE_BIG_INT BOOL_TYPE_SMALL_INT BOOL_TYPE_UNEXPECTED_STRING

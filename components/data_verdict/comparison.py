@@ -17,7 +17,11 @@ from dataclasses import dataclass
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from components.data_verdict.anomaly_kind import COMPARISONS, anomaly_kind
+from components.data_verdict.anomaly_kind import (
+    COMPARISON_NAMES,
+    COMPARISONS,
+    anomaly_kind,
+)
 from components.data_verdict.finding import Finding
 from components.data_verdict.live_features import live_features
 from components.data_verdict.measurement import REASON_OF, Measurement, measurements
@@ -140,7 +144,7 @@ def _too_far(
                 Finding(
                     kind="not_compared" if kind == "not_compared" else pair.kind,
                     split=pair.split,
-                    check=f"{pair.kind} of {name!r}",
+                    check=f"{COMPARISON_NAMES[pair.kind]}: {name!r}",
                     why=_why(pair, reason, item, name in sensitive),
                     feature=name,
                     limit=f"{item.measure} <= {item.limit:g}" if item else "measured",

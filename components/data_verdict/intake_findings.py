@@ -61,7 +61,8 @@ def damage(report: Report) -> str:
     if not report.quarantined:
         return ""
     kinds = ", ".join(f"{count} {kind}" for kind, count in report.faults.items())
-    text = f"{report.quarantined} put aside ({kinds})"
+    total = report.records + report.quarantined
+    text = f"{report.quarantined:,} of {total:,} records put aside ({kinds})"
     if report.lost_bytes:
         text += f", {report.lost_bytes:,} bytes cannot be read"
     if report.quarantine_cut:

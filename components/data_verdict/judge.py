@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
+from components.data_verdict.anomaly_kind import COMPARISON_NAMES
 from components.data_verdict.comparison import Comparison
 from components.data_verdict.finding import Finding
 from components.data_verdict.intake_findings import (
@@ -190,7 +191,7 @@ def _comparison_rows(comparison: Comparison, policy: Policy) -> list[Check]:
         return _rule(comparison.findings, policy)
     count = comparison.features
     row = Check(
-        check=comparison.kind,
+        check=COMPARISON_NAMES[comparison.kind],
         slice=comparison.split,
         limit="as in the schema",
         baseline=comparison.against,

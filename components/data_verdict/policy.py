@@ -69,6 +69,9 @@ class Policy:
             rule = self.rules[index]
             if rule.feature in (None, feature) and rule.anomaly in (None, kind):
                 return Ruling(rule.action, f"validate.rules[{index}]: {rule.action}")
+        if kind == "corrupt" and self.default == "fail":
+            limit = f"examples.max_corrupt_fraction: {self.max_corrupt_fraction:g}"
+            return Ruling("fail", limit)
         return Ruling(self.default, f"validate.default: {self.default}")
 
     def to_json(self) -> str:

@@ -134,7 +134,11 @@ def report(record: RunRecord, predict: str | None, console: Console) -> None:
     for note in record.notes:
         console.print(plain(f"note: {note}", "yellow"), soft_wrap=True)
     if record.error:
-        console.print(plain(record.error.message, "red"), soft_wrap=True)
+        lines = record.error.message.splitlines()
+        if record.status == "blocked":
+            # The failed rows and their examples are above.
+            lines = [line for line in lines if not line.startswith("  - ")]
+        console.print(plain("\n".join(lines), "red"), soft_wrap=True)
         for line in record.error.log_tail:
             console.print(plain(f"  | {line}", "dim"), soft_wrap=True)
         if record.error.log:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from components.tfrecord_gen.spans.window import Window
 from pipeline.check_inputs import check_inputs, serving_inputs
 from pipeline.config import Config
 from pipeline.load_config import load_config
@@ -80,11 +81,13 @@ class _Place:
       workspace: of the pipeline, locked.
       nursery: of the nodes' processes.
       lock: the descriptor of the workspace's lock.
+      window: the data, as it was found before the run began.
     """
 
     workspace: Workspace
     nursery: Nursery
     lock: int
+    window: Window
 
 
 def run_pipeline(request: Request, nursery: Nursery | None, as_json: bool) -> int:
@@ -126,7 +129,7 @@ def _run(request: Request, nursery: Nursery | None, console: Console) -> RunReco
             f"{span.name} was not taken: {span.why}" for span in window.skipped
         ]
         notes += bounded(passed_over)
-        place = _Place(workspace, processes, lock)
+        place = _Place(workspace, processes, lock, window)
         record = _run_locked(request, config, place, notes, console)
     predict = predict_command(config, request.name)
     quietly(console, report, record, predict, console)
@@ -156,6 +159,9 @@ def _run_locked(
     record.config = plain_config(config)
     header = plain(f"{config.name}  run {run_id}", "bold")
     quietly(console, console.print, header)
+    if place.window.spans:
+        names = bounded([str(span) for span in place.window.spans[::-1]])
+        quietly(console, console.print, plain(f"data: {', '.join(names)}"))
     recorder = RecordRun(record, run_dir, serving_dir)
     recorder.apply(
         {

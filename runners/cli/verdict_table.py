@@ -48,7 +48,7 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
         text = f"likewise {_described(hidden)}: see run.json"
         console.print(plain(text, "dim"))
     if verdict.override is not None:
-        text = f"accepted by hand: {verdict.override}"
+        text = f"the reason: {verdict.override}"
         console.print(plain(text, "bold yellow"), soft_wrap=True)
 
 
@@ -77,6 +77,8 @@ def _print_details(console: Console, row: Check, is_wide: bool) -> None:
 
 def _table(verdict: Verdict, rows: Sequence[Check], is_wide: bool) -> Table:
     result = "passed" if verdict.passed else "not passed"
+    if verdict.override is not None:
+        result = "accepted by hand"
     table = Table(
         title=plain(f"{verdict.gate} gate: {result}", "bold"),
         title_justify="left",

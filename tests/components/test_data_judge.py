@@ -309,13 +309,15 @@ def test_damage_within_the_limit_passes_and_is_said() -> None:
     (row,) = _rows(verdict, "damaged records")
     assert verdict.passed
     assert (row.limit, row.actual, row.result) == ("<= 0.01", 0.01, "pass")
-    assert row.why == ("3 put aside (2 checksum, 1 length), 1,200 bytes cannot be read")
+    assert row.why == (
+        "3 of 103 records put aside (2 checksum, 1 length), 1,200 bytes cannot be read"
+    )
 
 
 def test_damage_above_the_limit_fails_with_five_places() -> None:
     verdict = _judge(Policy(max_corrupt_fraction=0.01), report=_damaged(0.0101))
     (row,) = verdict.failures
-    assert (row.kind, row.policy) == ("corrupt", "validate.default: fail")
+    assert (row.kind, row.policy) == ("corrupt", "examples.max_corrupt_fraction: 0.01")
     assert len(row.examples) == 5
     assert row.examples[0] == "train-0, whole file: checksum: is not its data's"
     assert row.examples[1].startswith("train-1, record 1 at byte 120: ")
@@ -347,7 +349,9 @@ def test_drift_is_ruled_by_its_feature() -> None:
 
 def test_a_comparison_that_holds_says_what_came_closest() -> None:
     comparison = Comparison("drift", "train", "17", 2, "'pay' is close", ())
-    (row,) = _rows(_judge(comparisons=[comparison]), "drift")
+    (row,) = _rows(
+        _judge(comparisons=[comparison]), "drift since the data accepted last"
+    )
     assert (row.baseline, row.actual) == ("17", "2 features compared")
     assert row.why == "'pay' is close"
 

@@ -116,7 +116,7 @@ def test_drift_against_the_span_accepted_last(spans) -> None:
         for row in record.gates[0]["rows"]
         if row["baseline"] is not None
     }
-    assert rows["drift", "train"]["baseline"] == "span 2"
+    assert rows["drift since the data accepted last", "train"]["baseline"] == "span 2"
     assert rows["change in examples", "train"]["baseline"] == 31
 
 

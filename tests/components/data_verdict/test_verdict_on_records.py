@@ -30,11 +30,13 @@ def _row(verdict: Verdict, check: str) -> Check:
 def test_good_data_passes_and_the_splits_are_compared(bench: Any) -> None:
     verdict = bench.judge()
     assert verdict.passed and not verdict.warnings
-    row = _row(verdict, "split_drift")
+    row = _row(verdict, "train against eval")
     assert (row.slice, row.baseline) == ("train", "split eval")
     assert row.actual == "2 features compared"
     assert "comes closest to its limit" in row.why
-    assert "drift" not in {row.check for row in verdict.rows}
+    assert "drift since the data accepted last" not in {
+        row.check for row in verdict.rows
+    }
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,11 @@ def test_drift_against_the_data_that_was_accepted_last(bench: Any) -> None:
 
     unchanged = bench.judge(bench.records(220), bench.records(180), spans=(2,))
     assert unchanged.passed
-    drifts = [row for row in unchanged.rows if row.check == "drift"]
+    drifts = [
+        row
+        for row in unchanged.rows
+        if row.check == "drift since the data accepted last"
+    ]
     assert [(row.slice, row.baseline) for row in drifts] == [
         ("train", "span 1"),
         ("eval", "span 1"),
@@ -101,7 +107,7 @@ def test_drift_against_the_data_that_was_accepted_last(bench: Any) -> None:
     verdict = bench.judge(drifted, drifted, spans=(2,))
     train, evaluation = verdict.failures
     assert (train.check, train.slice, train.kind) == (
-        "drift of 'pay'",
+        "drift since the data accepted last: 'pay'",
         "train",
         "drift",
     )
@@ -137,7 +143,7 @@ def test_without_a_driver_the_executor_finds_the_baseline(bench: Any) -> None:
 
 def test_train_is_compared_with_eval(bench: Any) -> None:
     row = _only(bench.judge(bench.records(cash=0.9)))
-    assert (row.kind, row.check) == ("split_drift", "split_drift of 'pay'")
+    assert (row.kind, row.check) == ("split_drift", "train against eval: 'pay'")
     assert row.baseline == "split eval"
 
 
@@ -145,11 +151,15 @@ def test_skew_against_what_clients_have_sent(bench: Any) -> None:
     served = [{"fare": r["fare"], "pay": r["pay"]} for r in bench.records()]
     verdict = bench.judge(serving=served)
     assert verdict.passed
-    assert _row(verdict, "skew").baseline == "serving examples"
+    assert _row(verdict, "training-serving skew").baseline == "serving examples"
 
     skewed = [{"fare": r["fare"], "pay": r["pay"]} for r in bench.records(cash=0.9)]
     row = _only(bench.judge(serving=skewed))
-    assert (row.kind, row.check, row.slice) == ("skew", "skew of 'pay'", "train")
+    assert (row.kind, row.check, row.slice) == (
+        "skew",
+        "training-serving skew: 'pay'",
+        "train",
+    )
 
     broken = [{"fare": r["fare"], "pay": [b"Zed"]} for r in bench.records()]
     rows = bench.judge(serving=broken).failures
