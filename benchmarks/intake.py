@@ -40,8 +40,8 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from components.tfrecord_gen.reading.framing import frame  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
+from sluice.tfrecord_framing import frame  # noqa: E402
 
 SHARDS = 8
 RUNS = ("ours", "stock", "stock x2")

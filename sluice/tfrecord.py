@@ -19,16 +19,14 @@ import contextlib
 import gzip
 import io
 import os
-import struct
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-import google_crc32c
-
 from sluice.errors import DataError, UsageError
+from sluice.tfrecord_framing import CRC, HEADER, frame, length_of, masked_crc
 
 _Stream = IO[bytes] | gzip.GzipFile
 
@@ -37,10 +35,6 @@ class _Readable(Protocol):
     def read(self, count: int, /) -> bytes: ...
 
 
-_LENGTH = struct.Struct("<Q")
-_CRC = struct.Struct("<I")
-_HEADER = struct.Struct("<QI")
-_CRC_MASK = 0xA282EAD8
 _CHUNK_BYTES = 1 << 20
 _PACKED_BYTES = 1 << 17
 
@@ -147,27 +141,12 @@ def _is_gzip_name(path: Path) -> bool:
     return path.name.lower().endswith(_GZIP_SUFFIX)
 
 
-def _masked_crc(data: bytes) -> int:
-    crc = google_crc32c.value(data)
-    return (((crc >> 15) | (crc << 17)) + _CRC_MASK) & 0xFFFFFFFF
-
-
 def _write_frames(file: _Stream, records: Iterable[bytes]) -> int:
     count = 0
     for record in records:
-        length = _LENGTH.pack(len(record))
-        file.write(length + _CRC.pack(_masked_crc(length)))
-        file.write(record)
-        file.write(_CRC.pack(_masked_crc(record)))
+        file.write(frame(record))
         count += 1
     return count
-
-
-def _starts_as_tfrecord(head: bytes) -> bool:
-    if len(head) < _HEADER.size:
-        return False
-    _, crc = _HEADER.unpack(head)
-    return crc == _masked_crc(head[: _LENGTH.size])
 
 
 def _check_compression(path: Path, file: _Stream) -> None:
@@ -181,13 +160,13 @@ def _check_compression(path: Path, file: _Stream) -> None:
             actual=f"a name that ends in {suffix}",
             hint="Decompress the file, or compress it with gzip, and name it so.",
         )
-    head = file.read(_HEADER.size)
+    head = file.read(HEADER.size)
     file.seek(0)
     if not head:
         raise _no_records(path, "a file of 0 bytes")
     # A TFRecord may begin with gzip's magic number (a first length of 35,615 does);
     # the checksum of the length tells them apart.
-    plain = _starts_as_tfrecord(head)
+    plain = length_of(head) is not None
     gzipped = head.startswith(_GZIP_MAGIC) and not plain
     if gzipped and not _is_gzip_name(path):
         raise DataError(
@@ -210,9 +189,9 @@ def _check_compression(path: Path, file: _Stream) -> None:
 
 def _content_compression(file: IO[bytes]) -> str:
     """Returns "none", "gzip" or "zlib", told by what the file begins with."""
-    head = file.read(_HEADER.size)
+    head = file.read(HEADER.size)
     file.seek(0)
-    if _starts_as_tfrecord(head):
+    if length_of(head) is not None:
         return "none"
     if head.startswith(_GZIP_MAGIC):
         return "gzip"
@@ -252,31 +231,31 @@ class _ZlibFile(io.RawIOBase):
 def _read_frames(path: Path, file: _Readable) -> Iterator[bytes]:
     offset = 0
     number = 0
-    while header := file.read(_HEADER.size):
+    while header := file.read(HEADER.size):
         number += 1
         at = f"record {number:,} (at byte {offset:,})"
-        if len(header) < _HEADER.size:
-            raise _truncated(path, at, "header", _HEADER.size, len(header))
-        if not _starts_as_tfrecord(header):
+        if len(header) < HEADER.size:
+            raise _truncated(path, at, "header", HEADER.size, len(header))
+        length = length_of(header)
+        if length is None:
             raise _bad_length(path, at, header, first=number == 1)
-        length = _HEADER.unpack(header)[0]
         data = _read_up_to(file, length)
         if len(data) < length:
             raise _truncated(path, at, "data", length, len(data))
-        footer = file.read(_CRC.size)
-        if len(footer) < _CRC.size:
-            raise _truncated(path, at, "checksum", _CRC.size, len(footer))
-        if _CRC.unpack(footer)[0] != _masked_crc(data):
+        footer = file.read(CRC.size)
+        if len(footer) < CRC.size:
+            raise _truncated(path, at, "checksum", CRC.size, len(footer))
+        if CRC.unpack(footer)[0] != masked_crc(data):
             raise DataError(
                 "A record's data does not match its checksum.",
                 where=f"{path}, {at}",
                 expected=f"data with the checksum {footer.hex()}",
                 actual=f"{length:,} bytes with the checksum "
-                f"{_CRC.pack(_masked_crc(data)).hex()}",
+                f"{CRC.pack(masked_crc(data)).hex()}",
                 hint="The file has been changed or damaged: copy or write it again.",
             )
         yield data
-        offset += _HEADER.size + length + _CRC.size
+        offset += HEADER.size + length + CRC.size
     if not number:
         raise _no_records(path, "no content after decompression")
 

@@ -24,7 +24,6 @@ from components.accept_data.ledger import (
 )
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.reading.framing import frame
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.completeness import CompleteWhen
@@ -40,6 +39,7 @@ from sluice import tfrecord
 from sluice.errors import DataError, UsageError
 from sluice.file_digests import FileDigests
 from sluice.tf_example_proto import parse
+from sluice.tfrecord_framing import frame
 
 pytestmark = pytest.mark.cloud
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from components.tfrecord_gen.reading.framing import frame
 from sluice import digest
+from sluice.tfrecord_framing import frame
 
 pytestmark = pytest.mark.e2e
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from components.tfrecord_gen.reading.framing import frame
 from runners.local.processes.process_tree import descendants
 from sluice import tfrecord
 from sluice.project import own_root
+from sluice.tfrecord_framing import frame
 
 pytestmark = pytest.mark.fault
 

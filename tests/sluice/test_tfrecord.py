@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice import tfrecord
+from sluice import tfrecord, tfrecord_framing
 from sluice.errors import DataError, UsageError
 
 pytestmark = pytest.mark.unit
@@ -267,7 +267,7 @@ def test_other_compressions_are_refused(shard, suffix):
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
 def test_an_absurd_length_takes_no_memory(tmp_path, name):
     header = struct.pack("<Q", 1 << 60)
-    frame = header + struct.pack("<I", tfrecord._masked_crc(header)) + b"data"
+    frame = header + struct.pack("<I", tfrecord_framing.masked_crc(header)) + b"data"
     path = tmp_path / name
     path.write_bytes(gzip.compress(frame) if name.endswith(".gz") else frame)
 

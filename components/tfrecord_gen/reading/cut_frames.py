@@ -10,7 +10,8 @@ import google_crc32c
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.begins_as import begins_as
 from components.tfrecord_gen.reading.fault import Fault
-from components.tfrecord_gen.reading.framing import (
+from components.tfrecord_gen.reading.input_stream import InputStream
+from sluice.tfrecord_framing import (
     CRC,
     CRC_MASK,
     FRAME_BYTES,
@@ -18,7 +19,6 @@ from components.tfrecord_gen.reading.framing import (
     length_of,
     masked_crc,
 )
-from components.tfrecord_gen.reading.input_stream import InputStream
 
 # What protobuf parses at most. A longer record is no tf.Example, and a reader that
 # believes a longer length would ask for the memory.

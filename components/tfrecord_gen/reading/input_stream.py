@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from components.tfrecord_gen.reading import storage
-from components.tfrecord_gen.reading.framing import HEADER, length_of
+from sluice.tfrecord_framing import HEADER, length_of
 
 # Fits a processor's second cache with what it becomes: a fifth faster than 512 KiB.
 CHUNK_BYTES = 1 << 17

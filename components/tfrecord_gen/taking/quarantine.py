@@ -9,10 +9,10 @@ from typing import IO
 
 from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.reading.fault import Fault
-from components.tfrecord_gen.reading.framing import frame
 from components.tfrecord_gen.reading.scan import scan
 from components.tfrecord_gen.taking.shard_writer import ShardWriter
 from sluice.tf_example_proto import parse
+from sluice.tfrecord_framing import frame
 
 QUARANTINE_FILE = "quarantine.tfrecord.gz"
 MAX_RECORDS = 10_000

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.reading.framing import frame
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.take_in import take_in
 from sample_data.tf_example import encode
 from sluice import tfrecord
+from sluice.tfrecord_framing import frame
 
 
 class Make:

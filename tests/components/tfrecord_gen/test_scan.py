@@ -12,10 +12,10 @@ import zlib
 import pytest
 
 from components.tfrecord_gen.reading.fault import Fault
-from components.tfrecord_gen.reading.framing import frame, masked_crc
 from components.tfrecord_gen.reading.record import Record
 from components.tfrecord_gen.reading.scan import scan
 from sluice.errors import DataError, UsageError
+from sluice.tfrecord_framing import frame, masked_crc
 
 pytestmark = pytest.mark.unit
 

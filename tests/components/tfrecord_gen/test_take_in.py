@@ -15,7 +15,6 @@ from components.tfrecord_gen import take_in as take_in_module
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.reading.framing import frame
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.window import SkippedSpan
 from components.tfrecord_gen.taking import quarantine as quarantine_module
@@ -26,6 +25,7 @@ from sample_data.tf_example import encode
 from sluice import tfrecord
 from sluice.errors import DataError, UsageError
 from sluice.tf_example_proto import parse
+from sluice.tfrecord_framing import frame
 
 pytestmark = pytest.mark.unit
 
