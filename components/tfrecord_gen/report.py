@@ -106,7 +106,7 @@ class Report:
         lost_bytes: bytes that could not be read, decompressed.
         bytes: bytes of all files, decompressed, with the lost ones.
         corrupt_fraction: 0..1, the largest of faults among records, of bad and lost
-            bytes among bytes, and of files without any good record among files.
+            bytes among bytes, and of files that are lost whole among files.
         faults: per kind the number of faults.
         first_faults: the first five of each kind.
         problems: what is wrong between the files.

@@ -14,7 +14,12 @@ from collections.abc import Iterable, Mapping
 from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.intake import Intake
 from components.tfrecord_gen.reading import storage
-from components.tfrecord_gen.report import REPORT_FILE, Report, SplitReport
+from components.tfrecord_gen.report import (
+    REPORT_FILE,
+    FileReport,
+    Report,
+    SplitReport,
+)
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.taking.quarantine import write_quarantine
 from components.tfrecord_gen.taking.run_forked import run_forked
@@ -99,6 +104,10 @@ def _name_split(split: str, folder: str, taken: Taken) -> SplitReport:
     return SplitReport(sum(part.records for part in parts), shards)
 
 
+def _is_lost(file: FileReport) -> bool:
+    return not file.records and bool(file.lost_bytes or not file.size_bytes)
+
+
 def _report(
     intake: Intake, taken: Taken, splits: Mapping[str, SplitReport], kept: int
 ) -> Report:
@@ -108,7 +117,7 @@ def _report(
     of_records = quarantined / max(1, records + quarantined)
     of_bytes = min(1.0, taken.bad_bytes / max(1, taken.bytes)) if quarantined else 0.0
     # What is left of a destroyed file may be a few bytes, or none.
-    lost = sum(not file.records and file.quarantined > 0 for file in taken.files)
+    lost = sum(map(_is_lost, taken.files))
     of_files = lost / max(1, len(taken.files))
     spans = {file.span for file in intake.files if file.span is not None}
     return Report(

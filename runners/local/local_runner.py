@@ -277,10 +277,9 @@ def _failure(failed: Sequence[NodeResult], logs: Path) -> SluiceError:
     for node in failed[:1]:
         assert node.error
         lines += [node.error.message, *(f"  | {line}" for line in node.error.log_tail)]
-        lines.append(f"  log:      {logs / node.node}.log")
-    others = [f"{node.node} ({logs / node.node}.log)" for node in failed[1:]]
-    if others:
+    if others := [node.node for node in failed[1:]]:
         lines.append("  as well:  " + ", ".join(bounded(others)))
+    lines.append(f"  log:      {logs / failed[0].node}.log")
     code = failed[0].error.exit_code if failed[0].error else ExitCode.NODE
     return _KINDS.get(code, NodeError)("\n".join(lines))
 

@@ -95,10 +95,14 @@ GROUPS = {
     "files": {
         "train-empty": Damage(lambda _: b"", "empty_file", 0, 0, "0 bytes"),
         "train-hello": Damage(
-            lambda _: b"hello, this is no TFRecord file", "not_tfrecord", 1, 0, "first"
+            lambda _: b"hello, this is no TFRecord file",
+            "not_tfrecord",
+            1,
+            0,
+            "it begins as",
         ),
         "train-picture": Damage(
-            lambda trips: trips.image(), "not_tfrecord", 1, 0, "first"
+            lambda trips: trips.image(), "not_tfrecord", 1, 0, "it begins as"
         ),
         "train-cut-gzip": Damage(_cut_gzip, "compression", 10, 9, "ends early"),
         "train-protos": Damage(_no_examples, "not_example", 2, 19, "not a tf.Example"),

@@ -327,7 +327,7 @@ def test_a_resume_completes_the_run(completed: Any, place: Any) -> None:
     assert set(tries.values()) == {1}
     assert (outcome.document["pushes"][0]["state"], len(place.executions())) == (
         "pushed",
-        12,
+        13,
     )
     assert set(place.executions().values()) == {1}
     place.assert_sound(versions=[1])

@@ -101,6 +101,7 @@ def test_cloud_and_laptop_run_the_same_graph(
 def test_what_trains_waits_for_the_gate_only(project: Path, tmp_path: Path) -> None:
     nodes = _compile(_config(project, "digits"), tmp_path)
     assert {down for up, down in _local_edges(nodes) if up == "DataGate"} == {
+        "AcceptData",
         "Transform",
         "Trainer",
     }
