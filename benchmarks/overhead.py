@@ -119,15 +119,24 @@ class Project:
         """Returns the seconds of ``sluice run``."""
         command = [sys.executable, "-m", "runners.cli.main", "run", name]
         command += ["--workspace", str(base)]
-        for override in (f"model=model_of_{name}:build_model", *overrides):
+        for override in (*_same_work(name), *overrides):
             command += ["--set", override]
         return _run(command, self.root)
 
     def stock_s(self, name: str, base: Path, *overrides: str) -> float:
         """Returns the seconds of TFX's LocalDagRunner."""
-        model = f"model=model_of_{name}:build_model"
-        command = [sys.executable, "-c", _STOCK, name, str(base), model, *overrides]
+        command = [sys.executable, "-c", _STOCK, name, str(base)]
+        command += [*_same_work(name), *overrides]
         return _run(command, self.root)
+
+
+def _same_work(name: str) -> tuple[str, ...]:
+    """Returns what both sides override: a model to edit, and epochs in a fixed number.
+
+    With early stopping, rounding decides how many epochs a training takes.
+    """
+    model = f"model=model_of_{name}:build_model"
+    return model, "train.early_stopping=null", "train.epochs=8"
 
 
 def _run(command: Sequence[str], cwd: Path) -> float:

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
+import os
 from typing import Any
 
+from components.tfrecord_gen.reading import storage
 from sluice import atomic
 from sluice.verdict import VERDICT_FILE, Verdict, as_text
 
+_TEXT_FILE = "verdict.txt"
+
 
 def publish_verdict(verdict: Verdict, artifact: Any) -> None:
-    """Writes both files below ``artifact.uri`` and sets its property ``passed``."""
-    folder = Path(artifact.uri)
-    folder.mkdir(parents=True, exist_ok=True)
-    atomic.write_json(folder / VERDICT_FILE, verdict.to_dict())
-    atomic.write_text(folder / "verdict.txt", as_text(verdict.rows) + "\n")
+    """Writes both files below ``artifact.uri`` and sets its property ``passed``.
+
+    Args:
+      verdict: of a gate.
+      artifact: its folder is local or an address such as ``gs://bucket/verdict``.
+    """
+    storage.make_folder(artifact.uri)
+    document = json.dumps(verdict.to_dict(), indent=2)
+    for name, text in (
+        (VERDICT_FILE, document),
+        (_TEXT_FILE, as_text(verdict.rows) + "\n"),
+    ):
+        _write(os.path.join(artifact.uri, name), text)
     artifact.set_int_custom_property("passed", int(verdict.passed))
+
+
+def _write(path: str, text: str) -> None:
+    if not storage.is_remote(path):
+        atomic.write_text(path, text)
+        return
+    # An object of a bucket appears when it is closed.
+    with storage.open_file(path, "wb") as file:
+        file.write(text.encode())

@@ -11,10 +11,10 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from components.accept_data.ledger import SplitStatistics, identify, write_entry
+from components.read_verdict import read_verdict
 from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report
 from sluice.errors import DataError
-from sluice.verdict import Verdict
 from sluice.workspace import utc_now
 
 
@@ -27,7 +27,7 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        verdict = Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
+        verdict = read_verdict(artifact_utils.get_single_uri(input_dict["verdict"]))
         if not verdict.passed:
             raise DataError(
                 "this data was not accepted, because its verdict has not passed",

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from components import artifacts
 from components.accept_data.entry import Entry
 from components.accept_data.ledger import (
     Found,
@@ -22,6 +23,8 @@ from components.accept_data.ledger import (
     read_statistics,
     write_entry,
 )
+from components.data_gate import executor as data_gate
+from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.intake import Intake
 from components.tfrecord_gen.report import Report
@@ -40,6 +43,7 @@ from sluice.errors import DataError, UsageError
 from sluice.file_digests import FileDigests
 from sluice.tf_example_proto import parse
 from sluice.tfrecord_framing import frame
+from sluice.verdict import Check, Verdict
 
 pytestmark = pytest.mark.cloud
 
@@ -466,3 +470,14 @@ def test_two_writers_of_a_ledger(bucket: Any) -> None:
             list(pool.map(write, [("9", b"%c%d" % (w, minute), minute) for w in b"ab"]))
             entry = read_entry(f"{ledger}/9/record.json")
             assert f":{minute}:" in entry.accepted_at
+
+
+def test_a_verdict_in_a_bucket_stops_the_gate(bucket: Any) -> None:
+    artifact = artifacts.DataVerdict()
+    artifact.uri = bucket.uri("verdict/1")
+    row = Check("feature 'fare'", "train", "0 to 9", None, 12, False, "12 is above 9")
+    publish_verdict(Verdict("data", (row,)), artifact)
+    assert artifact.get_int_custom_property("passed") == 0
+    assert b"12 is above 9" in bucket.get("verdict/1/verdict.txt")
+    with pytest.raises(DataError, match="12 is above 9"):
+        data_gate.Executor().Do({"verdict": [artifact]}, {}, {})
