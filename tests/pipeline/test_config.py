@@ -51,6 +51,7 @@ def test_the_least_config_has_defaults_for_the_rest() -> None:
         epochs=10, batch_size=128, learning_rate=0.001, seed=17, early_stopping=None
     )
     assert config.features is None
+    assert config.data.splits is not None
     assert config.data.splits.test is None
     assert config.evaluate.metrics == (Metric.model_validate({"class": "AUC"}),)
     assert config.evaluate.thresholds == ()
