@@ -32,24 +32,29 @@ def check_inputs(
     """
     remote = "://" in config.data.dir
     directory = config.data_dir
+    patterns = config.data.patterns
+    plain = {
+        split
+        for split, pattern in patterns.items()
+        if not SpanPattern.parse(pattern).placeholders
+    }
     if not remote:
         name = f"{directory} (data.dir in {config.origin.file})"
         _check_directory(directory, name, hint)
-        for split, pattern in config.data.patterns.items():
-            if not SpanPattern.parse(pattern).placeholders:
-                _check_pattern(directory, pattern, _key(config, split), hint)
+        for split in plain:
+            _check_pattern(directory, patterns[split], _key(config, split), hint)
     window = select_spans(
         config.data_uri,
-        config.data.patterns,
+        patterns,
         config.examples.window,
         complete_when(config),
         time.time() if now_s is None else now_s,
     )
     if not remote:
         for file in window.files:
-            key = _key(config, file.split)
-            pattern = config.data.patterns[file.split]
-            _check_file(Path(file.path), pattern, f"{file.path} ({key})")
+            if file.split not in plain:
+                where = f"{file.path} ({_key(config, file.split)})"
+                _check_file(Path(file.path), patterns[file.split], where)
     return window
 
 

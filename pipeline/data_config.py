@@ -10,6 +10,7 @@ from pipeline.config_section import Section
 from pipeline.config_types import Count, Number, Pattern, Text, expect
 
 Action = Literal["fail", "warn", "ignore"]
+ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
 SplitName = Literal["train", "eval", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
@@ -125,11 +126,20 @@ class Images(Section):
       min_side: in pixels, of the shorter side.
       max_side: in pixels, of the longer side.
       max_pixels: height times width, so that a small file cannot fill the memory.
+      channels: of the encoded image: 1 gray, 3 colour, 4 with alpha; None for any, as
+        training decodes all to what ``features`` says.
+      formats: those allowed. Of a ``gif`` training decodes the first frame.
     """
 
     min_side: Count = 1
     max_side: Count = 16_384
     max_pixels: Count = 50_000_000
+    channels: Literal[1, 3, 4] | None = None
+    formats: Annotated[tuple[ImageFormat, ...], Field(min_length=1)] = (
+        "png",
+        "jpeg",
+        "bmp",
+    )
 
 
 class Examples(Section):

@@ -7,6 +7,7 @@ from typing import Any
 
 from tfx.components import ExampleValidator, StatisticsGen
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
+from tfx.orchestration.data_types import RuntimeParameter
 
 from components.accept_data.component import AcceptData
 from components.data_gate.component import DataGate
@@ -15,6 +16,7 @@ from components.data_verdict.policy import Policy, Rule
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.component import TFRecordGen
+from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.check_inputs import complete_when
 from pipeline.config import Config, Image
 from pipeline.draft import Draft
@@ -61,12 +63,14 @@ def draw_data(draft: Draft) -> DataNodes:
         schema=schema_gen.outputs["schema"],
     )
     serving = _serving(draft)
+    sent, measured = serving or (None, None)
     data_verdict = DataVerdict(
         statistics=statistics_gen.outputs["statistics"],
         anomalies=example_validator.outputs["anomalies"],
         schema=schema_gen.outputs["schema"],
         quarantine=tfrecord_gen.outputs["quarantine"],
-        serving_statistics=serving[-1].outputs["statistics"] if serving else None,
+        serving_statistics=measured.outputs["statistics"] if measured else None,
+        serving_quarantine=sent.outputs["quarantine"] if sent else None,
         splits=draft.splits,
         policy=policy_of(config),
         ledger=ledger,
@@ -113,11 +117,21 @@ def _take_in(
         images=images,
         window=config.examples.window,
         complete_when=complete_when(config),
+        spans=_spans(draft, patterns),
     )
     if SERVING in patterns:
         node = node.with_id("ServingTFRecordGen")
     code = ["components.tfrecord_gen.executor", "components.tfrecord_gen.driver"]
     return draft.stamp(node, ["tfx", "pillow"] if images else ["tfx"], code)
+
+
+def _spans(draft: Draft, patterns: dict[str | None, str]) -> str | RuntimeParameter:
+    """Returns what pins the spans: the node's driver, or who submits to a service."""
+    has_spans = any(SpanPattern.parse(item).placeholders for item in patterns.values())
+    if not (has_spans and draft.places.is_service):
+        return ""
+    name = "serving_spans" if SERVING in patterns else "spans"
+    return RuntimeParameter(name=name, ptype=str, default="")
 
 
 def _measure(draft: Draft, tfrecord_gen: Any) -> Any:
@@ -127,13 +141,13 @@ def _measure(draft: Draft, tfrecord_gen: Any) -> Any:
     return draft.stamp(node, _VALIDATION)
 
 
-def _serving(draft: Draft) -> list[Any]:
-    """Returns the nodes that measure what clients have sent, if the config has any."""
+def _serving(draft: Draft) -> tuple[Any, Any] | tuple[()]:
+    """Returns the nodes that take in and measure what clients have sent, if any."""
     pattern = draft.config.data.serving
     if pattern is None:
-        return []
+        return ()
     tfrecord_gen = _take_in(draft, {SERVING: pattern}, None)
-    return [tfrecord_gen, _measure(draft, tfrecord_gen)]
+    return tfrecord_gen, _measure(draft, tfrecord_gen)
 
 
 def hash_splits_of(config: Config) -> HashSplits | None:
@@ -153,6 +167,8 @@ def image_checks_of(config: Config) -> list[ImageCheck]:
             min_side=limits.min_side,
             max_side=limits.max_side,
             max_pixels=limits.max_pixels,
+            channels=limits.channels,
+            formats=limits.formats,
             is_sensitive=name in config.sensitive,
         )
         for name, spec in (config.features or {}).items()

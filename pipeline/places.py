@@ -38,6 +38,11 @@ class Places:
     ledger: str
     beam_args: tuple[str, ...] = ()
 
+    @property
+    def is_service(self) -> bool:
+        """Whether a service runs the pipeline: one that knows no driver of ours."""
+        return self.metadata_db is None
+
 
 def local_places(config: Config, workspace: Workspace) -> Places:
     """Returns the places in a workspace, with the config's own serving directory."""

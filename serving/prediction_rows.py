@@ -24,11 +24,11 @@ from serving.feature_values import (
 )
 from sluice import tfrecord
 from sluice.errors import DataError, UsageError
+from sluice.image_format import image_format
 
 STDIN = "-"
 
 _HEAD_BYTES = 512
-_IMAGE_MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -126,8 +126,8 @@ def _file_rows(path: Path, features: Mapping[str, FeatureType]) -> Iterator[Row]
 
 
 def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:
-    is_bitmap = head.startswith(b"BM") and head[6:10] == bytes(4)
-    if is_bitmap or head.startswith(_IMAGE_MAGIC):
+    image = image_format(head)
+    if image in ("png", "jpeg", "gif") or (image == "bmp" and head[6:10] == bytes(4)):
         return "image"
     # A record's length is 8 bytes, little-endian, and below 4 GiB for any proto.
     if head[4:8] == bytes(4) or head.startswith(_GZIP_MAGIC):

@@ -44,6 +44,9 @@ class DataVerdictSpec(component_spec.ComponentSpec):
         "serving_statistics": component_spec.ChannelParameter(
             type=standard_artifacts.ExampleStatistics, optional=True
         ),
+        "serving_quarantine": component_spec.ChannelParameter(
+            type=artifacts.Quarantine, optional=True
+        ),
     }
     OUTPUTS = {
         "verdict": component_spec.ChannelParameter(type=artifacts.DataVerdict),
@@ -84,6 +87,7 @@ class DataVerdict(base_component.BaseComponent):
         policy: Policy,
         ledger: str,
         serving_statistics: types.BaseChannel | None = None,
+        serving_quarantine: types.BaseChannel | None = None,
         sensitive: Sequence[str] = (),
         hash_splits: HashSplits | None = None,
         override: str | None = None,
@@ -99,6 +103,7 @@ class DataVerdict(base_component.BaseComponent):
           policy: what is done about what is wrong.
           ledger: where accepted data is written down, a directory or an address.
           serving_statistics: of examples as clients have sent them.
+          serving_quarantine: of the intake of those examples.
           sensitive: features whose values are never shown.
           hash_splits: how records are divided, where files are not.
           override: why a person lets the data pass, whatever is wrong.
@@ -110,6 +115,7 @@ class DataVerdict(base_component.BaseComponent):
                 schema=schema,
                 quarantine=quarantine,
                 serving_statistics=serving_statistics,
+                serving_quarantine=serving_quarantine,
                 splits=json.dumps(list(splits)),
                 policy=policy.to_json(),
                 ledger=ledger,

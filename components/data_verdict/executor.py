@@ -53,6 +53,7 @@ class Executor(base_executor.BaseExecutor):
         splits = json.loads(exec_properties["splits"])
         sensitive = json.loads(exec_properties["sensitive"])
         report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
+        serving = _serving_report(input_dict)
         measured = _measure(input_dict, splits)
         accepted = _accepted(exec_properties, report)
         entry = accepted.entry
@@ -62,6 +63,7 @@ class Executor(base_executor.BaseExecutor):
             anomalies=measured.anomalies,
             schema=measured.schema,
             report=report,
+            serving_report=serving,
             comparisons=[*_comparisons(measured, accepted, sensitive)],
             baseline=_title(entry) if entry else None,
             baseline_counts=entry.counts if entry else {},
@@ -71,7 +73,7 @@ class Executor(base_executor.BaseExecutor):
         policy = Policy.from_json(exec_properties["policy"])
         verdict = find_examples(
             judge(evidence, policy, exec_properties.get("override") or None),
-            report.files,
+            (*report.files, *(serving.files if serving else ())),
             measured.schema,
             sensitive=sensitive,
             split_of=_split_of(exec_properties.get("hash_splits")),
@@ -153,6 +155,11 @@ def _serving_statistics(
     artifact = artifact_utils.get_single_instance(artifacts)
     splits = artifact_utils.decode_split_names(artifact.split_names)
     return _read_statistics(artifact.uri, SERVING if SERVING in splits else splits[0])
+
+
+def _serving_report(input_dict: Mapping[str, list[Any]]) -> Report | None:
+    artifacts = input_dict.get("serving_quarantine")
+    return Report.load(artifact_utils.get_single_uri(artifacts)) if artifacts else None
 
 
 def _read_statistics(

@@ -12,6 +12,8 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from sluice.image_format import image_format
+
 MAX_SHOWN = 60
 
 Values = Sequence[Any]
@@ -24,7 +26,6 @@ _KIND_OF_TYPE = {
     schema_pb2.INT: "int64_list",
     schema_pb2.FLOAT: "float_list",
 }
-_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM")
 
 
 def expectation(kind: str, name: str, schema: schema_pb2.Schema) -> Expectation | None:
@@ -138,7 +139,7 @@ def _invalid_text(value: Any) -> bool:
 
 
 def _invalid_image(value: Any) -> bool:
-    return isinstance(value, bytes) and not value.startswith(_IMAGES)
+    return isinstance(value, bytes) and image_format(value) is None
 
 
 def _shown(values: Values) -> str:

@@ -46,6 +46,13 @@ class _Search:
     def is_done(self) -> bool:
         return len(self.found) >= MAX_EXAMPLES
 
+    def may_be_in(self, split: str | None) -> bool:
+        """Whether what is looked for may be in a split; None is any that is trained on.
+
+        What clients have sent lies in files of its own, whose split is named.
+        """
+        return split == self.split or (split is None and self.split != SERVING)
+
     def look(self, features: Mapping[str, Any], place: str) -> None:
         if (value := self.breaks(features.get(self.feature))) is not None:
             shown = (
@@ -70,7 +77,7 @@ def find_examples(
 
     Args:
       verdict: rows that fail or warn about a feature are looked for.
-      files: the source files, with their splits.
+      files: the source files, with their splits; those of serving examples too.
       schema: what a record is held against.
       sensitive: features whose values are not shown.
       split_of: the split of a record of a file whose records are hashed; None shows
@@ -98,8 +105,6 @@ def _searches(
     for index, row in enumerate(verdict.rows):
         if row.severity not in ("fail", "warn") or not (row.feature and row.kind):
             continue
-        if row.slice == SERVING:
-            continue
         if breaks := expectation(row.kind, row.feature, schema):
             is_sensitive = row.feature in sensitive
             yield _Search(index, row.slice, row.feature, breaks, is_sensitive)
@@ -110,7 +115,7 @@ def _records(
 ) -> Iterator[tuple[FileReport, Record]]:
     """Yields the records of each file of which examples are wanted."""
     for file in files:
-        wanted = [item for item in searches if file.split in (None, item.split)]
+        wanted = [item for item in searches if item.may_be_in(file.split)]
         if all(item.is_done for item in wanted):
             continue
         # It may be gone or changed since: then there are fewer examples.
@@ -137,5 +142,5 @@ def _look(
     features = parse(record.data).features.feature
     place = f"{file.path}, record {record.number:,}"
     for item in searches:
-        if not item.is_done and split in (None, item.split):
+        if not item.is_done and item.may_be_in(split):
             item.look(features, place)

@@ -16,18 +16,21 @@ _CHECKS = {
 }
 
 
-def intake_findings(report: Report, max_corrupt_fraction: float) -> list[Finding]:
+def intake_findings(
+    report: Report, max_corrupt_fraction: float, split: str
+) -> list[Finding]:
     """Returns what is wrong with the files of an intake.
 
     Args:
       report: of the intake.
       max_corrupt_fraction: what may be damaged, 0..1, of records or of bytes.
+      split: what the rows say that the files hold, "overall" or "serving".
     """
     found = []
     if report.corrupt_fraction > max_corrupt_fraction:
         finding = Finding(
             kind="corrupt",
-            split="overall",
+            split=split,
             check=CORRUPT,
             why=damage(report),
             limit=corrupt_limit(max_corrupt_fraction),
@@ -40,7 +43,7 @@ def intake_findings(report: Report, max_corrupt_fraction: float) -> list[Finding
         lines = [f"{item.path}: {_difference(item)}" for item in problems]
         finding = Finding(
             kind=kind,
-            split="overall",
+            split=split,
             check=_CHECKS.get(kind, kind),
             why=_sentence(problems),
             limit="none",

@@ -30,6 +30,7 @@ from components.tfrecord_gen.report import Report
 from sluice.verdict import Check, Verdict
 
 SERVING = "serving"
+_OVERALL = "overall"
 _ANOMALIES = "anomalies against the schema"
 _EXAMPLES = "number of examples"
 _ALWAYS = "always: fail"
@@ -46,6 +47,7 @@ class Evidence:
       anomalies: per split, what TFDV found against the schema.
       schema: the reviewed one.
       report: of the intake, None if there is none.
+      serving_report: of the intake of what clients have sent, likewise.
       comparisons: drift and skew.
       baseline: the name of the data that was accepted last, None if there is none.
       baseline_counts: its number of examples per split.
@@ -58,6 +60,7 @@ class Evidence:
     anomalies: Mapping[str, anomalies_pb2.Anomalies | None]
     schema: schema_pb2.Schema = field(default_factory=schema_pb2.Schema)
     report: Report | None = None
+    serving_report: Report | None = None
     comparisons: Sequence[Comparison] = ()
     baseline: str | None = None
     baseline_counts: Mapping[str, int] = field(default_factory=dict)
@@ -74,7 +77,8 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
       override: why a person lets the data pass, whatever is wrong. Written into the
         verdict only if something is.
     """
-    rows = _intake_rows(evidence, policy)
+    rows = _intake_rows(evidence.report, _OVERALL, policy)
+    rows += _intake_rows(evidence.serving_report, SERVING, policy)
     rows += _rule(unmeasured_findings(evidence.schema), policy)
     for split in evidence.splits:
         rows += _split_rows(split, evidence, policy)
@@ -88,7 +92,7 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
     for comparison in evidence.comparisons:
         rows += _comparison_rows(comparison, policy)
     rows += [
-        Check(_LEDGER, "overall", "readable", None, "damaged", True, why, "warn")
+        Check(_LEDGER, _OVERALL, "readable", None, "damaged", True, why, "warn")
         for why in evidence.damaged
     ]
     verdict = Verdict("data", tuple(rows))
@@ -105,16 +109,15 @@ def number_of_examples(
     return sum(int(dataset.num_examples) for dataset in datasets)
 
 
-def _intake_rows(evidence: Evidence, policy: Policy) -> list[Check]:
-    report = evidence.report
+def _intake_rows(report: Report | None, split: str, policy: Policy) -> list[Check]:
     if report is None:
         return []
-    findings = intake_findings(report, policy.max_corrupt_fraction)
+    findings = intake_findings(report, policy.max_corrupt_fraction, split)
     rows = _rule(findings, policy)
     if not any(finding.kind == "corrupt" for finding in findings):
         row = Check(
             check=CORRUPT,
-            slice="overall",
+            slice=split,
             limit=corrupt_limit(policy.max_corrupt_fraction),
             baseline=None,
             actual=report.corrupt_fraction or 0,

@@ -68,7 +68,8 @@ class ExecProperties:
             patterns={split or None: pattern for split, pattern in patterns.items()},
             hash_splits=HashSplits(**hashed) if hashed else None,
             images=tuple(
-                ImageCheck(**item) for item in json.loads(properties["images"])
+                ImageCheck(**{**item, "formats": tuple(item["formats"])})
+                for item in json.loads(properties["images"])
             ),
             window=int(properties["window"]),
             complete_when=CompleteWhen.from_json(properties["complete_when"]),

@@ -69,9 +69,11 @@ def _data(proposal: Proposal) -> list[str]:
         window = "the newest span alone; 7 takes the last seven"
         examples.append(_beside("  window: 1", window))
         examples += _complete_when(splits.marker)
-    if any((choice.spec or {}).get("kind") == "image" for choice in proposal.used):
+    if formats := proposal.image_formats:
+        # GIFs are allowed only where they are named.
+        limits = {"formats": f"[{', '.join(formats)}]"} if "gif" in formats else {}
         why = "looks into each: whole, and of a sane size"
-        examples.append(_beside("  images: {}", why))
+        examples.append(_beside(f"  images: {_flow(limits)}", why))
     return [*lines, "", "examples:", *examples] if examples else lines
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-_PNG = b"\x89PNG\r\n\x1a\n"
+from sluice.image_format import image_format
+
 # Colour type -> channels; a palette is decoded to RGB.
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
 # The sizes that the second header of a BMP comes in: "BM" alone begins many a word.
@@ -42,22 +43,17 @@ class ImageHeader(NamedTuple):
 
 def image_header(data: bytes) -> ImageHeader | None:
     """Returns the header, None where the bytes begin as no image that is known here."""
-    for magic, name, read in _FORMATS:
-        if data.startswith(magic) and _is(name, data):
-            try:
-                return ImageHeader(name, *read(data))
-            except (struct.error, IndexError):
-                return ImageHeader(name, 0, 0, 0)
-    return None
+    name = image_format(data)
+    if name is None or (name == "bmp" and not _has_bmp_header(data)):
+        return None
+    try:
+        return ImageHeader(name, *_READERS[name](data))
+    except (struct.error, IndexError):
+        return ImageHeader(name, 0, 0, 0)
 
 
-def _is(name: str, data: bytes) -> bool:
-    """Looks further where the magic is short."""
-    if name == "webp":
-        return data[8:12] == b"WEBP"
-    if name == "bmp":
-        return int.from_bytes(data[14:18], "little") in _BMP_HEADERS
-    return True
+def _has_bmp_header(data: bytes) -> bool:
+    return int.from_bytes(data[14:18], "little") in _BMP_HEADERS
 
 
 def _png(data: bytes) -> tuple[int, int, int]:
@@ -112,11 +108,4 @@ def _webp(data: bytes) -> tuple[int, int, int]:
     return width & 0x3FFF, height & 0x3FFF, 3
 
 
-_FORMATS = (
-    (_PNG, "png", _png),
-    (b"\xff\xd8\xff", "jpeg", _jpeg),
-    (b"GIF87a", "gif", _gif),
-    (b"GIF89a", "gif", _gif),
-    (b"BM", "bmp", _bmp),
-    (b"RIFF", "webp", _webp),
-)
+_READERS = {"png": _png, "jpeg": _jpeg, "gif": _gif, "bmp": _bmp, "webp": _webp}

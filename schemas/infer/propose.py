@@ -93,6 +93,17 @@ class Proposal:
         return "dense"
 
     @property
+    def image_formats(self) -> list[str]:
+        """Those of the images that the model is given."""
+        images = [
+            image
+            for choice in self.used
+            if choice.role.name == "image"
+            for image in self.summary.features[choice.name].images
+        ]
+        return list(dict.fromkeys(image.format for image in images))
+
+    @property
     def is_binary(self) -> bool:
         """Whether the label has two classes."""
         return self.classes is not None

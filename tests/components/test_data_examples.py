@@ -170,11 +170,14 @@ def test_hashed_records_are_looked_for_in_their_split(tmp_path: Path) -> None:
     ]
 
 
-def test_serving_examples_are_not_looked_for_in_the_source_files(
-    tmp_path: Path,
-) -> None:
+def test_serving_examples_are_looked_for_in_their_own_files(tmp_path: Path) -> None:
     file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}], None)
-    assert _find([file], _row("out_of_range", "fare", slice="serving")) == [[]]
+    row = _row("out_of_range", "fare", slice="serving")
+    assert _find([file], row) == [[]]
+    sent = _file(tmp_path / "sent", [GOOD, {**GOOD, "fare": [-2.0]}], "serving")
+    assert _find([file, sent], row) == [[f"{sent.path}, record 2: fare -2"]]
+    trained_on = _find([file, sent], _row("out_of_range", "fare"))
+    assert trained_on == [[f"{file.path}, record 1: fare -1"]]
 
 
 def test_looking_for_examples_ends_in_time(tmp_path: Path) -> None:

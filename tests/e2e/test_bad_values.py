@@ -103,15 +103,29 @@ def test_each_is_named_and_the_policy_decides(wrong) -> None:
 def test_serving_examples_are_compared_and_judged(trips) -> None:
     """As clients send them: without the label, and all paid by card."""
     sent = trips.examples(start=300, label=None, payment=[b"card"])
-    trips.write("served/a", [*sent, trips.example(400, label=None, fare=[-1.0])])
+    sent_too = [*sent, trips.example(400, label=None, fare=[-1.0])]
+    path = trips.write("served/a", sent_too)
+    damaged = bytearray(path.read_bytes())
+    damaged[-6] ^= 1  # in the data of the last record
+    trips.write("served/b", bytes(damaged))
     record = trips.run("data.serving='served/*'")
     rows = trips.stopped(record)
     assert set(rows) == {
         ("train", "payment", "skew"),
         ("serving", "fare", "out_of_range"),
+        ("serving", None, "corrupt"),
     }
+    assert rows["serving", "fare", "out_of_range"]["examples"] == [
+        f"{path}, record 21: fare -1"
+    ]
+    (place,) = rows["serving", None, "corrupt"]["examples"]
+    assert place.startswith(f"{path.with_name('b')}, record 21 at byte ")
     skew = rows["train", "payment", "skew"]
     assert skew["limit"] == "L-infinity <= 0.2"
     assert skew["baseline"] == "serving examples"
     assert 0.2 < skew["actual"] < 0.6
     assert record.node("ServingStatisticsGen").state == "ran"
+
+    record = trips.run("data.serving='served/*'", "examples.max_corrupt_fraction=0.1")
+    assert ("serving", None, "corrupt") not in trips.stopped(record)
+    assert "1 of 42 records put aside (1 data)" in trips.shown(record)

@@ -98,6 +98,31 @@ def test_cloud_and_laptop_run_the_same_graph(
     assert {(a, b) for a, b in edges if a != b} == _local_edges(local)
 
 
+def test_who_submits_to_a_service_may_pin_the_spans(
+    project: Path, tmp_path: Path
+) -> None:
+    """A service runs no driver of ours, which pins them on a laptop."""
+    splits = "{train: '{SPAN}/train-*', eval: '{SPAN}/eval-*'}"
+    overrides = [f"data.splits={splits}", "data.serving='{SPAN}/sent-*'"]
+    config = _config(project, "digits", overrides=overrides)
+    root = _cloud_job(config, tmp_path)["pipelineSpec"]["root"]
+    declared = root["inputDefinitions"]["parameters"]
+    assert {"spans", "serving_spans"} <= set(declared)
+    tasks = root["dag"]["tasks"]
+    for node, parameter in [
+        ("TFRecordGen", "spans"),
+        ("ServingTFRecordGen", "serving_spans"),
+    ]:
+        given = tasks[node]["inputs"]["parameters"]["spans"]
+        assert given == {"componentInputParameter": parameter}
+    local = _compile(config, tmp_path)["TFRecordGen"].parameters.parameters["spans"]
+    assert local.field_value.string_value == ""
+
+    plain = _cloud_job(_config(project, "digits"), tmp_path)["pipelineSpec"]["root"]
+    parameters = plain.get("inputDefinitions", {}).get("parameters", {})
+    assert not {"spans", "serving_spans"} & set(parameters)
+
+
 def test_what_trains_waits_for_the_gate_only(project: Path, tmp_path: Path) -> None:
     nodes = _compile(_config(project, "digits"), tmp_path)
     assert {down for up, down in _local_edges(nodes) if up == "DataGate"} == {

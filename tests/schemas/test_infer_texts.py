@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from google.protobuf import text_format
+from PIL import Image
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from sample_data.tf_example import encode
@@ -55,6 +57,24 @@ def proposed(tmp_path: Path, named: str = "label", /, count: int = 120, **column
 
 def parsed(proposal: Proposal) -> dict:
     return yaml.safe_load(config_text(proposal))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "written"),
+    [(["PNG"], {}), (["PNG", "GIF"], {"formats": ["png", "gif"]})],
+)
+def test_gifs_are_named_where_there_are_any(tmp_path, kinds, written):
+    """The gate would stop them else, and what is proposed is to run as it is."""
+
+    def image(row: int) -> bytes:
+        target = io.BytesIO()
+        picture = Image.new("L", (8, 8), row % 200)
+        picture.save(target, kinds[row % len(kinds)])
+        return target.getvalue()
+
+    proposal = proposed(tmp_path, photo=image, label=lambda row: row % 3)
+
+    assert parsed(proposal)["examples"] == {"images": written}
 
 
 def test_strange_names_and_values(tmp_path):

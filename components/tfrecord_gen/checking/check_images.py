@@ -7,24 +7,16 @@ bytes, never floats; a JPEG at an eighth of its size, which still reads all of i
 
 from __future__ import annotations
 
+import contextlib
 import io
-import warnings
+from collections.abc import Iterator
 
 from PIL import Image
 
 from components.tfrecord_gen.checking.image_check import ImageCheck
+from sluice.image_format import image_format
 from sluice.tf_example_proto import parse
 
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "PNG"),
-    (b"\xff\xd8\xff", "JPEG"),
-    (b"BM", "BMP"),
-    (b"GIF8", "GIF"),
-)
-_REFUSED = {
-    "GIF": "TensorFlow decodes it to a sequence of frames",
-    "WEBP": "TensorFlow does not decode it",
-}
 _CHANNELS = {
     "1": 1,
     "L": 1,
@@ -58,22 +50,16 @@ def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
 
 def check_image(data: bytes, check: ImageCheck) -> str | None:
     """Returns what is wrong with an encoded image, None if nothing is."""
-    kind = _kind(data)
-    if kind is None:
-        first = data[:8].hex(" ") or "none, it is empty"
-        shown = "" if check.is_sensitive else f"; its first bytes: {first}"
-        return f"not a PNG, JPEG or BMP image{shown}"
-    if kind in _REFUSED:
-        return f"a {kind} image, which is refused: {_REFUSED[kind]}"
+    name = image_format(data)
+    if name is None or name not in check.formats:
+        return _refusal(name, data, check)
+    kind = name.upper()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        with _without_pillow_s_limit():
             image = Image.open(io.BytesIO(data), formats=[kind])
-        if reason := _beyond_limits(image, check):
-            return f"a {kind} image {reason}"
-        _decode(image, data)
-    except Image.DecompressionBombError as error:
-        return f"a {kind} image that declares too many pixels: {error}"
+            if reason := _beyond_limits(image, check):
+                return f"a {kind} image {reason}"
+            _decode(image, data)
     except Exception as error:  # Damaged bytes make Pillow raise nearly anything.
         what = f"a {kind} image that does not decode"
         if check.is_sensitive:
@@ -82,13 +68,29 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
     return None
 
 
-def _kind(data: bytes) -> str | None:
-    for magic, kind in _MAGIC:
-        if data.startswith(magic):
-            return kind
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "WEBP"
-    return None
+def _refusal(name: str | None, data: bytes, check: ImageCheck) -> str:
+    allowed = _joined([item.upper() for item in check.formats])
+    if name is not None:
+        return f"a {name.upper()} image, where {allowed} is allowed"
+    first = data[:8].hex(" ") or "none, it is empty"
+    shown = "" if check.is_sensitive else f"; its first bytes: {first}"
+    return f"not a {allowed} image{shown}"
+
+
+def _joined(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+@contextlib.contextmanager
+def _without_pillow_s_limit() -> Iterator[None]:
+    """Lets only the limits of the check count while an image is opened."""
+    limit = Image.MAX_IMAGE_PIXELS
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        yield
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
 
 
 def _beyond_limits(image: Image.Image, check: ImageCheck) -> str | None:

@@ -15,6 +15,7 @@ class ImageCheck:
         max_side: most pixels of width and of height.
         max_pixels: most pixels in all; told before anything is decoded.
         channels: 1 gray, 3 colour, 4 with alpha; None: any.
+        formats: as ``image_format`` names them.
         is_sensitive: whether none of its bytes may be shown.
     """
 
@@ -23,4 +24,5 @@ class ImageCheck:
     max_side: int = 8192
     max_pixels: int = 50_000_000
     channels: int | None = None
+    formats: tuple[str, ...] = ("png", "jpeg", "bmp")
     is_sensitive: bool = False

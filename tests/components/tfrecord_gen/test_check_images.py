@@ -89,23 +89,44 @@ def test_a_png_bomb_is_refused_before_it_is_decoded():
     reasons = [check_image(bomb(w, h), ANY) for w, h in ((60_000, 60_000), (9000, 9))]
 
     assert time.perf_counter() - started < 1
-    assert "declares too many pixels" in str(reasons[0])
+    assert "60,000 x 60,000 pixels; the longest side allowed is" in str(reasons[0])
     assert reasons[1] == (
         "a PNG image of 9,000 x 9 pixels; the longest side allowed is 8,192"
     )
     assert "at most 50,000,000 are allowed" in str(check_image(bomb(8000, 8000), ANY))
 
 
+def test_pillow_s_own_limit_is_not_ours():
+    roomy = ImageCheck("image", max_side=20_000, max_pixels=200_000_000)
+    limit = Image.MAX_IMAGE_PIXELS
+
+    reason = str(check_image(bomb(14_000, 13_000), roomy))
+
+    assert reason.startswith("a PNG image that does not decode: ")
+    assert "limit" not in reason
+    assert limit == Image.MAX_IMAGE_PIXELS
+
+
 def test_a_gif_whatever_its_name():
-    assert check_image(encoded("GIF", "L"), ANY) == (
-        "a GIF image, which is refused: TensorFlow decodes it to a sequence of frames"
-    )
+    gif = encoded("GIF", "L")
+
+    assert check_image(gif, ANY) == "a GIF image, where PNG, JPEG or BMP is allowed"
+    assert check_image(gif, ImageCheck("image", formats=("gif",))) is None
+    assert check_image(gif[:-40], ImageCheck("image", formats=("gif",)))
+
+
+def test_only_the_formats_that_are_allowed():
+    only = ImageCheck("image", formats=("jpeg",))
+
+    assert check_image(encoded("JPEG"), only) is None
+    assert check_image(encoded("PNG"), only) == "a PNG image, where JPEG is allowed"
+    assert "not a JPEG image; its first bytes: " in str(check_image(b"text", only))
 
 
 def test_a_webp():
     data = b"RIFF\x00\x00\x00\x00WEBPVP8 " + bytes(20)
 
-    assert "a WEBP image, which is refused" in str(check_image(data, ANY))
+    assert "a WEBP image, where PNG" in str(check_image(data, ANY))
 
 
 @pytest.mark.parametrize(
@@ -147,8 +168,7 @@ def test_the_features_of_a_record():
 
     assert check_images(encode({"a": [good, good], "c": [bad]}), checks) is None
     assert check_images(encode({"a": [good], "b": [good, bad]}), checks) == (
-        "feature 'b': a GIF image, which is refused: "
-        "TensorFlow decodes it to a sequence of frames"
+        "feature 'b': a GIF image, where PNG, JPEG or BMP is allowed"
     )
     assert check_images(encode({"a": [1, 2]}), checks) == (
         "feature 'a' holds numbers, not encoded images"

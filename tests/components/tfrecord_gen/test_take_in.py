@@ -219,7 +219,10 @@ def test_images_are_looked_into(room, make):
     report = room.take(path, images=(ImageCheck("image"),))
 
     assert dict(report.faults) == {"image": 1}
-    assert "a GIF image, which is refused" in report.first_faults[0].reason
+    assert (
+        "a GIF image, where PNG, JPEG or BMP is allowed"
+        in report.first_faults[0].reason
+    )
     assert room.records() == records[1:]
 
 
