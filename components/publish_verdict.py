@@ -6,8 +6,7 @@ import json
 import os
 from typing import Any
 
-from components.tfrecord_gen.reading import storage
-from sluice import atomic
+from sluice import storage
 from sluice.verdict import VERDICT_FILE, Verdict, as_text
 
 _TEXT_FILE = "verdict.txt"
@@ -26,14 +25,5 @@ def publish_verdict(verdict: Verdict, artifact: Any) -> None:
         (VERDICT_FILE, document),
         (_TEXT_FILE, as_text(verdict.rows) + "\n"),
     ):
-        _write(os.path.join(artifact.uri, name), text)
+        storage.write_bytes(os.path.join(artifact.uri, name), text.encode())
     artifact.set_int_custom_property("passed", int(verdict.passed))
-
-
-def _write(path: str, text: str) -> None:
-    if not storage.is_remote(path):
-        atomic.write_text(path, text)
-        return
-    # An object of a bucket appears when it is closed.
-    with storage.open_file(path, "wb") as file:
-        file.write(text.encode())

@@ -13,6 +13,7 @@ from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config import Config
 from sluice.errors import UsageError
+from sluice.storage import is_remote
 
 
 def check_inputs(
@@ -30,7 +31,7 @@ def check_inputs(
         something that is no readable file.
       DataError: no span is complete.
     """
-    remote = "://" in config.data.dir
+    remote = is_remote(config.data.dir)
     directory = config.data_dir
     patterns = config.data.patterns
     plain = {

@@ -36,6 +36,7 @@ from pipeline.config_types import (
     not_empty,
 )
 from pipeline.data_config import Data, Examples, Sensitive, Validate
+from sluice.storage import is_remote
 
 CONFIG_VERSION = 1
 
@@ -340,7 +341,7 @@ class Config(Section):
     @property
     def data_uri(self) -> str:
         """The same for any file system: ``gs://...``, or an absolute path."""
-        return self.data.dir if "://" in self.data.dir else str(self.data_dir)
+        return self.data.dir if is_remote(self.data.dir) else str(self.data_dir)
 
     @property
     def schema_path(self) -> Path:

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.reading.storage import explain_unreadable
 from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.window import Window
 from pipeline.check_inputs import check_inputs, serving_inputs
@@ -24,6 +23,7 @@ from sluice import code_fingerprint, digest
 from sluice.errors import bounded
 from sluice.file_digests import FileDigests
 from sluice.project import own_root
+from sluice.storage import explain_unreadable, is_remote
 from sluice.workspace import installed_version
 
 PACKAGES = (
@@ -135,7 +135,7 @@ def _contents(window: Window | None, digests: FileDigests) -> dict[str, str]:
         return found
     for file in (*window.files, *window.manifests):
         name = window.relative(file)
-        if "://" in window.base:
+        if is_remote(window.base):
             size, modified_s = FileLister(window.base).state(name)
             content = f"{size} bytes of {modified_s}"
         else:

@@ -14,12 +14,12 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from sluice.varint import varint
+
 Values = Sequence[int] | Sequence[float] | Sequence[bytes]
 
 # Field numbers of the three kinds of lists in message Feature.
 _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
-
-_ONE_BYTE = [bytes((value,)) for value in range(0x80)]
 
 
 def encode(features: Mapping[str, Values]) -> bytes:
@@ -46,7 +46,7 @@ def _feature(name: str, values: Values) -> bytes:
     kinds = {type(value) for value in values}
     if kinds == {int}:
         integers = cast(Sequence[int], values)
-        packed = b"".join(_varint(value & 0xFFFFFFFFFFFFFFFF) for value in integers)
+        packed = b"".join(varint(value & 0xFFFFFFFFFFFFFFFF) for value in integers)
         return _field(_INT64_LIST, _field(1, packed))
     if kinds == {float}:
         packed = struct.pack(f"<{len(values)}f", *values)
@@ -60,15 +60,4 @@ def _feature(name: str, values: Values) -> bytes:
 
 def _field(number: int, content: bytes) -> bytes:
     """Encodes a length-delimited field (wire type 2)."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return _ONE_BYTE[value]
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    return varint(number << 3 | 2) + varint(len(content)) + content

@@ -13,6 +13,7 @@ from pathlib import Path
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from schemas.domains import string_domain
 from sluice.errors import ConfigError
 
 # A categorical domain wider than this, such as census tracts, is no list of classes.
@@ -65,12 +66,9 @@ def class_values(schema: schema_pb2.Schema, name: str) -> list[int] | list[str] 
       ConfigError: the schema has no feature of this name.
     """
     feature = _feature(schema, name)
-    strings = {domain.name: domain for domain in schema.string_domain}
     values: list[int] | list[str] | None = None
-    if feature.HasField("string_domain"):
-        values = list(feature.string_domain.value)
-    elif feature.HasField("domain"):
-        values = list(strings[feature.domain].value)
+    if strings := string_domain(feature, schema):
+        values = list(strings.value)
     elif feature.int_domain.is_categorical:
         bounds = feature.int_domain
         if bounds.HasField("min") and bounds.HasField("max"):

@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff import words
+from schemas.domains import string_domain
 from sluice.errors import MAX_EXAMPLES
 
 
@@ -48,14 +49,13 @@ def show_schema(
       schema: the reviewed one.
       sensitive: features whose domain is counted, not shown.
     """
-    domains = {domain.name: domain for domain in schema.string_domain}
     return [
         FeatureRow(
             feature=feature.name,
             type=schema_pb2.FeatureType.Name(feature.type),
             values=_values(feature),
             presence=_presence(feature),
-            domain=_domain(feature, domains, feature.name in sensitive),
+            domain=_domain(feature, schema, feature.name in sensitive),
             environments=_environments(feature),
             comparators=_comparators(feature),
         )
@@ -93,16 +93,13 @@ def _presence(feature: schema_pb2.Feature) -> str:
 
 
 def _domain(
-    feature: schema_pb2.Feature,
-    domains: dict[str, schema_pb2.StringDomain],
-    sensitive: bool,
+    feature: schema_pb2.Feature, schema: schema_pb2.Schema, sensitive: bool
 ) -> str:
     kind = feature.WhichOneof("domain_info")
     if kind is None:
         return ""
     if kind in ("domain", "string_domain"):
-        named = domains.get(feature.domain, schema_pb2.StringDomain())
-        domain = feature.string_domain if kind == "string_domain" else named
+        domain = string_domain(feature, schema) or schema_pb2.StringDomain()
         return _strings(domain, sensitive)
     if kind in ("int_domain", "float_domain"):
         return _range(getattr(feature, kind), sensitive)

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message,
-    message_factory,
-)
+from google.protobuf import descriptor_pb2, message
+
+from sluice.message_class import message_class
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "sluice.tf_example"
@@ -126,9 +123,7 @@ def _declare() -> tuple[Any, Any]:
     sequence = file.message_type.add(name="SequenceExample")
     _add(sequence, "context", 1, "Features")
     _add(sequence, "feature_lists", 2, "FeatureLists")
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return _class_of(pool, "Example"), _class_of(pool, "SequenceExample")
+    return message_class(file, "Example"), message_class(file, "SequenceExample")
 
 
 def _add_entries(file: Any, name: str, entry_name: str, field: str, value: str) -> None:
@@ -138,14 +133,6 @@ def _add_entries(file: Any, name: str, entry_name: str, field: str, value: str) 
     _add(entry, "key", 1, _FIELD.TYPE_STRING)
     _add(entry, "value", 2, value)
     _add(parent, field, 1, f"{name}.{entry_name}", repeated=True)
-
-
-def _class_of(pool: Any, name: str) -> Any:
-    found = pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(found)
-    # Before protobuf 4.22, so with TFX 1.16.
-    return message_factory.MessageFactory(pool).GetPrototype(found)
 
 
 def _add(

@@ -7,10 +7,13 @@ the run record and the report can show all of them alike.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+
+from sluice import storage
 
 VERDICT_FILE = "verdict.json"
 
@@ -113,8 +116,13 @@ class Verdict:
 
     @classmethod
     def load(cls, directory: str | Path) -> Verdict:
-        """Reads ``verdict.json`` from an artifact's directory."""
-        return cls.from_dict(json.loads(Path(directory, VERDICT_FILE).read_text()))
+        """Reads ``verdict.json`` from an artifact's directory, local or an address.
+
+        Raises:
+          OSError: it is not there.
+        """
+        content = storage.read_bytes(os.path.join(directory, VERDICT_FILE))
+        return cls.from_dict(json.loads(content))
 
 
 def as_text(rows: Sequence[Check]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 # Before any test can import TensorFlow.
 prepare_environment()
+
+# In the background of a script an interrupt is ignored, and whatever is started from
+# there inherits that; the tests of interrupts send real ones.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RunConfig = Callable[..., RunRecord]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 from tensorflow_metadata.proto.v0 import statistics_pb2
@@ -11,10 +10,11 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from components.accept_data.ledger import SplitStatistics, identify, write_entry
-from components.read_verdict import read_verdict
-from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report
+from sluice import storage
 from sluice.errors import DataError
+from sluice.statistics_files import number_of_examples, split_statistics_path
+from sluice.verdict import Verdict
 from sluice.workspace import utc_now
 
 
@@ -27,7 +27,7 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        verdict = read_verdict(artifact_utils.get_single_uri(input_dict["verdict"]))
+        verdict = Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
         if not verdict.passed:
             raise DataError(
                 "this data was not accepted, because its verdict has not passed",
@@ -39,7 +39,7 @@ class Executor(base_executor.BaseExecutor):
             exec_properties["ledger"],
             identify(report),
             {
-                split: _statistics(os.path.join(uri, f"Split-{split}"))
+                split: _statistics(split_statistics_path(uri, split))
                 for split in json.loads(exec_properties["splits"])
             },
             accepted_at=utc_now(),
@@ -49,9 +49,7 @@ class Executor(base_executor.BaseExecutor):
         )
 
 
-def _statistics(folder: str) -> SplitStatistics:
-    with storage.open_file(os.path.join(folder, "FeatureStats.pb"), "rb") as file:
-        content = file.read()
+def _statistics(path: str) -> SplitStatistics:
+    content = storage.read_bytes(path)
     parsed = statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
-    count = sum(int(dataset.num_examples) for dataset in parsed.datasets)
-    return SplitStatistics(count, content)
+    return SplitStatistics(number_of_examples(parsed), content)

@@ -18,9 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from components.accept_data.entry import Entry, SplitFacts
-from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report
-from sluice import atomic, digest
+from sluice import digest, storage
 
 RECORD_FILE = "record.json"
 _NAME_DIGITS = 12
@@ -107,7 +106,7 @@ def write_entry(
     for split, item in statistics.items():
         sha256 = digest.of_bytes(item.content)
         file = f"{split}-{sha256[:_NAME_DIGITS]}.pb"
-        _write(os.path.join(folder, file), item.content)
+        storage.write_bytes(os.path.join(folder, file), item.content)
         splits[split] = SplitFacts(item.examples, file, sha256)
     entry = Entry(
         name=identity.name,
@@ -118,7 +117,7 @@ def write_entry(
         splits=splits,
         override=override,
     )
-    _write(os.path.join(folder, RECORD_FILE), entry.to_json().encode())
+    storage.write_bytes(os.path.join(folder, RECORD_FILE), entry.to_json().encode())
     if known:
         _remove_replaced(folder, known, entry)
     return entry
@@ -139,13 +138,13 @@ def holds(ledger: str, report: Report) -> bool:
 def _known(folder: str) -> Entry | None:
     """Returns the entry in a folder, None if there is none or it is damaged."""
     try:
-        return read_entry(os.path.join(folder, RECORD_FILE))
+        return read_entry(os.path.join(folder, RECORD_FILE))[0]
     except (OSError, ValueError):
         return None
 
 
-def read_entry(record: str) -> Entry:
-    """Reads an entry and checks that its statistics are there, whole.
+def read_entry(record: str) -> tuple[Entry, dict[str, bytes]]:
+    """Returns an entry, and the statistics of each split, serialized.
 
     Args:
       record: the path of its ``record.json``.
@@ -154,25 +153,14 @@ def read_entry(record: str) -> Entry:
       OSError: a file of it cannot be read.
       ValueError: it is not such a record, or a file is not what it was.
     """
-    entry = Entry.from_json(_read(record))
-    read_statistics(record, entry)
-    return entry
-
-
-def read_statistics(record: str, entry: Entry) -> dict[str, bytes]:
-    """Returns the statistics of each split, serialized.
-
-    Raises:
-      OSError: a file cannot be read.
-      ValueError: it is not what it was.
-    """
+    entry = Entry.from_json(storage.read_bytes(record))
     found = {}
     for split, facts in entry.splits.items():
-        content = _read(os.path.join(os.path.dirname(record), facts.file))
+        content = storage.read_bytes(os.path.join(os.path.dirname(record), facts.file))
         if digest.of_bytes(content) != facts.sha256:
             raise ValueError(f"{facts.file} has changed since it was written")
         found[split] = content
-    return found
+    return entry, found
 
 
 def find_baseline(ledger: str, identity: Identity) -> Found:
@@ -190,7 +178,7 @@ def find_baseline(ledger: str, identity: Identity) -> Found:
     for name in _names(ledger):
         record = os.path.join(ledger, name, RECORD_FILE)
         try:
-            entry = Entry.from_json(_read(record))
+            entry = Entry.from_json(storage.read_bytes(record))
         except (OSError, ValueError) as error:
             damaged.append(_passed_over(record, error))
             continue
@@ -233,25 +221,3 @@ def _remove_replaced(folder: str, known: Entry, entry: Entry) -> None:
         # Another writer may have removed it.
         with contextlib.suppress(FileNotFoundError):
             storage.remove(os.path.join(folder, name))
-
-
-def _read(path: str) -> bytes:
-    if not storage.is_remote(path):
-        with open(path, "rb") as file:
-            return file.read()
-    import tensorflow as tf
-
-    try:
-        with storage.open_file(path, "rb") as file:
-            return file.read()
-    except tf.errors.OpError as error:
-        raise OSError(error.message) from error
-
-
-def _write(path: str, content: bytes) -> None:
-    if not storage.is_remote(path):
-        atomic.write_bytes(path, content)
-        return
-    # An object of a bucket appears when it is closed.
-    with storage.open_file(path, "wb") as file:
-        file.write(content)

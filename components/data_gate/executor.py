@@ -8,7 +8,6 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from components.data_verdict.anomaly_kind import SCHEMA_KINDS
-from components.read_verdict import read_verdict
 from sluice.errors import DataError
 from sluice.verdict import Check, Verdict, cell
 
@@ -27,7 +26,7 @@ class Executor(base_executor.BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         stop_unless_passed(
-            read_verdict(artifact_utils.get_single_uri(input_dict["verdict"]))
+            Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
         )
 
 

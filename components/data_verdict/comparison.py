@@ -18,12 +18,10 @@ from dataclasses import dataclass
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
 from components.data_verdict.anomaly_kind import (
-    COMPARISON_NAMES,
     COMPARISONS,
     anomaly_kind,
 )
 from components.data_verdict.finding import Finding
-from components.data_verdict.live_features import live_features
 from components.data_verdict.measurement import REASON_OF, Measurement, measurements
 from components.data_verdict.pair import Pair, comparator_key
 from components.data_verdict.schema_findings import (
@@ -33,6 +31,7 @@ from components.data_verdict.schema_findings import (
 )
 from components.data_verdict.uncompared import uncompared
 from components.data_verdict.validate import validate
+from schemas.live_features import live_features
 
 _Reasons = anomalies_pb2.AnomalyInfo
 _COUNT_COMPARATOR = "num_examples_drift_comparator"
@@ -105,7 +104,7 @@ def compare(
         else validate(pair.current, only, previous=pair.control)
     )
     measured = measurements(pair.kind, anomalies)
-    findings = _too_far(pair, anomalies, sensitive)
+    findings = _too_far(pair, anomalies, measured, sensitive)
     findings += [
         *uncompared(pair, features, measured, {item.feature for item in findings}),
         *_count_changes(pair, anomalies),
@@ -122,29 +121,32 @@ def compare(
 
 
 def _too_far(
-    pair: Pair, anomalies: anomalies_pb2.Anomalies, sensitive: Collection[str]
+    pair: Pair,
+    anomalies: anomalies_pb2.Anomalies,
+    measured: Sequence[Measurement],
+    sensitive: Collection[str],
 ) -> list[Finding]:
     """Returns a finding for each feature of which TFDV says so."""
-    measured: dict[str, list[Measurement]] = {}
-    for found in measurements(pair.kind, anomalies):
-        measured.setdefault(found.feature, []).append(found)
+    distances: dict[str, list[Measurement]] = {}
+    for found in measured:
+        distances.setdefault(found.feature, []).append(found)
     findings = []
     for key, info in sorted(anomalies.anomaly_info.items()):
         name = feature_name(key, info)
         # Of two comparators the one that TFDV complains of is over its limit.
         missed = [
-            item for item in measured.get(name, ()) if not item.value <= item.limit
+            item for item in distances.get(name, ()) if not item.value <= item.limit
         ]
         for reason in info.reason:
             kind = anomaly_kind(reason.type)
             if kind not in (*COMPARISONS, "not_compared"):
                 continue  # Of the schema: those are judged by themselves.
-            item = _named(reason, missed or measured.get(name, []))
+            item = _named(reason, missed or distances.get(name, []))
             findings.append(
                 Finding(
                     kind="not_compared" if kind == "not_compared" else pair.kind,
                     split=pair.split,
-                    check=f"{COMPARISON_NAMES[pair.kind]}: {name!r}",
+                    check=pair.label(name),
                     why=_why(pair, reason, item, name in sensitive),
                     feature=name,
                     limit=f"{item.measure} <= {item.limit:g}" if item else "measured",

@@ -20,22 +20,17 @@ from components.accept_data.ledger import (
     find_baseline,
     identify,
     read_entry,
-    read_statistics,
 )
 from components.data_verdict.comparison import Comparison, compare
 from components.data_verdict.find_examples import find_examples
-from components.data_verdict.judge import (
-    SERVING,
-    Evidence,
-    judge,
-    number_of_examples,
-)
+from components.data_verdict.judge import SERVING, Evidence, judge
 from components.data_verdict.pair import Pair
 from components.data_verdict.policy import Policy
 from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
+from sluice.statistics_files import number_of_examples, split_statistics_path
 
 TRAINING_ENVIRONMENT = "TRAINING"
 SERVING_ENVIRONMENT = "SERVING"
@@ -165,7 +160,7 @@ def _serving_report(input_dict: Mapping[str, list[Any]]) -> Report | None:
 def _read_statistics(
     uri: str, split: str
 ) -> statistics_pb2.DatasetFeatureStatisticsList | None:
-    path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
+    path = split_statistics_path(uri, split)
     return _read(path, statistics_pb2.DatasetFeatureStatisticsList())
 
 
@@ -186,10 +181,10 @@ def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
         found = find_baseline(exec_properties["ledger"], identify(report))
     if not found.record:
         return _Accepted(None, {}, tuple(found.damaged))
-    entry = read_entry(found.record)
+    entry, contents = read_entry(found.record)
     statistics = {
         split: statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
-        for split, content in read_statistics(found.record, entry).items()
+        for split, content in contents.items()
     }
     return _Accepted(entry, statistics, tuple(found.damaged))
 

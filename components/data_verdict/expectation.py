@@ -12,6 +12,7 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from schemas.domains import number_bounds, string_domain
 from sluice.image_format import image_format
 
 MAX_SHOWN = 60
@@ -102,12 +103,12 @@ def _bad_value(is_bad: Callable[[Any], bool] | None) -> Expectation | None:
 
 
 def _out_of_range(declared: schema_pb2.Feature) -> Callable[[Any], bool] | None:
-    key = declared.WhichOneof("domain_info")
-    if key not in ("int_domain", "float_domain"):
+    bounds = number_bounds(declared)
+    if bounds is None:
         return None
-    domain = getattr(declared, key)
-    least = domain.min if domain.HasField("min") else -math.inf
-    most = domain.max if domain.HasField("max") else math.inf
+    low, high = bounds
+    least = -math.inf if low is None else low
+    most = math.inf if high is None else high
     return lambda value: isinstance(value, int | float) and (
         value < least or value > most
     )
@@ -116,11 +117,10 @@ def _out_of_range(declared: schema_pb2.Feature) -> Callable[[Any], bool] | None:
 def _new_value(
     declared: schema_pb2.Feature, schema: schema_pb2.Schema
 ) -> Callable[[Any], bool] | None:
-    named = {domain.name: domain for domain in schema.string_domain}
-    domain = named.get(declared.domain, declared.string_domain)
-    known = {value.encode() for value in domain.value}
-    if not known:
+    domain = string_domain(declared, schema)
+    if domain is None or not domain.value:
         return None
+    known = {value.encode() for value in domain.value}
     return lambda value: isinstance(value, bytes) and value not in known
 
 

@@ -9,6 +9,8 @@ import math
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from schemas.domains import number_bounds, string_domain
+
 
 def expected(kind: str, name: str, schema: schema_pb2.Schema) -> str | None:
     """Returns what the schema says; None where it says nothing about the kind."""
@@ -80,20 +82,14 @@ def _span(least: int, most: int) -> str:
 def _values(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str | None:
     if feature.HasField("bool_domain"):
         return "true or false"
-    named = {domain.name: domain for domain in schema.string_domain}
-    count = len(named.get(feature.domain, feature.string_domain).value)
-    return f"the domain's {count} values" if count else None
+    domain = string_domain(feature, schema)
+    return f"the domain's {len(domain.value)} values" if domain is not None else None
 
 
 def _bounds(feature: schema_pb2.Feature) -> str | None:
-    key = feature.WhichOneof("domain_info")
-    if key not in ("int_domain", "float_domain"):
-        return None
-    domain = getattr(feature, key)
-    least = f"{domain.min:.10g}" if domain.HasField("min") else None
-    most = f"{domain.max:.10g}" if domain.HasField("max") else None
+    least, most = number_bounds(feature) or (None, None)
     if least is not None and most is not None:
-        return f"{least} to {most}"
+        return f"{least:.10g} to {most:.10g}"
     if least is not None:
-        return f">= {least}"
-    return f"<= {most}" if most is not None else None
+        return f">= {least:.10g}"
+    return f"<= {most:.10g}" if most is not None else None

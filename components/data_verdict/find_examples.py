@@ -8,7 +8,6 @@ feature the place is told, never the value.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,10 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from components.data_verdict.expectation import Expectation, expectation
 from components.data_verdict.judge import SERVING
 from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.scan import scan
+from components.tfrecord_gen.reading.sound_records import sound_records
 from components.tfrecord_gen.report import FileReport
 from schemas.diff.words import printable
-from sluice.errors import MAX_EXAMPLES, SluiceError
+from sluice.errors import MAX_EXAMPLES
 from sluice.tf_example_proto import parse
 from sluice.verdict import Verdict
 
@@ -118,13 +117,10 @@ def _records(
         wanted = [item for item in searches if item.may_be_in(file.split)]
         if all(item.is_done for item in wanted):
             continue
-        # It may be gone or changed since: then there are fewer examples.
-        with contextlib.suppress(SluiceError):
-            for record in scan(file.path):
-                if isinstance(record, Record):
-                    yield file, record
-                    if all(item.is_done for item in wanted):
-                        break
+        for record in sound_records(file.path):
+            yield file, record
+            if all(item.is_done for item in wanted):
+                break
 
 
 def _look(

@@ -27,6 +27,7 @@ from components.data_verdict.policy import Policy
 from components.data_verdict.schema_findings import schema_findings
 from components.data_verdict.unmeasured_findings import unmeasured_findings
 from components.tfrecord_gen.report import Report
+from sluice.statistics_files import number_of_examples
 from sluice.verdict import Check, Verdict
 
 SERVING = "serving"
@@ -99,14 +100,6 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
     if verdict.passed or not override:
         return verdict
     return Verdict("data", verdict.rows, override=override)
-
-
-def number_of_examples(
-    statistics: statistics_pb2.DatasetFeatureStatisticsList | None,
-) -> int:
-    """Returns how many examples the statistics were computed from."""
-    datasets = statistics.datasets if statistics is not None else ()
-    return sum(int(dataset.num_examples) for dataset in datasets)
 
 
 def _intake_rows(report: Report | None, split: str, policy: Policy) -> list[Check]:

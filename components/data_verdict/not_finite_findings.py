@@ -10,8 +10,8 @@ from __future__ import annotations
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from components.data_verdict.finding import Finding
-from components.data_verdict.live_features import live_features
 from components.data_verdict.schema_findings import features_of
+from schemas.live_features import live_features
 
 
 def not_finite_findings(

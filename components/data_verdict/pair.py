@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from components.data_verdict.anomaly_kind import COMPARISON_NAMES
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -24,6 +26,10 @@ class Pair:
     against: str
     current: statistics_pb2.DatasetFeatureStatisticsList
     control: statistics_pb2.DatasetFeatureStatisticsList
+
+    def label(self, feature: str) -> str:
+        """Returns what the verdict calls the comparison of a feature."""
+        return f"{COMPARISON_NAMES[self.kind]}: {feature!r}"
 
     def comparator(self, feature: schema_pb2.Feature) -> schema_pb2.FeatureComparator:
         """Returns what the schema says of a feature; it may be empty."""

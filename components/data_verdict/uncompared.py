@@ -42,7 +42,7 @@ def uncompared(
         Finding(
             kind="not_compared",
             split=pair.split,
-            check=f"{pair.kind} of {name!r}",
+            check=pair.label(name),
             why=why,
             feature=name,
             limit="measured",

@@ -11,12 +11,12 @@ from typing import Any
 from tfx.components.example_gen import driver, utils
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
-from components.tfrecord_gen.reading.storage import explain_unreadable
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.fingerprint_listing import fingerprint_listing
 from components.tfrecord_gen.spans.window import Window
 from sluice import digest
 from sluice.file_digests import MEMORY_FILE, FileDigests
+from sluice.storage import explain_unreadable, is_remote
 
 
 class Driver(driver.FileBasedDriver):
@@ -45,9 +45,9 @@ class Driver(driver.FileBasedDriver):
 
 
 def _fingerprint(window: Window) -> str:
-    if "://" not in window.base:
-        return window.fingerprint(_reader())
-    return fingerprint_listing(window)
+    if is_remote(window.base):
+        return fingerprint_listing(window)
+    return window.fingerprint(_reader())
 
 
 def _reader() -> Callable[[SourceFile], str]:

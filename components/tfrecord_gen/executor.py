@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
@@ -14,7 +13,6 @@ from tfx.types import artifact_utils
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.fingerprint_listing import (
     LISTING,
@@ -22,8 +20,9 @@ from components.tfrecord_gen.spans.fingerprint_listing import (
 )
 from components.tfrecord_gen.spans.window import Window
 from components.tfrecord_gen.take_in import take_in
-from sluice import digest
+from sluice import digest, storage
 from sluice.errors import DataError
+from sluice.usable_cores import usable_cores
 
 _FILE_FORMAT = "tfrecords_gzip"
 
@@ -66,7 +65,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 for split in asked.split_names
             },
             quarantine.uri,
-            _cores(),
+            usable_cores(),
         )
         fingerprint = _fingerprint(window, report)
         _check_unchanged(
@@ -77,18 +76,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         quarantine.set_int_custom_property("quarantined", report.quarantined)
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _fingerprint(window: Window, report: Report) -> str:
     """Returns the fingerprint of what has been read, made as the driver's."""
     contents = {file.path: file.sha256 for file in report.files}
     for manifest in window.manifests:
-        with storage.open_file(manifest.path, "rb") as file:
-            contents[manifest.path] = digest.of_bytes(file.read())
+        content = storage.read_bytes(manifest.path)
+        contents[manifest.path] = digest.of_bytes(content)
     return window.fingerprint(lambda file: contents[file.path])
 
 

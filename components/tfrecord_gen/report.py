@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from components.tfrecord_gen.spans.window import SkippedSpan
+from sluice import storage
 
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 1
@@ -168,7 +169,5 @@ class Report:
           OSError: there is none.
           ValueError: it is not a report of this version.
         """
-        from components.tfrecord_gen.reading import storage
-
-        with storage.open_file(os.path.join(folder, REPORT_FILE), "rb") as file:
-            return cls.from_dict(json.loads(file.read()))
+        content = storage.read_bytes(os.path.join(folder, REPORT_FILE))
+        return cls.from_dict(json.loads(content))

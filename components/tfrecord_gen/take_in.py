@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 
 from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import (
     REPORT_FILE,
     FileReport,
@@ -26,6 +25,7 @@ from components.tfrecord_gen.taking.run_forked import run_forked
 from components.tfrecord_gen.taking.shard_writer import name_shards
 from components.tfrecord_gen.taking.take_files import Group, TakeFiles
 from components.tfrecord_gen.taking.taken import Taken
+from sluice import storage
 
 # Files of a split from this size on are shards of their own: copied, if they are good.
 _SHARD_FROM_BYTES = 1 << 20
@@ -72,8 +72,10 @@ def take_in(
         split: _name_split(split, folder, taken) for split, folder in split_dirs.items()
     }
     report = _report(intake, taken, splits, kept)
-    with storage.open_file(os.path.join(quarantine_dir, REPORT_FILE), "wb") as file:
-        file.write(json.dumps(report.to_dict(), indent=2).encode())
+    storage.write_bytes(
+        os.path.join(quarantine_dir, REPORT_FILE),
+        json.dumps(report.to_dict(), indent=2).encode(),
+    )
     return report
 
 

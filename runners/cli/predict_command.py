@@ -8,11 +8,12 @@ from pipeline.check_inputs import check_inputs
 from pipeline.config import Config
 from runners.cli.next_command import next_command
 from sluice.errors import SluiceError
+from sluice.storage import is_remote
 
 
 def predict_command(config: Config, name: str) -> str | None:
     """Returns a command that asks the pushed model, None where the data is gone."""
-    if "://" in config.data.dir:
+    if is_remote(config.data.dir):
         return None
     try:
         files = check_inputs(config).files

@@ -36,7 +36,6 @@ from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
 from runners.cli.run_pipeline import INPUTS_FILE, note_inputs, retries_of
 from runners.local import last_complete
-from runners.local.default_workers import default_workers
 from runners.local.graph_file import GraphFile
 from runners.local.journal import Journal
 from runners.local.metadata_file import keep_copy
@@ -48,6 +47,7 @@ from sluice.errors import UsageError
 from sluice.file_digests import FileDigests
 from sluice.project import activate
 from sluice.run_record import RunRecord
+from sluice.usable_cores import usable_cores
 from sluice.workspace import Workspace
 
 
@@ -88,7 +88,7 @@ def resume(
         run_id=run_id,
         workspace_dir=workspace_dir,
         command=shlex.join(["sluice", *sys.argv[1:]]),
-        workers=workers or default_workers(),
+        workers=workers or usable_cores(),
         wait=wait,
     )
     go = partial(_resume, request)

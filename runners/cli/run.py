@@ -11,7 +11,7 @@ import click
 from runners.cli.ends_at_once import ends_at_once
 from runners.cli.head_start import head_start
 from runners.cli.options import config_options, json_option, workspace_option
-from runners.local.default_workers import default_workers
+from sluice.usable_cores import usable_cores
 
 _RUN_OPTIONS = (
     click.option(
@@ -85,7 +85,7 @@ def run(
             overrides=overrides,
             workspace_dir=workspace_dir,
             command=shlex.join(["sluice", *sys.argv[1:]]),
-            workers=workers or default_workers(),
+            workers=workers or usable_cores(),
             wait=wait,
             use_cache=not no_cache,
             forced=forced,

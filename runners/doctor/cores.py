@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from runners.doctor.cgroup_limits import CgroupLimits, cgroup_limits
 from runners.doctor.check import Check
+from sluice.cgroup_limits import CgroupLimits, cgroup_limits
 
 
 def check_cores(limits: CgroupLimits | None = None) -> Check:

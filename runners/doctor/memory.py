@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import psutil
 
-from runners.doctor.cgroup_limits import CgroupLimits, cgroup_limits
 from runners.doctor.check import Check, CheckState
 from runners.doctor.in_gib import in_gib
+from sluice.cgroup_limits import CgroupLimits, cgroup_limits
 
 # A process that has imported TFX holds about 0.7 GiB before it does anything.
 _SCARCE_BYTES = 2 * 2**30

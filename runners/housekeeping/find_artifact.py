@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from runners.housekeeping.metadata_graph import MetadataGraph
 from runners.housekeeping.served_models import ServedModel
 from sluice.errors import MAX_EXAMPLES, UsageError
+from sluice.storage import is_remote
 
 _VERSION = re.compile(r"v?(\d+)", re.ASCII)
 _ARTIFACT = re.compile(r"artifact:(\d+)", re.ASCII)
@@ -108,7 +109,7 @@ def _by_path(
     graph: MetadataGraph, served: Sequence[ServedModel], reference: str
 ) -> Found | None:
     places = [reference.rstrip("/")]
-    if "://" not in reference:
+    if not is_remote(reference):
         places += [os.path.abspath(reference), os.path.realpath(reference)]
     for place in dict.fromkeys(places):
         for item in served:

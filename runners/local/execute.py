@@ -17,6 +17,7 @@ from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.local.wait_for_job import wait_for_job
 from sluice.errors import ExitCode, UsageError
 from sluice.file_digests import MEMORY_FILE
+from sluice.storage import is_remote
 
 
 def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
@@ -191,7 +192,7 @@ def _check_outputs(result: NodeResult, run_id: str) -> None:
     for artifacts in result.outputs.values():
         for artifact in artifacts:
             uri = artifact["uri"]
-            if uri and "://" not in uri and not Path(uri).exists():
+            if uri and not is_remote(uri) and not Path(uri).exists():
                 raise UsageError(
                     f"run {run_id} cannot go on: an output of {result.node} is gone",
                     where=uri,

@@ -19,6 +19,7 @@ from pipeline.run_inputs import RunInputs
 from serving.model_store import ModelStore
 from sluice import atomic, digest
 from sluice.run_record import RunRecord
+from sluice.storage import is_remote
 from sluice.workspace import Workspace
 
 _FILE = "complete.json"
@@ -97,7 +98,7 @@ def _made(workspace: Workspace, record: RunRecord) -> dict[str, Any]:
     Raises:
       OSError: some of it is gone.
     """
-    local = [uri for uri in record.artifacts if uri and "://" not in uri]
+    local = [uri for uri in record.artifacts if uri and not is_remote(uri)]
     push = record.pushes[0]
     newest = ModelStore(push.destination).newest()
     if newest is None or str(newest.path) != push.uri:

@@ -19,7 +19,6 @@ from tfx.orchestration.portable import runtime_parameter_utils, tfx_runner
 from tfx.proto.orchestration import pipeline_pb2
 
 from pipeline.retries import Retries
-from runners.local.default_workers import default_workers
 from runners.local.execute import execute
 from runners.local.graph_file import IR_FILE, GraphFile
 from runners.local.journal import Journal
@@ -42,6 +41,7 @@ from sluice.errors import (
     UsageError,
     bounded,
 )
+from sluice.usable_cores import usable_cores
 from sluice.workspace import new_run_id
 
 _KINDS: dict[int, type[SluiceError]] = {
@@ -70,7 +70,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
           nursery: where the nodes' processes come from; None for one of the run's own,
             which imports TFX once (10 to 20 seconds).
         """
-        self._workers = workers or default_workers()
+        self._workers = workers or usable_cores()
         self._runs_dir = Path(runs_dir) if runs_dir else None
         self._retries = retries or Retries()
         self._nursery = nursery

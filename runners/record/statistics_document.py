@@ -19,14 +19,14 @@ from runners.record.feature_statistics import (
     feature_statistics,
 )
 from sluice.errors import WorkspaceError
+from sluice.statistics_files import (
+    SPLIT_PREFIX,
+    STATISTICS_FILE,
+    over_all_examples,
+    split_statistics_path,
+)
 
 MAX_FEATURES = 1000
-
-_FILE = "FeatureStats.pb"
-_SPLIT_PREFIX = "Split-"
-# TFDV's name for the examples of all slices together (its constants.py); without
-# slicing the only data set has no name.
-_ALL_EXAMPLES = ("", "All Examples")
 
 
 class SplitStatistics(TypedDict):
@@ -63,29 +63,26 @@ def statistics_document(
     """
     if not split_names:
         split_names = sorted(
-            path.name.removeprefix(_SPLIT_PREFIX)
+            path.name.removeprefix(SPLIT_PREFIX)
             for path in directory.iterdir()
-            if path.name.startswith(_SPLIT_PREFIX)
+            if path.name.startswith(SPLIT_PREFIX)
         )
     if not split_names:
-        return {"splits": [_split(None, directory / _FILE, sensitive)]}
+        return {"splits": [_split(None, directory / STATISTICS_FILE, sensitive)]}
     return {
         "splits": [
-            _split(name, directory / f"{_SPLIT_PREFIX}{name}" / _FILE, sensitive)
+            _split(name, Path(split_statistics_path(str(directory), name)), sensitive)
             for name in split_names
         ]
     }
 
 
 def _split(name: str | None, path: Path, sensitive: Collection[str]) -> SplitStatistics:
-    data_sets = _read(path)
-    overall = next(
-        (item for item in data_sets if item.name in _ALL_EXAMPLES), data_sets[0]
-    )
+    overall, data_sets = _read(path)
     return {
         "split": name,
         "examples": overall.num_examples,
-        "slices_left_out": len(data_sets) - 1,
+        "slices_left_out": data_sets - 1,
         "features": [
             feature_statistics(item, sensitive=feature_name(item) in sensitive)
             for item in overall.features[:MAX_FEATURES]
@@ -94,15 +91,15 @@ def _split(name: str | None, path: Path, sensitive: Collection[str]) -> SplitSta
     }
 
 
-def _read(path: Path) -> list[statistics_pb2.DatasetFeatureStatistics]:
-    problem = "no data set in it"
+def _read(path: Path) -> tuple[statistics_pb2.DatasetFeatureStatistics, int]:
+    """Returns the statistics over all examples, and how many data sets there are."""
+    found, problem = statistics_pb2.DatasetFeatureStatisticsList(), "no data set in it"
     try:
-        data_sets = statistics_pb2.DatasetFeatureStatisticsList.FromString(
-            path.read_bytes()
-        ).datasets
+        found.ParseFromString(path.read_bytes())
+        overall = over_all_examples(found)
     except DecodeError as error:
-        data_sets, problem = [], str(error)
-    if not data_sets:
+        overall, problem = None, str(error)
+    if overall is None:
         raise WorkspaceError(
             "These statistics cannot be read.",
             where=path,
@@ -110,4 +107,4 @@ def _read(path: Path) -> list[statistics_pb2.DatasetFeatureStatistics]:
             actual=problem,
             hint="Run the node that made them again: sluice run NAME --force NODE",
         )
-    return list(data_sets)
+    return overall, len(found.datasets)

@@ -19,11 +19,11 @@ from schemas.diff.observed import Observed, ObservedFeature
 from schemas.diff.propose_feature import propose_feature
 from schemas.diff.structure_rules import missing, wrong_shape, wrong_type
 from schemas.diff.value_rules import invalid_text, new_value, not_finite, out_of_range
+from schemas.domains import string_domain
 from schemas.edit.edit import AddFeature
+from schemas.live_features import live_features
 
 _RULES = (wrong_shape, missing, new_value, invalid_text, out_of_range, not_finite)
-# TFDV leaves features of these stages alone.
-_NOT_VALIDATED = ("PLANNED", "ALPHA", "DISABLED", "DEPRECATED", "DEBUG_ONLY")
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,11 @@ def diff_schema(
     """
     if not observed.records:
         return Diff((), ("there is no record",))
-    domains = {domain.name: domain for domain in schema.string_domain}
     changes: list[Change] = []
     notes = []
-    for feature in schema.feature:
-        if not _is_validated(feature):
-            continue
+    for feature in live_features(schema):
         name = feature.name
-        domain = domains.get(feature.domain)
-        if feature.HasField("string_domain"):
-            domain = feature.string_domain
+        domain = string_domain(feature, schema)
         case = Case(
             feature,
             observed.features.get(name, observed.absent(name)),
@@ -97,11 +92,6 @@ def _changes(case: Case) -> Iterator[Change]:
     yield from wrong
     for rule in (missing,) if wrong else _RULES:
         yield from rule(case)
-
-
-def _is_validated(feature: schema_pb2.Feature) -> bool:
-    stage = schema_pb2.LifecycleStage.Name(feature.lifecycle_stage)
-    return not feature.deprecated and stage not in _NOT_VALIDATED
 
 
 def _new_feature(seen: ObservedFeature, sensitive: bool) -> Change:

@@ -8,11 +8,7 @@ from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from sluice.errors import WorkspaceError
-
-_FILE = "FeatureStats.pb"
-_SPLIT_PREFIX = "Split-"
-# TFDV's name for the examples of all slices together; unsliced they have no name.
-_ALL_EXAMPLES = ("", "All Examples")
+from sluice.statistics_files import SPLIT_PREFIX, STATISTICS_FILE, over_all_examples
 
 
 def read_statistics(
@@ -27,8 +23,9 @@ def read_statistics(
       WorkspaceError: a file is missing or damaged, or there is none.
     """
     splits = {}
-    for folder in sorted(directory.glob(f"{_SPLIT_PREFIX}*")):
-        splits[folder.name.removeprefix(_SPLIT_PREFIX)] = _read(folder / _FILE)
+    for folder in sorted(directory.glob(f"{SPLIT_PREFIX}*")):
+        split = folder.name.removeprefix(SPLIT_PREFIX)
+        splits[split] = _read(folder / STATISTICS_FILE)
     if not splits:
         raise _unreadable(directory, "no split")
     return splits
@@ -41,10 +38,10 @@ def _read(path: Path) -> statistics_pb2.DatasetFeatureStatistics:
         raise _unreadable(path, error.strerror or str(error)) from error
     except DecodeError as error:
         raise _unreadable(path, str(error)) from error
-    for item in data.datasets:
-        if item.name in _ALL_EXAMPLES:
-            return item
-    raise _unreadable(path, "no data set in it")
+    overall = over_all_examples(data)
+    if overall is None:
+        raise _unreadable(path, "no data set in it")
+    return overall
 
 
 def _unreadable(where: Path, actual: str) -> WorkspaceError:

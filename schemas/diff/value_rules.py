@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from schemas.diff import words
 from schemas.diff.case import Case
 from schemas.diff.change import Change
+from schemas.domains import number_bounds
 from schemas.edit.edit import AddValues, Edit, Put
 
 _SENSITIVE = "the feature is sensitive: its values are not written to a schema"
@@ -47,16 +48,10 @@ def out_of_range(case: Case) -> Iterator[Change]:
     """Numbers below or above the domain's bounds."""
     feature, seen = case.feature, case.seen
     name = feature.WhichOneof("domain_info")
-    if seen.low is None or seen.high is None:
+    allowed = (0, 1) if name == "bool_domain" else number_bounds(feature)
+    if allowed is None or seen.low is None or seen.high is None:
         return
-    if name not in ("int_domain", "float_domain", "bool_domain"):
-        return
-    low: float | None = 0
-    high: float | None = 1
-    if name != "bool_domain":
-        domain = getattr(feature, name)
-        low = domain.min if domain.HasField("min") else None
-        high = domain.max if domain.HasField("max") else None
+    low, high = allowed
     edits: list[Edit] = []
     if low is not None and seen.low < low:
         edits.append(Put(case.owner, (name, "min"), seen.low))

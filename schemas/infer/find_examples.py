@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.errors import UsageError
+from sluice.storage import is_remote
 
 _SPECIAL = re.compile(r"[*?\[{]")
 _PLACEHOLDER = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(?::\d+)?\}")
@@ -55,7 +56,7 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
       UsageError: it is remote, or matches no file that could be a TFRecord.
     """
     for given in (pattern, directory or ""):
-        if "://" in given:
+        if is_remote(given):
             raise UsageError(
                 "Examples are looked at on this machine only.",
                 where=given,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from google.protobuf import text_encoding, text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from schemas.domains import string_domain
 from schemas.infer.propose import Proposal
 from schemas.infer.role import share
 from schemas.infer.summarize import FeatureSummary
@@ -37,13 +38,12 @@ def schema_text(proposal: Proposal) -> str:
     label = proposal.label
     reasons = ["The label", f"{label.classes:,} classes", *label.reasons]
     comments[label.name] = [", ".join(reasons)]
-    domains = {domain.name: domain for domain in schema.string_domain}
     blocks = []
     for feature in schema.feature:
         seen = summary.features[feature.name]
         lines = [f"# {_one_line(text)}." for text in _comment(comments, seen)]
         blocks.append("\n".join([*lines, *_message("feature", _fields(feature))]))
-        if domain := domains.get(feature.domain):
+        if feature.HasField("domain") and (domain := string_domain(feature, schema)):
             fields = [("name", domain.name)]
             fields += [("value", value) for value in domain.value]
             blocks.append("\n".join(_message("string_domain", map(_string, fields))))

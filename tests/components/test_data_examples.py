@@ -37,7 +37,7 @@ GOOD = {
     "own": [b"a"],
     "label": [1],
     "tags": [1, 2],
-    "image": [b"\x89PNG..."],
+    "image": [b"\x89PNG\r\n\x1a\n..."],
 }
 
 

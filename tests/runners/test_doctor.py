@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from runners.cli.doctor import doctor
-from runners.doctor.cgroup_limits import CgroupLimits, cgroup_limits
 from runners.doctor.check import Check
 from runners.doctor.cloud_credentials import check_cloud_credentials
 from runners.doctor.cores import check_cores
@@ -27,6 +26,7 @@ from runners.doctor.locked_packages import check_locked_packages
 from runners.doctor.memory import check_memory
 from runners.doctor.run_checks import run_checks
 from runners.doctor.workspace_folder import check_workspace_folder
+from sluice.cgroup_limits import CgroupLimits, cgroup_limits
 from sluice.project import own_root
 
 unit = pytest.mark.unit

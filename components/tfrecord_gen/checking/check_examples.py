@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message,
-    message_factory,
-)
+from google.protobuf import descriptor_pb2, message
 
 from components.tfrecord_gen.checking.sift import sift
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.record import Record
 from sluice.errors import DataError
+from sluice.message_class import message_class
 from sluice.tf_example_proto import is_sequence_example, parse
+from sluice.varint import varint
 
 _FEATURES_TAG = b"\x0a"
 # No record of this size is one field; no message begins with the tag 0.
@@ -54,7 +51,7 @@ class _Heads(dict[int, bytes]):
         if len(self) >= _MAX_HEADS:
             self.clear()
         for width in range(1, 6):
-            head = _FEATURES_TAG + _varint(max(0, size - 1 - width))
+            head = _FEATURES_TAG + varint(max(0, size - 1 - width))
             if len(head) == 1 + width:
                 break
         else:
@@ -83,15 +80,6 @@ def _all_parse(records: list[bytes]) -> bool:
     return True
 
 
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
 def _declare() -> Any:
     """Returns tf.Example with its map of features declared as what it is on the wire.
 
@@ -104,13 +92,7 @@ def _declare() -> Any:
     for declared in file.message_type:
         for entry in declared.nested_type:
             entry.options.ClearField("map_entry")
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    found = pool.FindMessageTypeByName(example.full_name)
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(found)
-    # Before protobuf 4.22, so with TFX 1.16.
-    return message_factory.MessageFactory(pool).GetPrototype(found)
+    return message_class(file, example.name)
 
 
 _EXAMPLES = _declare()

@@ -7,13 +7,10 @@ that an intake without it pays nothing.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.scan import scan
-from sluice.errors import SluiceError
+from components.tfrecord_gen.reading.sound_records import sound_records
 from sluice.tf_example_proto import parse
 
 MAX_RECORDS = 2_000_000
@@ -50,11 +47,8 @@ def _records(
     files: Iterable[tuple[str, str | None]],
 ) -> Iterator[tuple[str | None, str, bytes]]:
     for path, split in files:
-        # It may be gone since.
-        with contextlib.suppress(SluiceError):
-            for record in scan(path):
-                if isinstance(record, Record):
-                    yield split, f"{path}, record {record.number:,}", record.data
+        for record in sound_records(path):
+            yield split, f"{path}, record {record.number:,}", record.data
 
 
 def _line(name: str, kind: str, place: str) -> str:

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.report import FileReport, Problem
 from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
+from sluice import storage
 
 _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL
@@ -143,8 +143,7 @@ def _read_manifest(path: str) -> dict[str, dict[str, Any]] | None:
       OSError: it cannot be read.
       ValueError, RecursionError: it is not JSON, or nested without end.
     """
-    with storage.open_file(path, "rb") as file:
-        fields = json.loads(file.read())
+    fields = json.loads(storage.read_bytes(path))
     shards = fields.get("shards") if isinstance(fields, dict) else None
     if not isinstance(shards, list) or not all(
         isinstance(shard, dict)

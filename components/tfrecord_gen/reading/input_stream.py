@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from components.tfrecord_gen.reading import storage
+from sluice import storage
 from sluice.tfrecord_framing import HEADER, length_of
 
 # Fits a processor's second cache with what it becomes: a fifth faster than 512 KiB.

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.spans.span_pattern import Segment
+from sluice import storage
 from sluice.errors import UsageError
 
 _Kind = Literal["folder", "file", "other", "unknown"]
@@ -28,7 +28,7 @@ class FileLister:
           base: a local path, or an address such as ``gs://bucket/trips``.
         """
         self.base = base.rstrip("/") or "/"
-        self._is_remote = "://" in base
+        self._is_remote = storage.is_remote(base)
 
     def path(self, relative: str) -> str:
         """Returns the whole path, or address, of a file or folder."""
@@ -69,11 +69,7 @@ class FileLister:
         """Whether there is such a file."""
         path = self.path(relative)
         with _explain(path, "a file of the data cannot be looked at"):
-            if not self._is_remote:
-                return os.path.isfile(path)
-            from tfx.dsl.io import fileio
-
-            return bool(fileio.exists(path))
+            return storage.is_file(path)
 
     def names(self, folder: str) -> list[str]:
         """Returns what lies in a folder, sorted, for a message; [] if there is none."""
@@ -162,14 +158,9 @@ class FileLister:
 
 @contextmanager
 def _explain(path: str, what: str) -> Iterator[None]:
-    kinds: tuple[type[Exception], ...] = (OSError,)
-    if "://" in path:
-        import tensorflow as tf
-
-        kinds = (OSError, tf.errors.OpError)
     try:
         yield
-    except kinds as error:
+    except storage.read_errors(path) as error:
         raise UsageError(
             what,
             where=path,

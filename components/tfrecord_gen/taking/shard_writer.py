@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
-from components.tfrecord_gen.reading import storage
+from sluice import storage
 
 # Content per shard: enough for few files, few enough for readers in parallel.
 SHARD_BYTES = 256 << 20

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from components.tfrecord_gen.checking.sift import sift
 from components.tfrecord_gen.intake import Intake
-from components.tfrecord_gen.reading import storage
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.input_stream import InputStream
@@ -21,6 +20,7 @@ from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.taking.quarantine import Quarantine, QuarantinePart
 from components.tfrecord_gen.taking.shard_writer import Part, ShardWriter
 from components.tfrecord_gen.taking.taken import Taken
+from sluice import storage
 from sluice.errors import UsageError
 
 # What came uncompressed goes on so, within gzip's frame, and what came compressed is

@@ -16,7 +16,6 @@ from components.accept_data.ledger import (
     find_baseline,
     identify,
     read_entry,
-    read_statistics,
     write_entry,
 )
 from components.tfrecord_gen.report import FileReport, Report
@@ -46,10 +45,9 @@ def _baseline(ledger: Path, identity: Identity) -> str:
 def test_an_entry_reads_back_with_its_statistics(tmp_path: Path) -> None:
     entry = _write(tmp_path, ONE, 1, spans=(0, 1), override="known outage")
     record = str(tmp_path / "1" / RECORD_FILE)
-    assert read_entry(record) == entry
+    assert read_entry(record) == (entry, {"train": b"fingerprint-1"})
     assert entry.override == "known outage" and entry.spans == (0, 1)
     assert entry.splits["train"].examples == 12
-    assert read_statistics(record, entry) == {"train": b"fingerprint-1"}
 
 
 def test_the_baseline_is_the_newest_that_is_not_this_data(tmp_path: Path) -> None:
@@ -122,13 +120,13 @@ def test_two_writers_at_once_leave_a_whole_entry(tmp_path: Path) -> None:
         _write(tmp_path, Identity("1", "second version"), 2)
     found = find_baseline(str(tmp_path), TWO)
     assert found.damaged == ()
-    assert read_entry(found.record).fingerprint == "second version"
+    assert read_entry(found.record)[0].fingerprint == "second version"
 
 
 def test_a_new_version_of_a_span_replaces_the_entry(tmp_path: Path) -> None:
     _write(tmp_path, ONE, 1)
     newer = _write(tmp_path, Identity("1", "second version"), 2)
-    assert read_entry(str(tmp_path / "1" / RECORD_FILE)) == newer
+    assert read_entry(str(tmp_path / "1" / RECORD_FILE))[0] == newer
     assert len(list((tmp_path / "1").iterdir())) == 2
 
 

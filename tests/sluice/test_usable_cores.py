@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from runners.doctor.cgroup_limits import CgroupLimits
-from runners.local.default_workers import default_workers
+from sluice.cgroup_limits import CgroupLimits
+from sluice.usable_cores import usable_cores
 
 pytestmark = pytest.mark.unit
 
@@ -27,8 +27,8 @@ def test_a_container_gets_its_share(
     monkeypatch: pytest.MonkeyPatch, affinity: int, cores: float | None, workers: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(affinity)))
-    assert default_workers(CgroupLimits(cores=cores)) == workers
+    assert usable_cores(CgroupLimits(cores=cores)) == workers
 
 
 def test_this_machine_gives_at_least_one() -> None:
-    assert 1 <= default_workers() <= len(os.sched_getaffinity(0))
+    assert 1 <= usable_cores() <= len(os.sched_getaffinity(0))

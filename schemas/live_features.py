@@ -15,8 +15,9 @@ _LIVE = {
 
 def live_features(schema: schema_pb2.Schema) -> list[schema_pb2.Feature]:
     """Returns the schema's features that TFDV validates, in its order."""
-    return [
-        feature
-        for feature in schema.feature
-        if feature.lifecycle_stage in _LIVE and not feature.deprecated
-    ]
+    return [feature for feature in schema.feature if is_live(feature)]
+
+
+def is_live(feature: schema_pb2.Feature) -> bool:
+    """Whether TFDV validates a feature."""
+    return feature.lifecycle_stage in _LIVE and not feature.deprecated

@@ -1,14 +1,14 @@
-"""How many nodes run at the same time where nobody says so."""
+"""The cores that this process has: a machine's, or what a container is allowed."""
 
 from __future__ import annotations
 
 import os
 
-from runners.doctor.cgroup_limits import CgroupLimits, cgroup_limits
+from sluice.cgroup_limits import CgroupLimits, cgroup_limits
 
 
-def default_workers(limits: CgroupLimits | None = None) -> int:
-    """Returns the whole cores that this process may use, at least 1.
+def usable_cores(limits: CgroupLimits | None = None) -> int:
+    """Returns how many whole cores that is, at least 1.
 
     Args:
       limits: of the control group, such as a container's; None reads them.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
+from sluice import atomic
 from sluice.errors import UsageError
 
 
@@ -25,6 +26,30 @@ def open_file(path: str, mode: str) -> IO[bytes]:
     if is_remote(path):
         return cast(IO[bytes], _fileio().open(path, mode))
     return cast(IO[bytes], open(path, mode))
+
+
+def read_bytes(path: str) -> bytes:
+    """Returns the content of a file.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    with _os_errors(path), open_file(path, "rb") as file:
+        return file.read()
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Writes a file so that a reader sees the old content or the new, never a part.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    if not is_remote(path):
+        atomic.write_bytes(path, content)
+        return
+    # An object of a bucket appears when it is closed.
+    with _os_errors(path), open_file(path, "wb") as file:
+        file.write(content)
 
 
 def size_bytes(path: str) -> int:
@@ -111,7 +136,7 @@ def explain_unreadable(path: str) -> Iterator[None]:
     """
     try:
         yield
-    except _read_errors(path) as error:
+    except read_errors(path) as error:
         raise UsageError(
             "This file of the data cannot be read.",
             where=path,
@@ -121,7 +146,22 @@ def explain_unreadable(path: str) -> Iterator[None]:
         ) from error
 
 
-def _read_errors(path: str) -> tuple[type[Exception], ...]:
+@contextmanager
+def _os_errors(path: str) -> Iterator[None]:
+    """Raises as an OSError what TensorFlow's file systems raise."""
+    if not is_remote(path):
+        yield
+        return
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise OSError(error.message) from error
+
+
+def read_errors(path: str) -> tuple[type[Exception], ...]:
+    """Returns what reading a file may raise, by the file system that it lies in."""
     if not is_remote(path):
         return (OSError,)
     import tensorflow as tf
