@@ -53,6 +53,8 @@ class NodeRecord:
       peak_memory_bytes: the largest resident size of its process, TFX included; None
         where it had no process of its own.
       cache: ``key`` and ``parts`` of its cache key; None where it has none.
+      progress: what it has last said of itself, such as the epoch; None once it has
+        ended by itself.
     """
 
     id: str
@@ -67,6 +69,7 @@ class NodeRecord:
     attempts: int = 0
     peak_memory_bytes: int | None = None
     cache: dict[str, Any] | None = None
+    progress: dict[str, Any] | None = None
 
 
 @dataclass

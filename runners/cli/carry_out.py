@@ -103,6 +103,7 @@ def _carry_out(
         quietly(console, view.on_event, event)
 
     def on_progress(node: str, facts: dict) -> None:
+        recorder.keep_progress(node, facts)
         quietly(console, view.on_progress, node, facts)
 
     def on_tick() -> None:

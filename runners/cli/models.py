@@ -56,8 +56,9 @@ def list_models(
         click.echo(f"no version of {name} is pushed yet; try: {command}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for column in ("version", "published", "run", "digest", "path"):
+    for column in ("version", "published", "run", "digest"):
         table.add_column(column, no_wrap=True)
+    table.add_column("path", overflow="fold")
     for item in versions:
         table.add_row(
             plain(str(item.version)),

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from runners.cli.console import plain
+from runners.local.run_result import NOT_ASKED_FOR
 from sluice.run_record import NodeRecord, RunRecord
 
 # What a state is called on the screen, and how it looks.
@@ -56,6 +57,8 @@ class RunView:
             self._started[event["node"]] = time.monotonic()
         elif event["event"] == "node_finished" and self._live is None:
             node = self._record.node(event["node"])
+            if node.reason == NOT_ASKED_FOR:
+                return
             note = node.reason or ""
             took = seconds(node.duration_s)
             self._line(f"{node.id:<20} {LABELS[node.state][0]:<12} {took:>7}  {note}")
@@ -117,7 +120,8 @@ def describe_progress(facts: dict[str, Any]) -> str | None:
         return facts.get("line")
     left = facts["epochs"] - facts["epoch"]
     metrics = "  ".join(
-        f"{name} {value:.4f}"
+        # As text in a record, where a number is none.
+        f"{name} {float(value):.4f}"
         for name, value in facts["metrics"].items()
         if name.startswith("val_")
     )

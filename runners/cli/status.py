@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 
 import click
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.table import Table
 from runners.cli.console import make_console, plain
 from runners.cli.find_run import all_workspaces, find_run, readable_runs
 from runners.cli.options import json_option, workspace_option
-from runners.cli.run_view import LABELS, seconds
+from runners.cli.run_view import LABELS, describe_progress, seconds
 from runners.cli.runs import STYLES
 from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
@@ -105,9 +106,16 @@ def node_table(nodes: list[NodeRecord]) -> Table:
         table.add_row(
             plain(node.id),
             plain(label, style),
-            plain(seconds(node.duration_s)),
+            plain(seconds(_elapsed_s(node))),
             plain(f"{memory / 1e9:.1f} GB" if memory else ""),
             plain(str(node.attempts) if node.attempts > 1 else ""),
-            plain(node.reason or ""),
+            plain(node.reason or describe_progress(node.progress or {}) or ""),
         )
     return table
+
+
+def _elapsed_s(node: NodeRecord) -> float | None:
+    if node.state != "running" or node.started_at is None:
+        return node.duration_s
+    started = datetime.fromisoformat(node.started_at)
+    return (datetime.now(timezone.utc) - started).total_seconds()

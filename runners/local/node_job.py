@@ -20,6 +20,7 @@ from runners.local.any_port_watcher import use_any_port
 from runners.local.cache.node_cache import NodeCache
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
+from runners.local.hush_tfx import hush_tfx
 from runners.local.job_result import write_result
 from runners.local.mixed_types import mixed_types
 from runners.local.node_launcher import NodeLauncher
@@ -132,6 +133,7 @@ def launch(ir: Any, node_id: str, cache: NodeCache) -> None:
     deployment = runner_utils.extract_local_deployment_config(ir)
     launcher.cache_utils = cache
     use_any_port()
+    hush_tfx()
     NodeLauncher(
         pipeline_node=node,
         mlmd_connection=metadata.Metadata(connection_of(ir)),

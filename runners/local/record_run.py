@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+import time
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from runners.local.journal import Journal
+from runners.record.json_number import json_number
 from sluice import workspace
 from sluice.errors import ExitCode, SluiceError
 from sluice.run_record import (
@@ -22,6 +25,7 @@ from sluice.verdict import Verdict
 
 _VERDICTS = ("components.DataVerdict", "components.ModelVerdict")
 _SERVED = ("pushed", "already_served")
+_PROGRESS_EVERY_S = 2.0
 
 
 class RecordRun:
@@ -33,6 +37,7 @@ class RecordRun:
         self._journal = Journal(run_dir)
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
+        self._progress_written_s = -math.inf
         self._resume_command: str | None = None
         record.status, record.exit_code, record.ended_at = "running", None, None
         record.error = record.resume_command = None
@@ -44,6 +49,19 @@ class RecordRun:
         """Takes in one event; see ``runners.local.run_result``."""
         self.replay(self._journal.append(event))
         self.record.save(self._run_dir)
+
+    def keep_progress(self, node: str, facts: dict[str, Any]) -> None:
+        """Takes in what a running node says of itself; it need not be written at once.
+
+        Args:
+          node: the node's id.
+          facts: as ``sluice.progress`` has them.
+        """
+        self.record.node(node).progress = _jsonable(facts)
+        now_s = time.monotonic()
+        if now_s - self._progress_written_s >= _PROGRESS_EVERY_S:
+            self._progress_written_s = now_s
+            self.record.save(self._run_dir)
 
     def replay(self, event: dict[str, Any]) -> None:
         """Takes in an event of the journal, and writes nothing."""
@@ -153,7 +171,7 @@ class RecordRun:
 
     def _on_node_started(self, event: dict[str, Any]) -> None:
         node = self.record.node(event["node"])
-        node.state, node.reason = "running", None
+        node.state, node.reason, node.progress = "running", None, None
         node.started_at = event["at"]
         node.attempts += 1
 
@@ -167,7 +185,7 @@ class RecordRun:
 
     def _on_node_finished(self, event: dict[str, Any]) -> None:
         node = self.record.node(event["node"])
-        node.state = event["state"]
+        node.state, node.progress = event["state"], None
         if event["duration_s"] or node.duration_s is None:
             node.duration_s = round(event["duration_s"], 3)
         node.reason = event["reason"]
@@ -269,6 +287,18 @@ class RecordRun:
             node, message, str(log) if log.exists() else None, list(log_tail)
         )
         self._failures.append((record, exit_code, gate))
+
+
+def _jsonable(facts: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a node says with its numbers as JSON can hold them."""
+    return {
+        key: _jsonable(value)
+        if isinstance(value, dict)
+        else json_number(value)
+        if isinstance(value, float)
+        else value
+        for key, value in facts.items()
+    }
 
 
 def _uris(artifacts: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:

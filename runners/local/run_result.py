@@ -35,6 +35,9 @@ _OF_PROCESS: dict[str, Any] = {"cache": None, "documents": [], "notes": []}
 
 OnEvent = Callable[[dict[str, Any]], None]
 
+# The reason of a node that was skipped since nobody asked for it.
+NOT_ASKED_FOR = "not in the part asked for"
+
 
 @dataclass(frozen=True)
 class NodeFailure:

@@ -23,7 +23,13 @@ from runners.local.job_result import forget_result, read_result
 from runners.local.processes.job import Job
 from runners.local.processes.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
-from runners.local.run_result import NodeFailure, NodeResult, OnEvent, RunResult
+from runners.local.run_result import (
+    NOT_ASKED_FOR,
+    NodeFailure,
+    NodeResult,
+    OnEvent,
+    RunResult,
+)
 from runners.local.stop_request import StopRequest
 from runners.local.wait_for_job import POLL_S
 from sluice.errors import ExitCode, NodeError, WorkspaceError
@@ -250,7 +256,7 @@ class Scheduler:
             if found.state in ("ran", "cached"):
                 reason = f"taken from run {self._graph.base_run_id}"
                 return replace(found, state="cached", reason=reason)
-        return NodeResult(node.id, "skipped", reason="not in the part asked for")
+        return NodeResult(node.id, "skipped", reason=NOT_ASKED_FOR)
 
     def _settle(self, result: NodeResult, facts: dict[str, Any] | None = None) -> None:
         self._results[result.node] = result

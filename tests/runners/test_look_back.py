@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -176,8 +177,14 @@ def test_a_killed_run_is_completed_by_whoever_looks(
     recorder = _begin(workspace, FIRST)
     recorder.apply({"event": "node_started", "node": "Examples", "attempt": 1})
     assert RunRecord.load(workspace.run_dir(FIRST)).status == "running"
+    epoch: dict[str, Any] = {"event": "epoch", "epoch": 3, "epochs": 8}
+    epoch |= {"duration_s": 2.0, "metrics": {"val_accuracy": 0.5}}
+    recorder.keep_progress("Examples", epoch)
     with workspace.exclusive("sluice run digits"):
         assert "running" in sluice("runs", "digits")[1]
+        shown = sluice("status", "digits")[1]
+        said = r"Examples +running +\d+\.\ds +epoch 3/8  val_accuracy 0\.5000"
+        assert re.search(said, shown), shown
     assert "interrupted" in sluice("runs", "digits")[1]
     record = RunRecord.load(workspace.run_dir(FIRST))
     assert record.status == "interrupted" and record.exit_code is None

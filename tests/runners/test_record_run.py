@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,22 @@ def test_a_node_that_dies_with_its_process_has_failed(recorder: RecordRun) -> No
     record = recorder.record
     assert (record.status, record.exit_code) == ("failed", 7)
     assert record.error and record.error.message == "Trainer was killed by signal 9"
+
+
+def test_a_running_node_tells_its_epoch(recorder: RecordRun, tmp_path: Path) -> None:
+    recorder.apply({"event": "node_started", "node": "Trainer"})
+    metrics = {"loss": math.nan, "val_accuracy": 0.5}
+    facts = {"event": "epoch", "epoch": 3, "epochs": 8, "duration_s": 1.5}
+    recorder.keep_progress("Trainer", {**facts, "metrics": metrics})
+    kept = RunRecord.load(tmp_path).node("Trainer").progress
+    assert kept == {**facts, "metrics": {"loss": "NaN", "val_accuracy": 0.5}}
+
+    recorder.keep_progress("Trainer", {**facts, "epoch": 4, "metrics": {}})
+    kept = RunRecord.load(tmp_path).node("Trainer").progress
+    assert kept and kept["epoch"] == 3  # Written every few seconds only.
+
+    _end(recorder, "Trainer")
+    assert RunRecord.load(tmp_path).node("Trainer").progress is None
 
 
 def test_an_interrupt_is_not_a_failure(recorder: RecordRun) -> None:

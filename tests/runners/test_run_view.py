@@ -9,6 +9,7 @@ from rich.console import Console
 
 from runners.cli.run_view import RunView, describe_progress
 from runners.cli.verdict_table import MAX_DETAILS, MAX_ROWS, print_verdict
+from runners.local.run_result import NOT_ASKED_FOR
 from sluice.run_record import NodeRecord, RunRecord
 from sluice.verdict import Check, Verdict
 
@@ -66,6 +67,13 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
         ["Trainer", "epoch", "5/5"],
         ["Trainer", "done", "2.0s"],
     ]
+
+
+def test_a_pipe_has_no_line_for_what_nobody_asked_for() -> None:
+    view, record, text = _view(terminal=False)
+    record.nodes[1].state, record.nodes[1].reason = "skipped", NOT_ASKED_FOR
+    view.on_event({"event": "node_finished", "node": "Pusher"})
+    assert text.getvalue() == ""
 
 
 def test_a_terminal_gets_one_live_row_per_node() -> None:
