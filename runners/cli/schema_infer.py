@@ -10,7 +10,7 @@ import click
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
-from runners.cli.schema_source import sensitive_of, summary_of
+from runners.cli.schema_source import summary_of
 from schemas.edit.plain_text import plain_text
 from schemas.edit.without_values import without_values
 from schemas.infer.infer_schema import infer_schema
@@ -38,7 +38,7 @@ def infer(
     config = load_config(name, profile=profile, overrides=overrides)
     summary, counted = summary_of(config, examples)
     label = config.label.feature if config.label.feature in summary.features else None
-    found = without_values(infer_schema(summary, label), sensitive_of(config))
+    found = without_values(infer_schema(summary, label), config.sensitive)
     text = plain_text(found)
     console = make_console(to_stderr=as_json)
     if output is not None:

@@ -10,7 +10,6 @@ from rich.table import Table
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
-from runners.cli.schema_source import sensitive_of
 from schemas.loader import load
 from schemas.show_schema import show_schema
 
@@ -23,7 +22,7 @@ def show(
 ) -> None:
     """Show the reviewed schema of the pipeline NAME as a table."""
     config = load_config(name, profile=profile, overrides=overrides)
-    rows = show_schema(load(config.schema_path), sensitive_of(config))
+    rows = show_schema(load(config.schema_path), config.sensitive)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     cells = [row.to_dict() for row in rows]
     # Most schemas have no comparators, and a narrow window has no room for them.

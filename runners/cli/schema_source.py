@@ -135,12 +135,7 @@ def expectations(config: Config) -> Expectations:
         if spec.kind == "image"
     }
     required[config.label.feature] = "it is the label"
-    return Expectations(sensitive_of(config), required)
-
-
-def sensitive_of(config: Config) -> frozenset[str]:
-    """Returns the features whose values are not shown."""
-    return frozenset(config.sensitive)
+    return Expectations(config.sensitive, required)
 
 
 def _statistics(record: RunRecord) -> Path | None:

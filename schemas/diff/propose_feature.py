@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff.observed import ObservedFeature, SplitPresence
-from schemas.infer.infer_schema import min_fraction
+from schemas.infer.infer_schema import min_fraction, set_number_of_values
 from schemas.infer.summarize import FeatureSummary
 
 
@@ -22,13 +22,7 @@ def propose_feature(seen: ObservedFeature) -> schema_pb2.Feature:
     found.presence.min_fraction = min(map(least_fraction, seen.presence))
     if min(item.present for item in seen.presence):
         found.presence.min_count = 1
-    if seen.always and seen.min_values == seen.max_values:
-        found.shape.dim.add(size=seen.max_values)
-        return found
-    # Without a shape: TensorFlow refuses a record that lacks a feature with one.
-    found.value_count.min = 1
-    if seen.max_values <= 1:
-        found.value_count.max = 1
+    set_number_of_values(found, seen.min_values, seen.max_values, always=seen.always)
     return found
 
 

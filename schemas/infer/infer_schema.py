@@ -69,12 +69,28 @@ def _add_presence(found: schema_pb2.Feature, feature: FeatureSummary) -> None:
     found.presence.min_fraction = min_fraction(feature)
     if found.presence.min_fraction:
         found.presence.min_count = 1
-    if feature.always and feature.min_values == feature.max_values:
-        found.shape.dim.add(size=feature.max_values)
+    set_number_of_values(
+        found, feature.min_values, feature.max_values, always=feature.always
+    )
+
+
+def set_number_of_values(
+    found: schema_pb2.Feature, fewest: int, most: int, *, always: bool
+) -> None:
+    """Declares how many values a feature has.
+
+    Args:
+      found: the feature.
+      fewest: in a record that has it.
+      most: in a record.
+      always: whether every record has it.
+    """
+    if always and fewest == most:
+        found.shape.dim.add(size=most)
         return
     # Without a shape: TensorFlow refuses a record that lacks a feature with one.
-    found.value_count.min = min(feature.min_values, 1)
-    if feature.single:
+    found.value_count.min = 1
+    if most <= 1:
         found.value_count.max = 1
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
@@ -19,14 +18,11 @@ from runners.doctor.check import Check
 from runners.doctor.cloud_credentials import check_cloud_credentials
 from runners.doctor.cores import check_cores
 from runners.doctor.devices import check_devices
-from runners.doctor.disk_space import check_disk_space
-from runners.doctor.file_locks import check_file_locks
 from runners.doctor.keras_flavour import check_keras_flavour
 from runners.doctor.locked_packages import check_locked_packages
 from runners.doctor.memory import check_memory
 from runners.doctor.run_checks import run_checks
-from runners.doctor.workspace_folder import check_workspace_folder
-from sluice.cgroup_limits import CgroupLimits, cgroup_limits
+from sluice.cgroup_limits import CgroupLimits
 from sluice.project import own_root
 
 unit = pytest.mark.unit
@@ -58,39 +54,6 @@ def in_a_process(
 
 def import_of(function: str, module: str, call: str = "") -> str:
     return f"from runners.doctor.{module} import {function}\n{call or function + '()'}"
-
-
-@pytest.fixture
-def on_tmpfs() -> Iterator[Callable[..., Check]]:
-    """Runs a check on a file system of its own, mounted for that process alone."""
-    tools = [shutil.which(tool) for tool in ("unshare", "mount")]
-    if not all(tools) or subprocess.run(["unshare", "-Urm", "true"]).returncode:
-        pytest.skip("this machine permits no mounts")
-
-    def run(folder: Path, options: str, check: str, before: str = "true") -> Check:
-        code = f"import json, dataclasses\nfrom pathlib import Path\n{check}"
-        script = (
-            f"mount -t tmpfs -o {options} tmpfs {folder} && cd {own_root()} && "
-            f'{{ {before}; }} && exec {sys.executable} -c "$CODE"'
-        )
-        done = subprocess.run(
-            ["unshare", "-Urm", "sh", "-c", script],
-            env={**os.environ, "CODE": code},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        return Check(**json.loads(done.stdout))
-
-    yield run
-
-
-def printed(module: str, function: str, arguments: str) -> str:
-    return (
-        f"from runners.doctor.{module} import {function}\n"
-        f"print(json.dumps(dataclasses.asdict({function}({arguments}))))"
-    )
 
 
 @pytest.fixture
@@ -212,151 +175,7 @@ def test_the_environment_asks_for_another_keras(
     assert "the environment says TF_USE_LEGACY_KERAS=0" in found.found
 
 
-# Folders and disks
-
-
-@unit
-def test_a_workspace_that_is_not_there_yet_is_not_made(tmp_path: Path) -> None:
-    folder = tmp_path / "a" / "workspace"
-    found = check_workspace_folder(folder)
-    assert found == Check("workspace", "ok", f"{folder}; the first run makes it")
-    assert check_file_locks(folder) == Check(
-        "file_locks", "ok", f"they hold in {tmp_path}"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-@unit
-def test_a_workspace_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "workspace").touch()
-    found = check_workspace_folder(tmp_path / "workspace" / "digits")
-    assert found.state == "problem"
-    assert found.found == f"{tmp_path}/workspace is not a directory"
-
-
-@unit
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
-def test_a_file_system_that_takes_no_files() -> None:
-    assert check_workspace_folder(Path("/proc")).state == "problem"
-    found = check_file_locks(Path("/proc"))
-    assert found.state == "problem"
-    assert "a file in /proc cannot be locked" in found.found
-
-
-@pytest.mark.fault
-def test_a_full_disk(tmp_path: Path, on_tmpfs: Callable[..., Check]) -> None:
-    fill = f"head -c 10M /dev/zero > {tmp_path}/big 2>/dev/null || true"
-    folder = f"Path('{tmp_path}')"
-    written = on_tmpfs(
-        tmp_path,
-        "size=1m",
-        printed("workspace_folder", "check_workspace_folder", folder),
-        fill,
-    )
-    assert written.state == "problem"
-    assert written.found == f"{tmp_path} cannot be written: No space left on device"
-    space = on_tmpfs(
-        tmp_path,
-        "size=1m",
-        printed("disk_space", "check_disk_space", f"'disk_workspace', {folder}"),
-        fill,
-    )
-    assert space.state == "problem"
-    assert space.found == f"0 MiB free of 1 MiB, {tmp_path}"
-    assert "sluice gc" in (space.hint or "")
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize(
-    ("options", "state", "found"),
-    [
-        ("size=1g", "warning", "1.0 GiB free of 1.0 GiB, "),
-        ("size=3g,nr_inodes=50", "problem", ", room for 49 files"),
-        ("size=3g", "ok", "3.0 GiB free of 3.0 GiB, "),
-    ],
-)
-def test_a_small_disk(
-    tmp_path: Path,
-    on_tmpfs: Callable[..., Check],
-    options: str,
-    state: str,
-    found: str,
-) -> None:
-    arguments = f"'disk_temp', Path('{tmp_path}')"
-    check = printed("disk_space", "check_disk_space", arguments)
-    space = on_tmpfs(tmp_path, options, check)
-    assert space.state == state
-    assert found in space.found
-
-
-@pytest.mark.fault
-def test_a_disk_that_is_read_only(
-    tmp_path: Path, on_tmpfs: Callable[..., Check]
-) -> None:
-    folder = f"Path('{tmp_path}')"
-    check = printed("workspace_folder", "check_workspace_folder", folder)
-    written = on_tmpfs(tmp_path, "size=1m,ro", check)
-    assert written.state == "problem"
-    assert written.found == f"{tmp_path} cannot be written: Read-only file system"
-
-
-@unit
-def test_the_disk_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    found = check_disk_space("disk_temp", tmp_path / "not" / "there").found
-    assert found.endswith(f", {tmp_path}")
-
-
 # Memory, cores, processes
-
-
-def write_group(folder: Path, **files: object) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name.replace("__", ".")).write_text(f"{text}\n")
-
-
-@unit
-def test_limits_of_cgroup_2_come_from_the_tightest_above(tmp_path: Path) -> None:
-    proc, mount = tmp_path / "cgroup", tmp_path / "mount"
-    proc.write_text("0::/pod/container\n")
-    write_group(mount, cpu__weight=100)
-    write_group(
-        mount / "pod",
-        memory__max=4 * GIB,
-        memory__current=3 * GIB,
-        memory__stat=f"anon 5\ninactive_file {GIB}",
-        cpu__max="150000 100000",
-    )
-    write_group(mount / "pod/container", memory__max="max", cpu__max="max 100000")
-    assert cgroup_limits(proc, mount) == CgroupLimits(4 * GIB, 2 * GIB, 1.5)
-
-
-@unit
-def test_limits_of_cgroup_1_in_a_container_that_sees_the_hosts_path(
-    tmp_path: Path,
-) -> None:
-    proc, mount = tmp_path / "cgroup", tmp_path / "mount"
-    proc.write_text("4:memory:/docker/ab12\n2:cpu,cpuacct:/docker/ab12\n0::/\n")
-    write_group(
-        mount / "memory",
-        memory__limit_in_bytes=2 * GIB,
-        memory__usage_in_bytes=GIB,
-        memory__stat=f"inactive_file 1\ntotal_inactive_file {GIB // 2}",
-    )
-    write_group(
-        mount / "cpu,cpuacct", cpu__cfs_quota_us=50000, cpu__cfs_period_us=100000
-    )
-    assert cgroup_limits(proc, mount) == CgroupLimits(2 * GIB, 3 * GIB // 2, 0.5)
-
-
-@unit
-def test_no_limits_and_no_groups(tmp_path: Path) -> None:
-    proc, mount = tmp_path / "cgroup", tmp_path / "mount"
-    assert cgroup_limits(proc, mount) == CgroupLimits()
-    proc.write_text("4:memory:/\n1:cpu:/\n")
-    write_group(mount / "memory", memory__limit_in_bytes=9223372036854771712)
-    write_group(mount / "cpu", cpu__cfs_quota_us=-1, cpu__cfs_period_us=100000)
-    assert cgroup_limits(proc, mount) == CgroupLimits()
 
 
 @unit

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
-import random
 import tempfile
 from hashlib import sha256
 from itertools import chain
@@ -16,7 +14,6 @@ from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.intake import Intake
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.spans.window import SkippedSpan
 from components.tfrecord_gen.taking import quarantine as quarantine_module
 from components.tfrecord_gen.taking import shard_writer as shard_writer_module
 from components.tfrecord_gen.taking.quarantine import write_quarantine
@@ -91,31 +88,6 @@ def test_a_damaged_gzip_file_goes_on_without_its_bad_records(room, make):
     assert features["record"].int64_list.value[0] == 11
     assert features["offset"].int64_list.value[0] == sum(map(len, frames[:10]))
     assert b"checksum of the data" in features["reason"].bytes_list.value[0]
-
-
-def test_a_lost_tail_counts_by_its_bytes(room, make):
-    wanted = make.examples(100)
-    frames = [frame(data) for data in wanted]
-    content = b"".join(frames[:50]) + b"\xff" * 12 + b"".join(frames[50:])[12:]
-
-    report = room.take(room.put("a", content))
-
-    lost = len(content) - sum(map(len, frames[:50]))
-    assert (report.records, report.quarantined, report.lost_bytes) == (50, 1, lost)
-    assert report.bytes == len(content)
-    assert report.corrupt_fraction == pytest.approx(lost / len(content))
-
-
-def test_a_stream_that_breaks_off_loses_an_estimated_share(room, make):
-    content = make.framed(
-        [encode({"x": [random.Random(n).randbytes(500)]}) for n in range(2000)]
-    )
-    data = make.gzipped(content)
-    half = len(data) // 2
-
-    report = room.take(room.put("a", data[:half] + b"\xff" * 64 + data[half + 64 :]))
-
-    assert report.corrupt_fraction > 0.4
 
 
 def test_every_split_has_a_shard(room, make):
@@ -224,17 +196,6 @@ def test_images_are_looked_into(room, make):
         in report.first_faults[0].reason
     )
     assert room.records() == records[1:]
-
-
-def test_five_faults_of_a_kind_are_named_and_all_are_counted(room, make):
-    paths = [room.put(f"{n}", make.framed([b"junk", b"more"])) for n in range(4)]
-
-    report = room.take(*paths)
-
-    assert dict(report.faults) == {"not_example": 8}
-    assert [(fault.path, fault.record) for fault in report.first_faults] == [
-        (path, number) for path in paths for number in (1, 2)
-    ][:5]
 
 
 def test_the_quarantine_is_bounded_and_says_so(room, make, monkeypatch):
@@ -348,66 +309,3 @@ def test_a_file_that_changes_while_it_is_read(room, make, monkeypatch):
     monkeypatch.setattr(take_files.storage, "remove", remove_and_change)
     with pytest.raises(UsageError, match="changes while it is read"):
         room.take(path)
-
-
-def test_spans_are_in_the_report(room, make):
-    files = tuple(
-        SourceFile(
-            room.put(f"{span}", make.shard(make.examples(2, span))), "train", span, 3
-        )
-        for span in (8, 5)
-    )
-    skipped = (SkippedSpan(9, "span 9", "no _SUCCESS"),)
-
-    report = room.take_files(files, ("train",), skipped_spans=skipped)
-
-    assert (report.spans, report.skipped_spans) == ((5, 8), skipped)
-    assert [(file.span, file.version) for file in report.files] == [(8, 3), (5, 3)]
-
-
-def test_the_report_is_the_json_that_was_agreed(room, make):
-    room.take(room.put("a", make.shard(make.examples(4))[:-1]))
-
-    fields = json.loads((room.out / "quarantine" / "report.json").read_text())
-
-    assert fields["schema_version"] == 1
-    assert fields["splits"] == {"train": {"records": 3, "shards": 1}}
-    assert fields["faults"] == {"truncated": 1}
-    assert set(fields["first_faults"][0]) == {
-        "path",
-        "record",
-        "offset",
-        "kind",
-        "reason",
-    }
-    assert set(fields["files"][0]) == {
-        "path",
-        "span",
-        "version",
-        "split",
-        "size_bytes",
-        "sha256",
-        "compression",
-        "records",
-        "quarantined",
-        "lost_bytes",
-    }
-
-
-def test_a_report_of_another_version_is_refused(room, make):
-    from components.tfrecord_gen.report import Report
-
-    fields = room.take(room.put("a", make.shard(make.examples(1)))).to_dict()
-
-    with pytest.raises(ValueError, match="a report of version 2, not 1"):
-        Report.from_dict(fields | {"schema_version": 2})
-    with pytest.raises(ValueError, match="not a report of an intake"):
-        Report.from_dict({"schema_version": 1})
-
-
-def test_a_destroyed_file_counts_as_a_file(room, make):
-    good = room.put("a", make.shard(make.examples(200)))
-
-    report = room.take(good, room.put("b", b""))
-
-    assert (report.records, report.corrupt_fraction) == (200, 0.5)

@@ -12,6 +12,8 @@ import pytest
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+from runners.housekeeping.collect_garbage import collect_garbage
+from runners.housekeeping.find_garbage import Garbage
 from runners.housekeeping.metadata_graph import MetadataGraph
 from runners.housekeeping.read_metadata import read_metadata
 from serving.model_store import ModelStore, Publication
@@ -113,6 +115,11 @@ class Past:
         )
         self.record(run_id, status)
         return run_id
+
+    def collect(self, keep: int = 1, dry_run: bool = False) -> Garbage:
+        """Collects what neither the newest runs nor the served versions need."""
+        serving_dirs = [self.workspace.serving]
+        return collect_garbage(self.workspace, serving_dirs, keep=keep, dry_run=dry_run)
 
     def push(self, run_id: str, model: int) -> Publication:
         """Publishes a model as a version."""

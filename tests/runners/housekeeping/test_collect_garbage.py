@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +11,9 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from runners.housekeeping.collect_garbage import collect_garbage
 from runners.housekeeping.find_garbage import Garbage
 from sluice import digest
-from sluice.errors import ExitCode, LockedError, WorkspaceError
-from sluice.project import own_root
 from sluice.run_record import RunRecord
 
 pytestmark = pytest.mark.unit
-
-
-def _collect(past: Any, keep: int = 1, dry_run: bool = False) -> Garbage:
-    serving_dirs = [past.workspace.serving]
-    return collect_garbage(past.workspace, serving_dirs, keep=keep, dry_run=dry_run)
 
 
 def _names(garbage: Garbage, kind: str) -> set[str]:
@@ -34,7 +24,7 @@ def test_the_newest_runs_stay_with_all_that_they_were_made_of(past: Any) -> None
     first, second, third = (past.run(blessed=False) for _ in range(3))
     examples = past.made_by(first, "TFRecordGen.examples")
     models = [past.made_by(run_id, "Trainer.model") for run_id in (first, second)]
-    garbage = _collect(past)
+    garbage = past.collect()
     assert garbage.kept_runs == (third,)
     assert examples.is_dir(), "the cache of the third run rests on the first run's data"
     assert past.made_by(third, "Trainer.model").is_dir()
@@ -45,7 +35,7 @@ def test_the_newest_runs_stay_with_all_that_they_were_made_of(past: Any) -> None
 
 def test_keep_counts_the_newest(past: Any) -> None:
     runs = [past.run(blessed=False, status="blocked") for _ in range(4)]
-    assert _collect(past, keep=2).kept_runs == tuple(runs[2:])
+    assert past.collect(keep=2).kept_runs == tuple(runs[2:])
     assert not past.made_by(runs[1], "Trainer.model").exists()
     assert past.made_by(runs[2], "Trainer.model").is_dir()
 
@@ -57,7 +47,7 @@ def test_runs_that_had_nothing_to_do_do_not_count(past: Any) -> None:
     between = past.run(train=False, status="nothing_to_do")
     failed = past.run(blessed=False, status="failed")
     idle = [past.run(train=False, status="nothing_to_do") for _ in range(6)]
-    garbage = _collect(past, keep=2)
+    garbage = past.collect(keep=2)
     assert garbage.kept_runs == (complete, between, failed, *idle)
     assert not past.made_by(older, "Trainer.model").exists()
     assert past.made_by(failed, "Trainer.model").is_dir()
@@ -71,7 +61,7 @@ def test_a_served_version_keeps_the_run_that_trained_it_and_the_one_that_pushed(
     pushed = past.run(train=False, push=True)
     between = past.run(train=False)
     newest = past.run(blessed=False, data=True)
-    garbage = _collect(past)
+    garbage = past.collect()
     assert garbage.kept_runs == (trained, pushed, newest)
     assert past.made_by(trained, "Trainer.model_run").is_dir()
     assert past.made_by(trained, "TFRecordGen.examples").is_dir()
@@ -84,7 +74,7 @@ def test_a_version_that_is_gone_keeps_nothing(past: Any) -> None:
     newest = past.run()
     (version,) = past.workspace.serving.glob("[0-9]*")
     version.rename(past.root / "elsewhere")
-    assert _collect(past).kept_runs == (newest,)
+    assert past.collect().kept_runs == (newest,)
     assert not past.made_by(pushed, "Trainer.model").exists()
 
 
@@ -99,7 +89,7 @@ def test_the_next_baseline_stays(past: Any) -> None:
     blessed = past.run(status="blocked")
     for _ in range(2):
         past.run(blessed=False, status="blocked")
-    garbage = _collect(past)
+    garbage = past.collect()
     assert blessed not in garbage.kept_runs
     assert past.made_by(blessed, "Trainer.model").is_dir()
     assert past.made_by(blessed, "ModelVerdict.blessing").is_dir()
@@ -110,7 +100,7 @@ def test_the_last_complete_run_stays_for_the_cache(past: Any) -> None:
     past.run(blessed=False)
     complete = past.run(blessed=False)
     newest = [past.run(blessed=False, status="failed") for _ in range(2)]
-    assert _collect(past).kept_runs == (complete, newest[-1])
+    assert past.collect().kept_runs == (complete, newest[-1])
     assert past.made_by(complete, "Trainer.model_run").is_dir()
 
 
@@ -121,7 +111,7 @@ def test_a_run_that_has_only_a_record_keeps_what_it_names(past: Any) -> None:
     record = RunRecord.load(past.workspace.run_dir("20270101T000000Z-bbbb"))
     record.nodes[0].outputs = {"model": [str(model)]}
     record.save(past.workspace.run_dir("20270101T000000Z-bbbb"))
-    assert _collect(past).kept_runs == ("20270101T000000Z-bbbb",)
+    assert past.collect().kept_runs == ("20270101T000000Z-bbbb",)
     assert model.is_dir()
     assert not past.made_by(first, "Trainer.model_run").exists()
 
@@ -130,7 +120,7 @@ def test_the_history_and_the_metadata_stay_readable(past: Any) -> None:
     dropped = past.run(blessed=False)
     kept = past.run(blessed=False, data=True)
     before = past.graph()
-    garbage = _collect(past)
+    garbage = past.collect()
     after = past.graph()
     assert after.artifacts.keys() == before.artifacts.keys()
     assert after.executions == before.executions
@@ -149,8 +139,8 @@ def test_the_history_and_the_metadata_stay_readable(past: Any) -> None:
 def test_a_second_collection_finds_nothing(past: Any) -> None:
     for _ in range(3):
         past.run(data=True, blessed=False)
-    assert _collect(past).freed_bytes > 0
-    again = _collect(past)
+    assert past.collect().freed_bytes > 0
+    again = past.collect()
     assert again.items == dict.fromkeys(again.items, ())
     assert (again.mark, again.close) == ((), ())
     assert not (past.workspace.artifacts / "Trainer" / ".system").exists()
@@ -168,7 +158,7 @@ def test_folders_that_are_left_empty_go_and_empty_artifacts_stay(past: Any) -> N
     empty = past.workspace.artifacts / "Importer" / "of_another_layout"
     empty.mkdir(parents=True)
     past.output(past.execution(kept, "Importer"), "result", "Examples", empty)
-    _collect(past)
+    past.collect()
     assert not (past.workspace.artifacts / "Retired").exists()
     assert pushed.is_dir(), "an empty folder is what TFX's cache looks for"
     assert empty.is_dir()
@@ -193,7 +183,7 @@ def test_nothing_outside_of_the_artifacts_is_ever_deleted(
     }[where]
     old = past.execution("20250101T000000Z-aaaa", "Importer")
     stray = past.output(old, "result", "Examples", uri)
-    garbage = _collect(past)
+    garbage = past.collect()
     assert (outside / "file").read_text() == "mine"
     assert stray not in garbage.mark
     assert past.graph().artifacts[stray].state == "live"
@@ -210,7 +200,7 @@ def test_links_inside_an_artifact_are_removed_and_not_followed(past: Any) -> Non
     run_dir = past.workspace.run_dir(dropped)
     (run_dir / "record").symlink_to(outside)
     past.run(blessed=False)
-    _collect(past)
+    past.collect()
     assert not model.exists() and not (run_dir / "record").is_symlink()
     assert (outside / "file").read_text() == "mine"
 
@@ -224,7 +214,7 @@ def test_what_holds_or_is_held_by_a_kept_artifact_stays(past: Any) -> None:
     external = past.uri("Trainer", "model", 999)
     external.mkdir()
     past.output(old, "result", "Model", external, {"is_external": 1})
-    garbage = _collect(past)
+    garbage = past.collect()
     assert garbage.artifacts == ()
     assert (model / "saved_model.pb").is_file() and (model / "variables").is_dir()
     assert external.is_dir()
@@ -249,7 +239,7 @@ def test_leftovers_of_nodes_go_and_killed_executions_are_closed(past: Any) -> No
     for path in (*paths, *stay):
         path.mkdir(parents=True)
         (path / "part").write_text("part")
-    garbage = _collect(past)
+    garbage = past.collect()
     assert garbage.close == (killed, new)
     graph = past.graph()
     assert {graph.executions[item].state for item in (killed, new)} == {"failed"}
@@ -263,7 +253,7 @@ def test_what_a_run_may_go_on_from_stays(past: Any) -> None:
     store = past.workspace.artifacts / "Trainer" / ".system" / "stateful_working_dir"
     (store / interrupted).mkdir(parents=True)
     (store / "20250101T000000Z-aaaa").mkdir()
-    _collect(past)
+    past.collect()
     assert [path.name for path in store.iterdir()] == [interrupted]
 
 
@@ -274,7 +264,7 @@ def test_copies_of_inputs_stay_while_something_kept_names_them(past: Any) -> Non
     for path in (unused, other):
         path.parent.mkdir(parents=True)
         path.write_text("text")
-    garbage = _collect(past)
+    garbage = past.collect()
     assert _names(garbage, "inputs") == {str(unused.parent)}
     assert not unused.parent.exists()
     assert past.schema.is_file() and other.is_file()
@@ -287,7 +277,7 @@ def test_folders_that_are_no_runs_stay(past: Any) -> None:
     for folder in (begun, notes):
         folder.mkdir()
         (folder / "config.json").write_text("{}")
-    garbage = _collect(past)
+    garbage = past.collect()
     assert _names(garbage, "runs") == {begun.name}
     assert not begun.exists()
     assert (notes / "config.json").is_file()
@@ -297,7 +287,7 @@ def test_an_unreadable_record_counts_as_a_run(past: Any) -> None:
     past.run()
     newest = past.run()
     (past.workspace.run_dir(newest) / "run.json").write_text("{")
-    assert newest in _collect(past).kept_runs
+    assert newest in past.collect().kept_runs
 
 
 def test_a_dry_run_finds_the_same_and_changes_nothing(past: Any) -> None:
@@ -307,39 +297,9 @@ def test_a_dry_run_finds_the_same_and_changes_nothing(past: Any) -> None:
     with past.workspace.exclusive("sluice run digits"):
         pass
     before = digest.of_tree(past.workspace.root)
-    found = _collect(past, dry_run=True)
+    found = past.collect(dry_run=True)
     assert digest.of_tree(past.workspace.root) == before
-    assert found == _collect(past)
-
-
-def test_a_dry_run_leaves_out_what_a_run_in_progress_writes(past: Any) -> None:
-    run_id = past.run(status="running")
-    running = past.execution(run_id, "Trainer", state=mlmd.Execution.RUNNING)
-    half = past.uri("Trainer", "model", running)
-    system = past.workspace.artifacts / "Trainer" / ".system"
-    for path in (
-        half,
-        system / "executor_execution" / str(running),
-        system / "stateful_working_dir" / "x",
-    ):
-        path.mkdir(parents=True)
-    with past.workspace.exclusive("sluice run digits"):
-        garbage = _collect(past, dry_run=True)
-    assert (garbage.leftovers, garbage.close) == ((), ())
-    assert len(_collect(past, dry_run=True).leftovers) == 3
-
-
-def test_a_collection_waits_for_no_run(past: Any) -> None:
-    past.run(blessed=False)
-    past.run(blessed=False)
-    before = digest.of_tree(past.workspace.artifacts)
-    with (
-        past.workspace.exclusive("sluice run digits"),
-        pytest.raises(LockedError, match="another run of this pipeline") as raised,
-    ):
-        _collect(past)
-    assert raised.value.exit_code == ExitCode.LOCKED
-    assert digest.of_tree(past.workspace.artifacts) == before
+    assert found == past.collect()
 
 
 def test_without_a_workspace_nothing_is_made(past: Any) -> None:
@@ -347,97 +307,3 @@ def test_without_a_workspace_nothing_is_made(past: Any) -> None:
     garbage = collect_garbage(workspace, [], keep=1)
     assert garbage == Garbage(kept_runs=())
     assert not workspace.root.exists()
-
-
-@pytest.mark.fault
-def test_damaged_metadata_stops_before_anything_is_deleted(past: Any) -> None:
-    for _ in range(2):
-        past.run(blessed=False)
-    del past.store
-    past.workspace.metadata_db.write_bytes(b"not a database" * 1000)
-    before = digest.of_tree(past.workspace.artifacts)
-    with pytest.raises(WorkspaceError, match="file is not a database") as raised:
-        _collect(past)
-    assert str(past.workspace.metadata_db) in str(raised.value)
-    assert digest.of_tree(past.workspace.artifacts) == before
-
-
-_CHILD = """
-import errno, os, signal, sys
-from pathlib import Path
-from runners.housekeeping.collect_garbage import collect_garbage
-from sluice.errors import SluiceError
-from sluice.workspace import Workspace
-
-event, count, action = sys.argv[2], int(sys.argv[3]), sys.argv[4]
-
-def at(name, arguments):
-    global count
-    if name == event:
-        count -= 1
-        if count == 0 and action == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if count == 0:
-            raise PermissionError(errno.EACCES, "Permission denied", str(arguments[0]))
-
-sys.addaudithook(at)
-try:
-    collect_garbage(Workspace(Path(sys.argv[1])), [], keep=1)
-except SluiceError as error:
-    print(error)
-    sys.exit(error.exit_code)
-"""
-
-
-def _in_a_child(past: Any, event: str, count: int, action: str) -> tuple[int, str]:
-    """Collects in a process that is stopped, or hindered, at its nth deletion."""
-    done = subprocess.run(
-        [sys.executable, "-c", _CHILD, past.workspace.root, event, str(count), action],
-        cwd=own_root(),
-        capture_output=True,
-        text=True,
-    )
-    return done.returncode, done.stdout
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize(
-    ("event", "count"),
-    [("shutil.rmtree", 1), ("os.remove", 2), ("shutil.rmtree", 5), ("os.rmdir", 9)],
-)
-def test_a_killed_collection_is_finished_by_the_next(
-    past: Any, event: str, count: int
-) -> None:
-    for _ in range(3):
-        last = past.run(blessed=False, data=True)
-    expected = _collect(past, dry_run=True)
-    code, _ = _in_a_child(past, event, count, "kill")
-    assert code == -signal.SIGKILL
-    graph = past.graph()
-    for artifact in graph.artifacts.values():
-        gone = artifact.id in expected.mark
-        assert artifact.state == ("deleted" if gone else "live")
-    remaining = [item for item in expected.artifacts if Path(item.name).exists()]
-    assert remaining, "the kill came too late to test anything"
-    again = _collect(past)
-    assert {item.name for item in remaining} <= _names(again, "artifacts")
-    assert not any(Path(item.name).exists() for item in expected.artifacts)
-    for kind in ("runs", "inputs", "leftovers"):
-        paths = [path for item in expected.items[kind] for path in item.paths]
-        assert not any(path.exists() for path in paths)
-    assert past.made_by(last, "Trainer.model").is_dir()
-    assert _collect(past).freed_bytes == 0
-
-
-@pytest.mark.fault
-def test_what_cannot_be_deleted_is_named_and_the_rest_goes(past: Any) -> None:
-    for _ in range(3):
-        past.run(blessed=False, data=True)
-    expected = _collect(past, dry_run=True)
-    code, text = _in_a_child(past, "shutil.rmtree", 2, "refuse")
-    assert code == ExitCode.USAGE
-    remaining = [item for item in expected.artifacts if Path(item.name).exists()]
-    assert len(remaining) == 1
-    assert f"{remaining[0].name}: Permission denied" in text
-    assert "sluice gc" in text
-    assert _collect(past).artifacts == tuple(remaining)
