@@ -93,10 +93,18 @@ def _key(config: Config, split: str | None) -> str:
 
 def _check_pattern(directory: Path, pattern: str, key: str, hint: str | None) -> None:
     """Raises if a pattern without spans matches nothing, or no file."""
-    of_names = SpanPattern.parse(pattern).segments[-1]
-    # A glob also finds hidden files, and folders such as `_tmp`.
-    found = sorted(directory.glob(pattern))
-    matches = [path for path in found if of_names.match(path.name) is not None]
+    segments = SpanPattern.parse(pattern).segments
+    # A glob also finds hidden files and folders, and such as `_tmp`.
+    matches = [
+        path
+        for path in sorted(directory.glob(pattern))
+        if all(
+            segment.match(name) is not None
+            for segment, name in zip(
+                segments, path.relative_to(directory).parts, strict=True
+            )
+        )
+    ]
     # `glob` finds a link that leads nowhere only by a wildcard.
     if not matches and (directory / pattern).is_symlink():
         matches = [directory / pattern]

@@ -120,7 +120,7 @@ def _complete_when(value: Any) -> Any:
 
 
 class Images(Section):
-    """What an image must be before it is trained on; told without decoding it whole.
+    """What an image must be before it is trained on; its size is told from its header.
 
     Attributes:
       min_side: in pixels, of the shorter side.
@@ -148,7 +148,7 @@ class Examples(Section):
     Attributes:
       window: how many spans, the newest complete ones.
       complete_when: ``always``, ``{marker: NAME}`` or ``{quiet_for_s: SECONDS}``.
-      max_corrupt_fraction: of records, or of bytes, that may be bad; they are put
+      max_corrupt_fraction: of records, bytes or files that may be bad; they are put
         aside. Above it the data gate stops.
       images: looks into every image; None does not.
     """

@@ -133,7 +133,10 @@ class DocumentRecord:
 
 @dataclass
 class RunRecord:
-    """Everything that is known about a run; rewritten after every node event.
+    """Everything that is known about a run.
+
+    It is rewritten after every event of a node, and every few seconds while nodes tell
+    of their progress.
 
     Attributes:
       run_id: ``YYYYMMDDTHHMMSSZ-xxxx``.

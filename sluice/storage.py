@@ -156,6 +156,8 @@ def _os_errors(path: str) -> Iterator[None]:
 
     try:
         yield
+    except tf.errors.NotFoundError as error:
+        raise _os_error(errno.ENOENT, path) from error
     except tf.errors.OpError as error:
         raise OSError(error.message) from error
 

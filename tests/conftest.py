@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RunConfig = Callable[..., RunRecord]
+DEADLINE_S = 240.0
 
 
 @pytest.fixture(scope="session")
@@ -36,13 +38,41 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from sample_data import catalog
 
     root = tmp_path_factory.mktemp("project")
-    for folder in ("configs", "schemas"):
-        shutil.copytree(own_root() / folder, root / folder)
-    (root / "schemas" / "__init__.py").unlink()
-    (root / "schemas" / "loader.py").unlink()
+    shutil.copytree(own_root() / "configs", root / "configs")
+    for schema in (own_root() / "schemas").glob("*/schema.pbtxt"):
+        shutil.copytree(schema.parent, root / "schemas" / schema.parent.name)
     for name in catalog.names():
         catalog.make(name, root / "data" / name)
     return root
+
+
+@pytest.fixture(scope="session")
+def wait_for() -> Callable[[Callable[[], Any], str], Any]:
+    """Waits until something is true and returns it."""
+
+    def wait_for(condition: Callable[[], Any], what: str) -> Any:
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            if found := condition():
+                return found
+            time.sleep(0.02)
+        pytest.fail(f"waited in vain for {what}")
+
+    return wait_for
+
+
+@pytest.fixture(scope="session")
+def is_gone() -> Callable[[int], bool]:
+    """Whether a process has ended, be it that nobody has reaped it yet."""
+
+    def is_gone(pid: int) -> bool:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        return stat.rpartition(")")[2].split()[0] == "Z"
+
+    return is_gone
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ class Entry:
     Attributes:
       name: its folder's.
       fingerprint: see ``Identity``.
-      accepted_at: UTC, as ``2026-11-21T15:27:09Z``.
+      accepted_at: UTC, as ``2026-11-21T15:27:09+00:00``.
       run_id: of the run that accepted it.
       spans: that it was made from.
       splits: per split its statistics.

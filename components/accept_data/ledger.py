@@ -179,6 +179,8 @@ def find_baseline(ledger: str, identity: Identity) -> Found:
         record = os.path.join(ledger, name, RECORD_FILE)
         try:
             entry = Entry.from_json(storage.read_bytes(record))
+        except FileNotFoundError:
+            continue  # A writer has not come to its record, or was killed before.
         except (OSError, ValueError) as error:
             damaged.append(_passed_over(record, error))
             continue

@@ -10,7 +10,6 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 from tfx.dsl.components.base import base_executor
-from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
@@ -30,7 +29,12 @@ from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
-from sluice.statistics_files import number_of_examples, split_statistics_path
+from sluice import storage
+from sluice.statistics_files import (
+    SPLIT_PREFIX,
+    number_of_examples,
+    split_statistics_path,
+)
 
 TRAINING_ENVIRONMENT = "TRAINING"
 SERVING_ENVIRONMENT = "SERVING"
@@ -104,7 +108,7 @@ def _measure(input_dict: Mapping[str, list[Any]], splits: list[str]) -> _Measure
     statistics = {split: _read_statistics(artifact.uri, split) for split in splits}
     anomalies = {
         split: _read(
-            os.path.join(anomalies_uri, f"Split-{split}", "SchemaDiff.pb"),
+            os.path.join(anomalies_uri, f"{SPLIT_PREFIX}{split}", "SchemaDiff.pb"),
             anomalies_pb2.Anomalies(),
         )
         for split in splits
@@ -166,10 +170,9 @@ def _read_statistics(
 
 def _read(path: str, message: Any) -> Any:
     """Parses a file into ``message``; returns None if it was never written."""
-    if not fileio.exists(path):
+    if not storage.is_file(path):
         return None
-    with fileio.open(path, "rb") as file:
-        message.ParseFromString(file.read())
+    message.ParseFromString(storage.read_bytes(path))
     return message
 
 

@@ -23,7 +23,7 @@ def intake_findings(
 
     Args:
       report: of the intake.
-      max_corrupt_fraction: what may be damaged, 0..1, of records or of bytes.
+      max_corrupt_fraction: what may be damaged, 0..1, of records, bytes or files.
       split: what the rows say that the files hold, "overall" or "serving".
     """
     found = []

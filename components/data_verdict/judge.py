@@ -1,8 +1,8 @@
 """The data gate's decision: what was found, the policy, one row for each.
 
 Nothing is read or measured here. What holds has a row too, so that a reader sees what
-was looked at. Two things no policy lets pass, because nothing can be trained after
-them: a split without examples (unless its least number is 0), and a missing report.
+was looked at. Some things no policy lets pass, because nothing can be trained after
+them: a split without examples or without statistics, and a missing report.
 """
 
 from __future__ import annotations
@@ -130,8 +130,6 @@ def _split_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
     passing = Check(_EXAMPLES, split, limit, None, count, True)
     if not count:
         # An empty split is one failure, not one per feature that is missing from it.
-        if not least:
-            return [passing]
         why = f"the split {split!r} holds no examples"
         return [_always(_EXAMPLES, split, limit, 0, why)]
     findings = []

@@ -47,7 +47,7 @@ class Policy:
       min_examples: per split; 1 where nothing is said.
       max_examples: per split; no limit where nothing is said.
       max_count_change: largest |now - last| / last of a split's number of examples.
-      max_corrupt_fraction: of records or bytes.
+      max_corrupt_fraction: of records, bytes or files.
     """
 
     default: Action = "fail"

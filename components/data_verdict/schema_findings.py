@@ -97,10 +97,11 @@ def _of_feature(
 
 
 def _withheld(finding: Finding) -> Finding:
-    """Returns a finding without what may hold values of the data."""
-    actual = "anomaly" if finding.kind == "out_of_range" else finding.actual
+    """Returns a finding without what may hold values, of the data or the schema."""
     why = f"{KINDS[finding.kind]}; {WITHHELD}"
-    return replace(finding, why=why, actual=actual)
+    if finding.kind == "out_of_range":
+        return replace(finding, why=why, limit="the schema's range", actual="anomaly")
+    return replace(finding, why=why)
 
 
 def _reasons(

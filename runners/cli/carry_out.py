@@ -107,6 +107,7 @@ def _carry_out(
         quietly(console, view.on_progress, node, facts)
 
     def on_tick() -> None:
+        recorder.tick()
         quietly(console, view.tick)
 
     quietly(console, view.__enter__)

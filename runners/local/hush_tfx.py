@@ -17,4 +17,5 @@ def hush_tfx() -> None:
 
 
 def _says_something(record: logging.LogRecord) -> bool:
-    return record.msg not in _NOISE
+    # A message may be any object, which need not have a hash.
+    return not (isinstance(record.msg, str) and record.msg in _NOISE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import time
@@ -37,7 +38,8 @@ class RecordRun:
         self._journal = Journal(run_dir)
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
-        self._progress_written_s = -math.inf
+        self._has_news = False
+        self._written_s = -math.inf
         self._resume_command: str | None = None
         record.status, record.exit_code, record.ended_at = "running", None, None
         record.error = record.resume_command = None
@@ -51,17 +53,23 @@ class RecordRun:
         self.record.save(self._run_dir)
 
     def keep_progress(self, node: str, facts: dict[str, Any]) -> None:
-        """Takes in what a running node says of itself; it need not be written at once.
+        """Takes in what a running node says of itself; ``tick`` writes it.
 
         Args:
           node: the node's id.
           facts: as ``sluice.progress`` has them.
         """
         self.record.node(node).progress = _jsonable(facts)
+        self._has_news = True
+
+    def tick(self) -> None:
+        """Writes what nodes have said of themselves, every few seconds at most."""
         now_s = time.monotonic()
-        if now_s - self._progress_written_s >= _PROGRESS_EVERY_S:
-            self._progress_written_s = now_s
-            self.record.save(self._run_dir)
+        if self._has_news and now_s - self._written_s >= _PROGRESS_EVERY_S:
+            self._has_news, self._written_s = False, now_s
+            # A disk that stays full is told of by the next event.
+            with contextlib.suppress(OSError):
+                self.record.save(self._run_dir)
 
     def replay(self, event: dict[str, Any]) -> None:
         """Takes in an event of the journal, and writes nothing."""

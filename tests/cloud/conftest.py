@@ -49,11 +49,11 @@ class Outcomes:
     log: str
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def outcomes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcomes | None:
-    """The outcomes of all tests of this folder; None in the process that makes them."""
+    """The outcomes of a module's tests; None in the process that makes them."""
     if _INSIDE in os.environ:
         return None
     options = next(filter(_may_set_up, ("-mn", "-Urmn")), None)
@@ -62,11 +62,7 @@ def outcomes(
     folder = tmp_path_factory.mktemp("fake_gcs")
     _write_hosts(folder)
     _write_certificates(folder)
-    tests = [
-        item.nodeid
-        for item in request.session.items
-        if item.path.is_relative_to(_FOLDER)
-    ]
+    tests = [item.nodeid for item in request.session.items if item.path == request.path]
     shell = ["unshare", options, "bash", "-c", _SCRIPT, "-"]
     # What is expected to fail is judged here.
     options_inside = ["-p", "no:cacheprovider", "--runxfail"]

@@ -116,11 +116,6 @@ def test_an_empty_split_is_one_failure_under_any_policy(
     assert row.policy == "always: fail"
 
 
-def test_a_split_may_be_empty_where_the_config_says_so() -> None:
-    statistics = {**GOOD, "eval": _statistics(0)}
-    assert _judge(Policy(min_examples={"eval": 0}), statistics=statistics).passed
-
-
 def test_a_warning_is_a_row_and_passes() -> None:
     rules = (Rule("warn", feature="fare", anomaly="new_value"),)
     verdict = _judge(

@@ -116,7 +116,7 @@ GROUPS = {
             "a JPEG image that does not decode",
         ),
         "train-bomb.png": Damage(
-            _with_image(_png_bomb), "image", 4, 3, "50,000 x 50,000 pixels"
+            _with_image(_png_bomb), "image", 4, 3, "2,500,000,000 pixels"
         ),
         "train-gif.jpg": Damage(
             _with_image(lambda trips: trips.image("GIF")), "image", 4, 3, "GIF image"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from components.tfrecord_gen.report import Report
 from pipeline.load_config import load_config
 from sample_data.tf_example import encode
 from sluice import tfrecord
@@ -162,9 +163,16 @@ def test_the_name_says_nothing_about_compression(
     small_project: Path, run_small
 ) -> None:
     shard = small_project / "data" / "digits" / "test-0.tfrecord"
+    read = len(list(tfrecord.read(shard)))
     shard.rename(shard.with_suffix(".tfrecord.gz"))
     record = run_small(to_nodes=("TFRecordGen",))
     assert record.status == "succeeded", record.error
+    (quarantine,) = record.node("TFRecordGen").outputs["quarantine"]
+    report = Report.load(quarantine)
+    (file,) = [
+        file for file in report.files if file.path.endswith("test-0.tfrecord.gz")
+    ]
+    assert (report.quarantined, file.records) == (0, read)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,8 @@ def test_anomalies_tell_no_value(people) -> None:
         ("overall", None, "corrupt"),
     } == set(rows)
     assert _leaks(trips, record) == {}
+    # Nor are the bounds, as in the table of the schema.
+    assert rows["train", "income", "out_of_range"]["limit"] == "the schema's range"
     # But where they are is told.
     new = rows["train", "plan", "new_value"]
     assert new["examples"][0] == f"{trips.data / 'train-0'}, record 1"

@@ -1,4 +1,5 @@
-/* Sets the wall clock back by CLOCK_BACK_S seconds for the process that preloads it. */
+/* Sets the wall clock back by CLOCK_BACK_S seconds for the process that preloads it;
+   with CLOCK_BACK_WHEN only from when on there is a file of that name. */
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -7,11 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
+static long back_s(void) {
+  const char *seconds = getenv("CLOCK_BACK_S");
+  const char *when = getenv("CLOCK_BACK_WHEN");
+  if (seconds == NULL || (when != NULL && access(when, F_OK) != 0)) return 0;
+  return atol(seconds);
+}
+
 int clock_gettime(clockid_t clock, struct timespec *now) {
-  const char *back_s = getenv("CLOCK_BACK_S");
   int result = (int)syscall(SYS_clock_gettime, clock, now);
   int is_wall_clock = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
-  if (result == 0 && back_s != NULL && is_wall_clock) now->tv_sec -= atol(back_s);
+  if (result == 0 && is_wall_clock) now->tv_sec -= back_s();
   return result;
 }
 

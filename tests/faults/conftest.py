@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -344,29 +343,11 @@ def served(killed_nodes: KilledNodes) -> Place:
 
 
 @pytest.fixture(scope="session")
-def wait_for() -> Callable[[Callable[[], Any], str], Any]:
-    """Waits until something is true and returns it."""
-
-    def wait_for(condition: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + DEADLINE_S
-        while time.monotonic() < deadline:
-            if found := condition():
-                return found
-            time.sleep(0.02)
-        pytest.fail(f"waited in vain for {what}")
-
-    return wait_for
-
-
-@pytest.fixture(scope="session")
-def is_gone() -> Callable[[int], bool]:
-    """Whether a process has ended, be it that nobody has reaped it yet."""
-
-    def is_gone(pid: int) -> bool:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        return stat.rpartition(")")[2].split()[0] == "Z"
-
-    return is_gone
+def mounting() -> list[str]:
+    """The beginning of a command that may mount, in a namespace of its own."""
+    for options in ("-m", "-Urm"):
+        command = ["unshare", options, "mount", "-t", "tmpfs", "none", "/mnt"]
+        with contextlib.suppress(FileNotFoundError):
+            if subprocess.run(command, capture_output=True).returncode == 0:
+                return ["unshare", options]
+    pytest.skip("mounting is not permitted here, not even in a user namespace")

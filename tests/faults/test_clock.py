@@ -1,4 +1,4 @@
-"""A wall clock that was set back by a day between two commands."""
+"""A wall clock that is set back by a day, between two commands or within one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,6 @@ def test_a_day_earlier_everything_goes_on(
     assert document["pushes"][0]["version"] == 2
     tries = {node["id"]: node["attempts"] for node in document["nodes"]}
     assert (tries["Transform"], tries["Trainer"]) == (1, 2)
-    assert all(node["duration_s"] >= 0 for node in document["nodes"])
 
     # Nothing to do, and the newest run all the same.
     again = place.sluice("run", "digits", *ANOTHER_MODEL, "--json", **yesterday)
@@ -84,6 +84,35 @@ def test_a_day_earlier_everything_goes_on(
     assert second > first
     assert _created(place, second) < _created(place, first)
     place.assert_sound(versions=[1, 2])
+
+
+def test_a_clock_that_goes_back_while_a_run_goes_on(
+    served: Any, yesterday: dict[str, str], wait_for: Callable[..., Any]
+) -> None:
+    place = served
+    hold, held = place.project / "hold", place.project / "held"
+    back = place.project / "clock is back"
+    held.unlink(missing_ok=True)
+    hold.write_text("1")
+    run = ("run", "digits", "--set", "train.seed=4", "--json")
+    process = place.start(*run, **yesterday, CLOCK_BACK_WHEN=str(back))
+    try:
+        wait_for(lambda: held.exists() or process.poll() is not None, "training")
+        back.touch()
+    finally:
+        hold.unlink()
+    ended = place.end(process)
+    back.unlink()
+    assert ended.code == 0, ended.err
+    document = ended.document
+    assert document["ended_at"] < document["started_at"], "the clock was not set back"
+    took = {node["id"]: node["duration_s"] for node in document["nodes"]}
+    assert all(0 <= seconds < 240 for seconds in took.values()), took
+    assert document["pushes"][0]["version"] == 2
+    place.assert_sound(versions=[1, 2])
+
+    again = place.here(*run)
+    assert (again.code, again.document["status"]) == (0, "nothing_to_do")
 
 
 def _created(place: Any, artifact: int) -> int:

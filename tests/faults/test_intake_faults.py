@@ -134,11 +134,8 @@ def test_workers_of_a_node_that_is_killed_end(
     assert len(parts) < FILES, "they have gone on to the end"
 
 
-def test_a_full_disk(tmp_path: Path, shards: list[str]) -> None:
-    options = next(filter(_may_mount, ("-m", "-Urm")), None)
-    if options is None:
-        pytest.skip("mounting is not permitted here, not even in a user namespace")
-    command = ["unshare", options, "bash", "-c", ON_A_SMALL_DISK, "-", str(tmp_path)]
+def test_a_full_disk(tmp_path: Path, shards: list[str], mounting: list[str]) -> None:
+    command = [*mounting, "bash", "-c", ON_A_SMALL_DISK, "-", str(tmp_path)]
     done = subprocess.run(
         [*command, sys.executable, NODE, *shards],
         cwd=own_root(),
@@ -150,14 +147,6 @@ def test_a_full_disk(tmp_path: Path, shards: list[str]) -> None:
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith("No space left on device")
     assert "resource_tracker" not in done.stderr
-
-
-def _may_mount(options: str) -> bool:
-    command = ["unshare", options, "mount", "-t", "tmpfs", "none", "/mnt"]
-    try:
-        return subprocess.run(command, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 def test_ctrl_c_while_the_intake_is_at_work(

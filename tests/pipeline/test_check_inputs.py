@@ -143,6 +143,20 @@ def test_a_directory_that_may_not_be_read_is_named(data: Path) -> None:
     assert str(data) in said
 
 
+def test_what_lies_in_folders_that_no_wildcard_takes_is_no_error(data: Path) -> None:
+    for folder in ("a", "_staging", ".cache"):
+        (data / folder).mkdir()
+    (data / "a" / "train-7").touch()
+    (data / "_staging" / "train-0").mkdir()
+    (data / ".cache" / "train-0").symlink_to(data / "nowhere")
+
+    window = check_inputs(_config(data, "*/train-*"))
+
+    assert [Path(file.path).name for file in window.files if file.split == "train"] == [
+        "train-7"
+    ]
+
+
 def test_folders_that_no_wildcard_takes_are_no_error(data: Path) -> None:
     for name in ("_tmp", ".ipynb_checkpoints"):
         (data / name).mkdir()

@@ -185,3 +185,17 @@ def make_foreign(
 def foreign(make_foreign: Callable[[], ForeignPipelines]) -> ForeignPipelines:
     """A place for pipelines of somebody else."""
     return make_foreign()
+
+
+@pytest.fixture
+def sluice(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Calls the command line in this process; returns exit code, stdout and stderr."""
+    from runners.cli.main import main
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runners.cli.main import main
 from sluice.project import own_root
 from sluice.run_record import NodeRecord, PushRecord, RunRecord
 
@@ -38,17 +37,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
     return tmp_path
-
-
-@pytest.fixture
-def sluice(capsys: pytest.CaptureFixture[str]) -> Sluice:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def _one_screen(text: str) -> bool:
@@ -309,11 +297,11 @@ def test_data_list_and_make(root: Path, sluice: Sluice) -> None:
     assert "sluice data make digits" in err
 
 
-def test_no_color_and_pipes_get_plain_text(root: Path) -> None:
+def test_a_pipe_gets_plain_text(root: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runners.cli.main", "run", "taxi"],
         cwd=root,
-        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(own_root())},
+        env={**os.environ, "PYTHONPATH": str(own_root())},
         capture_output=True,
     )
     assert done.returncode == 2

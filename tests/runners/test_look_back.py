@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from pipeline.load_config import load_config
 from pipeline.run_inputs import run_inputs
 from pipeline.stored_config import write_stored_config
 from pipeline.validate_config import validate_config
-from runners.cli.main import main
 from runners.local.journal import Journal
 from runners.local.record_run import RecordRun
 from sluice.file_digests import FileDigests
@@ -47,17 +44,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
     return tmp_path
-
-
-@pytest.fixture
-def sluice(capsys: pytest.CaptureFixture[str]) -> Sluice:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -180,6 +166,7 @@ def test_a_killed_run_is_completed_by_whoever_looks(
     epoch: dict[str, Any] = {"event": "epoch", "epoch": 3, "epochs": 8}
     epoch |= {"duration_s": 2.0, "metrics": {"val_accuracy": 0.5}}
     recorder.keep_progress("Examples", epoch)
+    recorder.tick()
     with workspace.exclusive("sluice run digits"):
         assert "running" in sluice("runs", "digits")[1]
         shown = sluice("status", "digits")[1]
@@ -214,28 +201,28 @@ def test_logs_that_are_not_there(workspace: Workspace, sluice: Sluice) -> None:
 
 
 def test_logs_can_be_followed_to_the_end_of_the_run(
-    workspace: Workspace, sluice: Sluice
+    workspace: Workspace, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = _begin(workspace, FIRST)
     log = workspace.run_dir(FIRST) / "logs" / "Trainer.log"
     log.write_text("first\n")
 
-    def go_on() -> None:
-        with workspace.exclusive("sluice run digits"):
-            started.set()
-            time.sleep(0.5)
+    shown = []
+
+    def echo(data: bytes, **_: Any) -> None:
+        """Goes on with the run as soon as what it has said so far is shown."""
+        shown.append(data)
+        if data == b"first\n":
             with open(log, "a") as file:
                 file.write("second\n")
+        elif data == b"second\n":
             recorder.apply({"event": "finished"})
             recorder.close()
 
-    started = threading.Event()
-    running = threading.Thread(target=go_on)
-    running.start()
-    started.wait()
-    out = sluice("logs", "digits", "Trainer", "--follow")[1]
-    running.join()
-    assert out == "first\nsecond\n"
+    monkeypatch.setattr("runners.cli.logs.click.echo", echo)
+    with workspace.exclusive("sluice run digits"):
+        sluice("logs", "digits", "Trainer", "--follow")
+    assert [data for data in shown if data] == [b"first\n", b"second\n"]
 
 
 def test_resume_has_nothing_to_go_on_with(workspace: Workspace, sluice: Sluice) -> None:

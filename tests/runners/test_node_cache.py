@@ -377,7 +377,7 @@ def test_a_plan_executes_nothing(runs: Runs) -> None:
 
 
 @tf
-def test_two_processes_may_register_one_key(runs: Runs) -> None:
+def test_several_at_once_may_register_one_key(runs: Runs) -> None:
     from tfx.orchestration import metadata
 
     from runners.local.cache.node_cache import _register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -40,14 +40,6 @@ def crashed(place, own):
         follows = own.Read(data=node.outputs["out"], trace=place.trace("follows"))
         nodes += [node, follows.with_id(f"after_{way}")]
     return place.run(nodes)
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return stat.rpartition(")")[2].split()[0] == "Z"
 
 
 def test_a_crash_is_that_nodes_failure_and_the_others_finish(crashed, place) -> None:
@@ -111,13 +103,15 @@ def test_sys_exit_of_zero_is_no_success(crashed) -> None:
     assert "in _sys_exit" in crashed.message("sys_exit")
 
 
-def test_a_process_left_behind_ends_with_its_node(crashed, place) -> None:
+def test_a_process_left_behind_ends_with_its_node(
+    crashed, place, is_gone: Callable[[int], bool]
+) -> None:
     """It ignores SIGTERM and would sleep for minutes."""
     pid = int((place.root / "leave_a_child").read_text())
     deadline = time.monotonic() + DEADLINE_S
-    while not _is_gone(pid) and time.monotonic() < deadline:
+    while not is_gone(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert _is_gone(pid)
+    assert is_gone(pid)
 
 
 def test_peak_memory_is_recorded(crashed) -> None:

@@ -117,14 +117,6 @@ def _pids(path: Path) -> list[int]:
     return [int(pid) for pid in text.split()]
 
 
-def _is_gone(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return stat.rpartition(")")[2].split()[0] == "Z"
-
-
 @fault
 def test_a_job_is_told_of_when_it_starts_and_ends(
     bare: Nursery, jobs_dir: Path
@@ -169,12 +161,12 @@ def test_what_was_printed_before_a_kill_is_in_the_log(
 
 @fault
 def test_names_are_free_again_and_jobs_run_side_by_side(
-    bare: Nursery, jobs_dir: Path
+    bare: Nursery, jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     for name in ("a", "b"):
         bare.start(name, _job(jobs_dir, "wait", ready=str(jobs_dir / name)))
     pids = [_pids(jobs_dir / name)[0] for name in ("a", "b")]
-    assert not any(_is_gone(pid) for pid in pids)
+    assert not any(is_gone(pid) for pid in pids)
     bare.signal("a", signal.SIGTERM)
     (ended,) = [
         message for message in _messages_until(bare, "ended") if "ended" in message
@@ -182,26 +174,26 @@ def test_names_are_free_again_and_jobs_run_side_by_side(
     assert (ended["ended"], ended["status"]) == ("a", -signal.SIGTERM)
     bare.start("a", _job(jobs_dir, "write", path=str(jobs_dir / "out"), text="again"))
     assert _messages_until(bare, "ended")[-1]["ended"] == "a"
-    assert not _is_gone(pids[1])
+    assert not is_gone(pids[1])
     bare.signal("b", signal.SIGKILL)
     assert _messages_until(bare, "ended")[-1]["status"] == -signal.SIGKILL
 
 
 @fault
 def test_what_a_job_leaves_in_its_group_ends_with_it(
-    bare: Nursery, jobs_dir: Path
+    bare: Nursery, jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     path = jobs_dir / "pids"
     bare.start("one", _job(jobs_dir, "leave", pids=str(path), new_session=False))
     _messages_until(bare, "ended")
-    _wait_for(lambda: all(map(_is_gone, _pids(path))), "the job's own child to end")
+    _wait_for(lambda: all(map(is_gone, _pids(path))), "the job's own child to end")
 
 
 @fault
 @pytest.mark.parametrize("new_session", [False, True])
 @pytest.mark.parametrize("function", ["leave", "leave_and_wait"])
 def test_closing_ends_everything_also_in_other_sessions(
-    jobs_dir: Path, function: str, new_session: bool
+    jobs_dir: Path, function: str, new_session: bool, is_gone: Callable[[int], bool]
 ) -> None:
     path = jobs_dir / "pids"
     with Nursery(jobs_dir / "start.log", cwd=jobs_dir, modules=()) as nursery:
@@ -210,11 +202,13 @@ def test_closing_ends_everything_also_in_other_sessions(
         pids = _pids(path)
         assert nursery.messages(DEADLINE_S)
         zygote = nursery.pid
-    assert all(map(_is_gone, [zygote, *pids]))
+    assert all(map(is_gone, [zygote, *pids]))
 
 
 @fault
-def test_the_end_of_the_scheduler_ends_everything(jobs_dir: Path) -> None:
+def test_the_end_of_the_scheduler_ends_everything(
+    jobs_dir: Path, is_gone: Callable[[int], bool]
+) -> None:
     """SIGKILL of the process that holds the other end, as ``kill -9`` does it."""
     path = jobs_dir / "pids"
     job = _job(jobs_dir, "leave_and_wait", pids=str(path), new_session=True)
@@ -233,9 +227,10 @@ def test_the_end_of_the_scheduler_ends_everything(jobs_dir: Path) -> None:
     pids = [*_pids(path), *_pids(jobs_dir / "zygote")]
     scheduler.kill()
     scheduler.wait()
-    _wait_for(lambda: all(map(_is_gone, pids)), f"the processes {pids} to end")
+    _wait_for(lambda: all(map(is_gone, pids)), f"the processes {pids} to end")
 
 
+@fault
 def test_a_nursery_that_began_before_its_run_takes_the_runs_log_and_lock(
     jobs_dir: Path,
 ) -> None:
@@ -253,17 +248,20 @@ def test_a_nursery_that_began_before_its_run_takes_the_runs_log_and_lock(
     assert not atomic.is_locked(lock_file)
 
 
-def test_a_nursery_that_never_had_a_run_leaves_nothing(jobs_dir: Path) -> None:
+@fault
+def test_a_nursery_that_never_had_a_run_leaves_nothing(
+    jobs_dir: Path, is_gone: Callable[[int], bool]
+) -> None:
     before = set(jobs_dir.iterdir())
     with Nursery(cwd=jobs_dir, modules=()) as nursery:
         zygote = nursery.pid
-    assert _is_gone(zygote)
+    assert is_gone(zygote)
     assert {path for path in jobs_dir.iterdir() if path.suffix != ".pyc"} == before
 
 
 @fault
 def test_a_killed_zygote_is_an_error_and_takes_its_jobs_with_it(
-    bare: Nursery, jobs_dir: Path
+    bare: Nursery, jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     bare.start("one", _job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
     (pid,) = _pids(jobs_dir / "ready")
@@ -271,7 +269,7 @@ def test_a_killed_zygote_is_an_error_and_takes_its_jobs_with_it(
     os.kill(bare.pid, signal.SIGKILL)
     with pytest.raises(NodeError, match="that runs the nodes was killed by signal 9"):
         _messages_until(bare, "ended")
-    _wait_for(lambda: _is_gone(pid), "the job to end with the zygote")
+    _wait_for(lambda: is_gone(pid), "the job to end with the zygote")
     with pytest.raises(NodeError, match="run it again; what had finished is kept"):
         bare.start("two", _job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
 
@@ -300,7 +298,7 @@ def test_another_start_method_is_refused(
 
 @fault
 def test_a_spawned_job_runs_and_ends_with_the_nursery(
-    jobs_dir: Path, monkeypatch: pytest.MonkeyPatch
+    jobs_dir: Path, monkeypatch: pytest.MonkeyPatch, is_gone: Callable[[int], bool]
 ) -> None:
     monkeypatch.setenv(START_METHOD, "spawn")
     with Nursery(jobs_dir / "start.log", cwd=jobs_dir) as nursery:
@@ -311,7 +309,7 @@ def test_a_spawned_job_runs_and_ends_with_the_nursery(
         assert (jobs_dir / "job.log").read_text() == "about to write\n"
         nursery.start("two", _job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
         (pid,) = _pids(jobs_dir / "ready")
-    assert _is_gone(pid)
+    assert is_gone(pid)
 
 
 @tf

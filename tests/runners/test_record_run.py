@@ -168,17 +168,26 @@ def test_a_node_that_dies_with_its_process_has_failed(recorder: RecordRun) -> No
     assert record.error and record.error.message == "Trainer was killed by signal 9"
 
 
-def test_a_running_node_tells_its_epoch(recorder: RecordRun, tmp_path: Path) -> None:
+def test_a_running_node_tells_its_epoch(
+    recorder: RecordRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.local.record_run._PROGRESS_EVERY_S", 600.0)
     recorder.apply({"event": "node_started", "node": "Trainer"})
     metrics = {"loss": math.nan, "val_accuracy": 0.5}
     facts = {"event": "epoch", "epoch": 3, "epochs": 8, "duration_s": 1.5}
     recorder.keep_progress("Trainer", {**facts, "metrics": metrics})
+    recorder.tick()
     kept = RunRecord.load(tmp_path).node("Trainer").progress
     assert kept == {**facts, "metrics": {"loss": "NaN", "val_accuracy": 0.5}}
 
     recorder.keep_progress("Trainer", {**facts, "epoch": 4, "metrics": {}})
+    recorder.tick()
     kept = RunRecord.load(tmp_path).node("Trainer").progress
     assert kept and kept["epoch"] == 3  # Written every few seconds only.
+    monkeypatch.setattr("runners.local.record_run._PROGRESS_EVERY_S", 0.0)
+    recorder.tick()
+    kept = RunRecord.load(tmp_path).node("Trainer").progress
+    assert kept and kept["epoch"] == 4  # But then all that was said.
 
     _end(recorder, "Trainer")
     assert RunRecord.load(tmp_path).node("Trainer").progress is None

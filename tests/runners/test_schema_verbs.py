@@ -6,15 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from google.protobuf import text_format
+from rich.console import Console
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from runners.cli.main import main
 from sample_data.tf_example import encode
 from schemas.loader import load
 from sluice import tfrecord
@@ -112,14 +113,8 @@ def reviewed(root: Path) -> Path:
 
 
 @pytest.fixture
-def sluice(capsys: pytest.CaptureFixture[str]) -> Sluice:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["schema", *arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+def sluice(sluice: Sluice) -> Sluice:
+    return partial(sluice, "schema")
 
 
 def _run(root: Path, run_id: str, statistics: str | None) -> None:
@@ -158,8 +153,10 @@ def test_show_is_a_table_without_sensitive_values(root: Path, sluice: Sluice) ->
 def test_show_fits_a_narrow_window(
     root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "72")
+    console = partial(Console, width=72, force_terminal=True, color_system=None)
+    monkeypatch.setattr("runners.cli.console.Console", console)
     _, out, _ = sluice("show", "trips")
+    assert max(map(len, out.splitlines())) <= 72
     header = out.splitlines()[2].split()
     # No feature has a comparator, so there is no column of them.
     assert header[:2] == ["feature", "type"] and "comparators" not in header

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
+import warnings
 from collections.abc import Iterator
 
 from PIL import Image
@@ -55,11 +57,16 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
         return _refusal(name, data, check)
     kind = name.upper()
     try:
-        with _without_pillow_s_limit():
+        with _at_most(check.max_pixels):
             image = Image.open(io.BytesIO(data), formats=[kind])
             if reason := _beyond_limits(image, check):
                 return f"a {kind} image {reason}"
             _decode(image, data)
+    except Image.DecompressionBombError as error:
+        # Before the size is known here: a GIF's pixels take memory once it is opened.
+        found = re.search(r"\d+", str(error))
+        count = f"{int(found[0]):,}" if found else "too many"
+        return f"a {kind} image of {count} pixels{_allowed(check)}"
     except Exception as error:  # Damaged bytes make Pillow raise nearly anything.
         what = f"a {kind} image that does not decode"
         if check.is_sensitive:
@@ -82,13 +89,20 @@ def _joined(names: list[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+def _allowed(check: ImageCheck) -> str:
+    return f"; at most {check.max_pixels:,} are allowed"
+
+
 @contextlib.contextmanager
-def _without_pillow_s_limit() -> Iterator[None]:
-    """Lets only the limits of the check count while an image is opened."""
+def _at_most(pixels: int) -> Iterator[None]:
+    """Has Pillow refuse what is far beyond a limit of ours, instead of its own."""
     limit = Image.MAX_IMAGE_PIXELS
-    Image.MAX_IMAGE_PIXELS = None
+    Image.MAX_IMAGE_PIXELS = pixels
     try:
-        yield
+        with warnings.catch_warnings():
+            # It warns above the limit, which is told by us, and refuses twice of it.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            yield
     finally:
         Image.MAX_IMAGE_PIXELS = limit
 
@@ -101,7 +115,7 @@ def _beyond_limits(image: Image.Image, check: ImageCheck) -> str | None:
     if max(width, height) > check.max_side:
         return f"{size}; the longest side allowed is {check.max_side:,}"
     if width * height > check.max_pixels:
-        return f"{size}; at most {check.max_pixels:,} are allowed"
+        return f"{size}{_allowed(check)}"
     channels = _CHANNELS.get(image.mode)
     if check.channels is not None and channels != check.channels:
         return f"with {channels or image.mode} channels, not {check.channels}"

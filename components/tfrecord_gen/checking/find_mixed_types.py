@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from components.tfrecord_gen.reading.sound_records import sound_records
+from components.tfrecord_gen.checking.sound_records import sound_records
 from sluice.tf_example_proto import parse
 
 MAX_RECORDS = 2_000_000

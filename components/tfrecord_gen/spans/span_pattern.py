@@ -120,6 +120,8 @@ def span_date(number: int) -> date:
 
 def _regex(name: str, pattern: str) -> re.Pattern[str] | None:
     """Translates one name of a pattern; None where it is written out."""
+    if "**" in name:
+        raise _wrong(pattern, "* for the names in one folder", "**")
     parts = [_part(token, pattern) for token in _TOKEN.findall(name)]
     literal = "".join(re.escape(token) for token in name)
     if "".join(parts) == literal:

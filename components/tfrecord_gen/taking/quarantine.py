@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import IO
 
+from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.reading.fault import Fault
-from components.tfrecord_gen.reading.scan import scan
 from components.tfrecord_gen.taking.shard_writer import ShardWriter
 from sluice import storage
 from sluice.tf_example_proto import parse

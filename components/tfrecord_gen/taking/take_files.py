@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
+from components.tfrecord_gen.checking.scan import scan_batches
 from components.tfrecord_gen.checking.sift import sift
 from components.tfrecord_gen.intake import Intake
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.input_stream import InputStream
-from components.tfrecord_gen.reading.scan import scan_batches
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.taking.quarantine import Quarantine, QuarantinePart

@@ -43,6 +43,7 @@ from runners.local.cache.still_accepted import still_accepted
 from serving.model_store import ModelStore
 from sluice import digest
 from sluice.errors import ServingError, UsageError
+from sluice.storage import is_remote
 
 LISTING_PROPERTY = "sluice_files"
 
@@ -221,7 +222,7 @@ def still_served(pushed_model: Any) -> bool:
     if pushed_model.get_int_custom_property("pushed") != 1:
         return True
     destination = pushed_model.get_string_custom_property("pushed_destination")
-    if "://" in destination or destination.startswith("projects/"):
+    if is_remote(destination) or destination.startswith("projects/"):
         return True
     path = Path(destination)
     try:

@@ -58,6 +58,8 @@ def test_a_segment_takes_what_it_says(
         ("{YYYY:4}{MM}{DD}/x", "{YYYY:4}"),
         ("x{/y", "{SPAN}, {SPAN:2}"),
         ("[z-a]", "a set of characters"),
+        ("**/train-*", r"\* for the names in one folder"),
+        ("train**", r"\* for the names in one folder"),
         ("/data/x", "a path of files"),
         ("gs://b/x", "a path of files"),
         ("span-{SPAN}/", "a path of files"),

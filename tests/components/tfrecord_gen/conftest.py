@@ -47,13 +47,24 @@ class Make:
 
     def shard(self, records: Sequence[bytes], compression: str = "none") -> bytes:
         """A file's bytes; compression: none, gzip, members or zlib."""
+        return self.compressed(self.framed(records), compression)
+
+    def compressed(self, content: bytes, compression: str) -> bytes:
+        """The same of records that are framed already."""
         encoders: dict[str, Callable[[bytes], bytes]] = {
             "none": bytes,
             "gzip": self.gzipped,
             "members": self.members,
             "zlib": zlib.compress,
         }
-        return encoders[compression](self.framed(records))
+        return encoders[compression](content)
+
+    @staticmethod
+    def decompressed(data: bytes) -> bytes:
+        """A file's bytes without compression, which is told as it is by gzip itself."""
+        if data[:2] == b"\x1f\x8b":
+            return gzip.decompress(data)
+        return zlib.decompress(data) if data[:1] == b"\x78" else data
 
     @staticmethod
     def room(root: Path) -> Room:
@@ -112,7 +123,7 @@ class Room:
 
     def quarantine(self) -> list[bytes]:
         path = self.out / "quarantine" / "quarantine.tfrecord.gz"
-        return list(tfrecord.read(path))
+        return list(tfrecord.read(path)) if gzip.decompress(path.read_bytes()) else []
 
 
 @pytest.fixture(scope="session")

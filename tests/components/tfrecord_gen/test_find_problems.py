@@ -12,6 +12,8 @@ import pytest
 from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.source_file import SourceFile
+from sample_data import catalog
+from sluice import tfrecord
 
 pytestmark = pytest.mark.unit
 
@@ -29,6 +31,24 @@ def test_the_same_content_twice(room, make):
 
     assert (problem.kind, problem.path) == ("duplicate_shard", paths[1])
     assert paths[0] in problem.actual
+
+
+def test_the_manifest_that_comes_with_sample_data_is_understood(tmp_path, make):
+    """A shard that is cut between two records is a sound file: only it can tell."""
+    folder = tmp_path / "digits"
+    catalog.make("digits", folder)
+    paths = sorted(folder.glob("train-*"))
+    files = tuple(SourceFile(str(path), "train") for path in paths)
+    whole = make.room(tmp_path).take_files(files, ("train",))
+    assert (whole.problems, whole.quarantined) == ((), 0)
+
+    tfrecord.write(paths[0], list(tfrecord.read(paths[0]))[:-1])
+    (other := tmp_path / "other").mkdir()
+    report = make.room(other).take_files(files, ("train",))
+
+    (problem,) = report.problems
+    assert (problem.kind, problem.path) == ("manifest", str(paths[0]))
+    assert (report.quarantined, report.records) == (0, whole.records - 1)
 
 
 def test_the_same_file_in_two_splits(room, make):

@@ -143,15 +143,11 @@ run_forked(work, range(1000), 2)
 """
 
 
-def test_workers_end_when_their_parent_is_killed(tmp_path):
+def test_workers_end_when_their_parent_is_killed(tmp_path, wait_for, is_gone):
     log = tmp_path / "log"
     with subprocess.Popen([sys.executable, "-c", _ORPHANS, log]) as parent:
-        deadline = time.monotonic() + 30
-        while not log.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: log.exists() and "\n" in log.read_text(), "workers")
         parent.kill()
-    time.sleep(0.5)
-    lines = log.read_text().count("\n")
-    time.sleep(0.5)
+    workers = {int(line) for line in log.read_text().splitlines()}
 
-    assert 0 < lines == log.read_text().count("\n")
+    wait_for(lambda: all(map(is_gone, workers)), "the end of the workers")

@@ -11,9 +11,9 @@ import zlib
 
 import pytest
 
+from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.scan import scan
 from sluice.errors import DataError, UsageError
 from sluice.tfrecord_framing import frame, masked_crc
 
@@ -71,8 +71,7 @@ def test_a_flip_in_the_data(room, make, compression):
     frames = [frame(data) for data in wanted]
     frames[4] = flipped(frames[4], 20)
     content = b"".join(frames)
-    encode = {"none": bytes, "gzip": make.gzipped, "members": make.members}
-    path = room.put("a", encode.get(compression, bytes)(content))
+    path = room.put("a", make.compressed(content, compression))
 
     records, faults = split(path)
 
@@ -154,7 +153,6 @@ def test_a_compressed_stream_that_ends_early(room, make, cut, compression):
 
 def test_what_comes_before_a_damaged_stream_is_kept(room, make):
     wanted = [os.urandom(2000) for _ in range(100)]
-    wanted = [make.examples(1)[0][:0] + record for record in wanted]
     from sample_data.tf_example import encode
 
     wanted = [encode({"noise": [data]}) for data in wanted]
@@ -290,7 +288,7 @@ def test_a_scan_that_is_left_closes_its_file(room, make):
 
 _PEAK = r"""
 import re, sys
-from components.tfrecord_gen.reading.scan import scan
+from components.tfrecord_gen.checking.scan import scan
 count = sum(1 for _ in scan(sys.argv[1]))
 # Not getrusage, which counts the process that this one was forked from.
 print(count, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,6 +25,22 @@ KINDS = {
     "compression",
 }
 NAME = "train-00000-of-00001.gz"
+
+
+@contextmanager
+def ends_within(seconds: int):
+    """Raises where what is inside hangs; hypothesis only times what has ended."""
+
+    def give_up(*_):
+        raise TimeoutError(f"no end after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @st.composite
@@ -85,7 +103,8 @@ def test_no_mutation_loses_records_silently(make, count, compression, mutate):
         }
         room.put("manifest.json", json.dumps({"shards": [manifest]}).encode())
 
-        report = room.take(path)
+        with ends_within(30):
+            report = room.take(path)
 
         found = room.records()
         assert report.records == len(found) == report.splits["train"].records
@@ -94,13 +113,14 @@ def test_no_mutation_loses_records_silently(make, count, compression, mutate):
         assert sum(report.faults.values()) == report.quarantined
         assert 0 <= report.corrupt_fraction <= 1
         assert (report.corrupt_fraction > 0) == (report.quarantined > 0)
-        assert len(room.quarantine()) == report.quarantined if report.quarantined else 1
+        assert len(room.quarantine()) == report.quarantined
         if damaged == whole:
             assert (report.quarantined, report.problems) == (0, ())
         else:
             assert [problem.kind for problem in report.problems] == ["manifest"]
-        if not report.quarantined and not report.problems:
-            assert found == wanted
+        # Whatever else the manifest says: what no fault is told of has all come in.
+        if not report.quarantined:
+            assert make.framed(found) == make.decompressed(damaged)
 
 
 @settings(max_examples=100, deadline=5000)
@@ -119,7 +139,8 @@ def test_a_flipped_bit_is_found_without_a_manifest(
     with tempfile.TemporaryDirectory() as folder:
         room = make.room(Path(folder))
 
-        report = room.take(room.put(NAME, bytes(damaged)))
+        with ends_within(30):
+            report = room.take(room.put(NAME, bytes(damaged)))
 
         # gzip's header has fields, such as a time, whose change changes no record.
         assert report.quarantined or room.records() == wanted

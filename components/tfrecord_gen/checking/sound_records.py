@@ -1,0 +1,23 @@
+"""The records of files that have been taken in, to be looked at once more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from components.tfrecord_gen.checking.scan import scan
+from components.tfrecord_gen.reading.record import Record
+from sluice.errors import SluiceError
+
+
+def sound_records(path: str) -> Iterator[Record]:
+    """Yields the records whose bytes are tf.Examples.
+
+    Some of them may be in quarantine: for their image, or the feature that they are
+    split by. Where a file cannot be read any further, be it that it has gone or changed
+    since, there are just no more.
+    """
+    with contextlib.suppress(SluiceError):
+        for record in scan(path):
+            if isinstance(record, Record):
+                yield record
