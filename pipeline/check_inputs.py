@@ -13,6 +13,7 @@ from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config import Config
 from sluice.errors import UsageError
+from sluice.splits import SERVING
 from sluice.storage import is_remote
 
 
@@ -73,7 +74,7 @@ def serving_inputs(config: Config, *, now_s: float | None = None) -> Window | No
         return None
     return select_spans(
         config.data_uri,
-        {"serving": config.data.serving},
+        {SERVING: config.data.serving},
         config.examples.window,
         complete_when(config),
         time.time() if now_s is None else now_s,

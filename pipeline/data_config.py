@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from components.tfrecord_gen.checking.image_check import ImageCheck
 from pipeline.config_section import Section
 from pipeline.config_types import Count, Number, Pattern, Text, expect
 
@@ -131,9 +132,9 @@ class Images(Section):
       formats: those allowed. Of a ``gif`` training decodes the first frame.
     """
 
-    min_side: Count = 1
-    max_side: Count = 16_384
-    max_pixels: Count = 50_000_000
+    min_side: Count = ImageCheck.min_side
+    max_side: Count = ImageCheck.max_side
+    max_pixels: Count = ImageCheck.max_pixels
     channels: Literal[1, 3, 4] | None = None
     formats: Annotated[tuple[ImageFormat, ...], Field(min_length=1)] = (
         "png",

@@ -21,8 +21,8 @@ from pipeline.check_inputs import complete_when
 from pipeline.config import Config, Image
 from pipeline.draft import Draft
 from pipeline.stored_inputs import store_input
+from sluice.splits import SERVING
 
-SERVING = "serving"
 _VALIDATION = ["tfx", "tensorflow-data-validation"]
 
 

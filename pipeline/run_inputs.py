@@ -19,13 +19,15 @@ from pipeline.check_inputs import check_inputs, serving_inputs
 from pipeline.config import Config
 from pipeline.models.registry import module_name
 from pipeline.stored_config import plain_config
-from sluice import code_fingerprint, digest
+from sluice import code_fingerprint, digest, source_files
 from sluice.errors import bounded
 from sluice.file_digests import FileDigests
 from sluice.project import own_root
 from sluice.storage import explain_unreadable, is_remote
 from sluice.workspace import installed_version
 
+# Below the workspace's folder ``state``: what is known of the code.
+SOURCES_FILE = "source_files.json"
 PACKAGES = (
     "apache-beam",
     "ml-metadata",
@@ -102,11 +104,12 @@ def run_inputs(
       ConfigError: code is missing or is not valid Python.
       OSError: a file cannot be read.
     """
+    source_files.remember_in(workspace_root / "state" / SOURCES_FILE)
     roots = list(dict.fromkeys([own_root(), config.root]))
     entries = [*_ENTRIES, module_name(config.model)]
     if config.preprocessing:
         entries.append(config.preprocessing.partition(":")[0])
-    return RunInputs(
+    found = RunInputs(
         config={
             key: value
             for key, value in plain_config(config).items()
@@ -126,6 +129,8 @@ def run_inputs(
             **{name: installed_version(name) for name in PACKAGES},
         },
     )
+    source_files.save()
+    return found
 
 
 def _contents(window: Window | None, digests: FileDigests) -> dict[str, str]:

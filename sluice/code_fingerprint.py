@@ -11,7 +11,6 @@ as further entries.
 
 from __future__ import annotations
 
-import ast
 import importlib.machinery
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from sluice import digest
 from sluice.errors import ConfigError
+from sluice.source_files import source_of
 
 
 def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]:
@@ -62,7 +62,7 @@ def digests_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
     """
     entries = list(entries)
     files = modules_of(entries, roots)
-    digests = {name: digest.of_file(path) for name, path in files.items()}
+    digests = {name: source_of(path).digest for name, path in files.items()}
     for name in entries:
         if name not in files:
             package, content = _installed(name)
@@ -110,27 +110,16 @@ def _installed(module: str) -> tuple[str, str]:
 
 
 def _imports(module: str, path: Path) -> Iterator[str]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except SyntaxError as error:
-        raise ConfigError(
-            f"{path.name} is not valid Python: {error.msg}",
-            where=f"{path}:{error.lineno}",
-            hint="correct the file and run again",
-        ) from error
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node, package)
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+    for level, base, names in source_of(path).imports:
+        whole = _absolute(level, base, package)
+        yield whole
+        yield from (f"{whole}.{name}" for name in names)
 
 
-def _absolute(node: ast.ImportFrom, package: str) -> str:
-    if node.level == 0:
-        return node.module or ""
+def _absolute(level: int, module: str, package: str) -> str:
+    if level == 0:
+        return module
     parents = package.split(".")
-    kept = parents[: len(parents) - (node.level - 1)]
-    return ".".join(kept + ([node.module] if node.module else []))
+    kept = parents[: len(parents) - (level - 1)]
+    return ".".join(kept + ([module] if module else []))

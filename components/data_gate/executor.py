@@ -9,9 +9,10 @@ from tfx.types import artifact_utils
 
 from components.data_verdict.anomaly_kind import SCHEMA_KINDS
 from sluice.errors import DataError
+from sluice.splits import SERVING
 from sluice.verdict import Check, Verdict, cell
 
-_PLACES = {"overall": "all splits", "serving": "serving examples"}
+_PLACES = {"overall": "all splits", SERVING: "serving examples"}
 # Limits that only say that there must be nothing, or something.
 _SAYS_NOTHING = ("none", "measured", "present")
 

@@ -22,7 +22,7 @@ from components.accept_data.ledger import (
 )
 from components.data_verdict.comparison import Comparison, compare
 from components.data_verdict.find_examples import find_examples
-from components.data_verdict.judge import SERVING, Evidence, judge
+from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.pair import Pair
 from components.data_verdict.policy import Policy
 from components.data_verdict.validate import validate
@@ -30,6 +30,7 @@ from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
 from sluice import storage
+from sluice.splits import SERVING
 from sluice.statistics_files import (
     SPLIT_PREFIX,
     number_of_examples,

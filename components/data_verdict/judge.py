@@ -27,10 +27,10 @@ from components.data_verdict.policy import Policy
 from components.data_verdict.schema_findings import schema_findings
 from components.data_verdict.unmeasured_findings import unmeasured_findings
 from components.tfrecord_gen.report import Report
+from sluice.splits import SERVING
 from sluice.statistics_files import number_of_examples
 from sluice.verdict import Check, Verdict
 
-SERVING = "serving"
 _OVERALL = "overall"
 _ANOMALIES = "anomalies against the schema"
 _EXAMPLES = "number of examples"

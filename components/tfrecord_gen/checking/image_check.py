@@ -21,7 +21,7 @@ class ImageCheck:
 
     feature: str
     min_side: int = 1
-    max_side: int = 8192
+    max_side: int = 16_384
     max_pixels: int = 50_000_000
     channels: int | None = None
     formats: tuple[str, ...] = ("png", "jpeg", "bmp")

@@ -87,20 +87,20 @@ def test_a_flipped_byte_in_a_png():
 def test_a_png_bomb_is_refused_before_it_is_decoded():
     started = time.perf_counter()
 
-    reasons = [check_image(bomb(w, h), ANY) for w, h in ((60_000, 60_000), (9000, 9))]
+    reasons = [check_image(bomb(w, h), ANY) for w, h in ((60_000, 60_000), (20_000, 9))]
 
     assert time.perf_counter() - started < 1
     assert reasons[0] == (
         "a PNG image of 3,600,000,000 pixels; at most 50,000,000 are allowed"
     )
     assert reasons[1] == (
-        "a PNG image of 9,000 x 9 pixels; the longest side allowed is 8,192"
+        "a PNG image of 20,000 x 9 pixels; the longest side allowed is 16,384"
     )
     assert "at most 50,000,000 are allowed" in str(check_image(bomb(8000, 8000), ANY))
 
 
 def test_pillow_s_own_limit_is_not_ours():
-    roomy = ImageCheck("image", max_side=20_000, max_pixels=200_000_000)
+    roomy = ImageCheck("image", max_pixels=200_000_000)
     limit = Image.MAX_IMAGE_PIXELS
 
     reason = str(check_image(bomb(14_000, 13_000), roomy))
