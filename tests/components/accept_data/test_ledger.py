@@ -139,7 +139,6 @@ def _change(folder: Path, key: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda folder: (folder / RECORD_FILE).unlink(), "No such file"),
         (lambda folder: (folder / RECORD_FILE).write_text("{"), "Expecting property"),
         (lambda folder: (folder / RECORD_FILE).write_text("[]"), "not a record"),
         (lambda folder: (folder / RECORD_FILE).write_text("{}"), "version None"),
