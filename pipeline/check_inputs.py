@@ -13,6 +13,7 @@ from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config import Config
 from sluice.errors import UsageError
+from sluice.file_pattern import FilePattern
 from sluice.splits import SERVING
 from sluice.storage import is_remote
 
@@ -94,18 +95,10 @@ def _key(config: Config, split: str | None) -> str:
 
 def _check_pattern(directory: Path, pattern: str, key: str, hint: str | None) -> None:
     """Raises if a pattern without spans matches nothing, or no file."""
-    segments = SpanPattern.parse(pattern).segments
+    takes = FilePattern.parse(pattern).takes
     # A glob also finds hidden files and folders, and such as `_tmp`.
-    matches = [
-        path
-        for path in sorted(directory.glob(pattern))
-        if all(
-            segment.match(name) is not None
-            for segment, name in zip(
-                segments, path.relative_to(directory).parts, strict=True
-            )
-        )
-    ]
+    found = sorted(directory.glob(pattern))
+    matches = [p for p in found if takes(p.relative_to(directory).as_posix())]
     # `glob` finds a link that leads nowhere only by a wildcard.
     if not matches and (directory / pattern).is_symlink():
         matches = [directory / pattern]

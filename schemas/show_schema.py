@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff import words
-from schemas.domains import string_domain
+from schemas.domains import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 
 
@@ -23,7 +23,8 @@ class FeatureRow:
       values: how many a record has: ``1``, ``2 x 3``, ``0 .. 5``.
       presence: in how many records it is: ``all``, ``>= 60 %``, ``>= 1 record``.
       domain: which values it may have.
-      environments: where it is expected; empty for everywhere.
+      environments: in which of the schema's it is not expected, and in which others
+        it is: ``not SERVING``, ``also DEBUG``.
       comparators: the limits of drift and skew.
     """
 
@@ -56,7 +57,7 @@ def show_schema(
             values=_values(feature),
             presence=_presence(feature),
             domain=_domain(feature, schema, feature.name in sensitive),
-            environments=_environments(feature),
+            environments=_environments(feature, schema),
             comparators=_comparators(feature),
         )
         for feature in schema.feature
@@ -102,7 +103,7 @@ def _domain(
         domain = string_domain(feature, schema) or schema_pb2.StringDomain()
         return _strings(domain, sensitive)
     if kind in ("int_domain", "float_domain"):
-        return _range(getattr(feature, kind), sensitive)
+        return _range(feature, getattr(feature, kind), sensitive)
     return kind.removesuffix("_domain").replace("_", " ")
 
 
@@ -116,9 +117,8 @@ def _strings(domain: schema_pb2.StringDomain, sensitive: bool) -> str:
     return shown + more or counted
 
 
-def _range(domain: Any, sensitive: bool) -> str:
-    low = domain.min if domain.HasField("min") else None
-    high = domain.max if domain.HasField("max") else None
+def _range(feature: schema_pb2.Feature, domain: Any, sensitive: bool) -> str:
+    low, high = number_bounds(feature) or (None, None)
     parts = []
     if low is not None or high is not None:
         parts.append("a range (sensitive)" if sensitive else words.bounds(low, high))
@@ -129,12 +129,15 @@ def _range(domain: Any, sensitive: bool) -> str:
     return ", ".join(parts)
 
 
-def _environments(feature: schema_pb2.Feature) -> str:
-    if feature.in_environment:
-        return ", ".join(feature.in_environment)
-    if feature.not_in_environment:
-        return f"not {', '.join(feature.not_in_environment)}"
-    return ""
+def _environments(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str:
+    # TFDV looks at in_environment first: what it names is never excluded.
+    named = set(feature.in_environment)
+    excluded = [name for name in feature.not_in_environment if name not in named]
+    defaults = schema.default_environment
+    added = [name for name in feature.in_environment if name not in defaults]
+    parts = [f"not {', '.join(excluded)}"] * bool(excluded)
+    parts += [f"also {', '.join(added)}"] * bool(added)
+    return ", ".join(parts)
 
 
 def _comparators(feature: schema_pb2.Feature) -> str:

@@ -20,8 +20,8 @@ from components.data_verdict.expectation import Expectation, expectation
 from components.tfrecord_gen.checking.sound_records import sound_records
 from components.tfrecord_gen.reading.record import Record
 from components.tfrecord_gen.report import FileReport
-from schemas.diff.words import printable
 from sluice.errors import MAX_EXAMPLES
+from sluice.printable import printable
 from sluice.splits import SERVING
 from sluice.tf_example_proto import parse
 from sluice.verdict import Verdict

@@ -15,7 +15,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_p
 from components.data_verdict.anomaly_kind import KINDS, anomaly_kind
 from components.data_verdict.expected import expected, seen
 from components.data_verdict.finding import Finding
-from schemas.diff.words import printable
+from sluice.printable import printable
 
 WITHHELD = "the values are not shown, because the feature is sensitive"
 _WHOLE = "whole data set"

@@ -32,6 +32,7 @@ from schemas.infer.schema_text import schema_text
 from schemas.infer.summarize import summarize
 from schemas.infer.write_proposal import check_absent, write_proposal
 from sluice.errors import UsageError
+from sluice.printable import printable
 from sluice.project import check_names, find_root
 
 _SCHEMA_VERSION = 1
@@ -100,12 +101,12 @@ def init(
     proposal = propose(name, data_dir, splits, sample, summary, label.name)
     # The config last: with it the pipeline is there.
     texts = {schema_file: schema_text(proposal), config_file: config_text(proposal)}
-    write_proposal(texts, replace=force)
-    valid = validate_config(load_config(str(config_file)))
+    with write_proposal(texts, replace=force):
+        valid = validate_config(load_config(str(config_file)))
     warnings = [*proposal.warnings, *valid.warnings]
     _show(console, proposal, label, warnings)
     for file in (config_file, schema_file):
-        console.print(plain(f"wrote {os.path.relpath(file, cwd)}"))
+        console.print(plain(printable(f"wrote {os.path.relpath(file, cwd)}")))
     console.print(plain(f"next: sluice validate {name}, then sluice run {name}"))
     if as_json:
         files = {"config": str(config_file), "schema": str(schema_file)}
@@ -146,13 +147,15 @@ def _ask(candidates: Sequence[LabelCandidate]) -> str:
     click.echo("Which feature is to be predicted?", err=True)
     for candidate in candidates:
         reasons = candidate.reasons or (f"it has {candidate.classes:,} values",)
-        click.echo(f"  {candidate.name}: {', '.join(reasons)}", err=True)
+        line = printable(f"{candidate.name}: {', '.join(reasons)}")
+        click.echo(f"  {line}", err=True)
     names = [candidate.name for candidate in candidates]
     return click.prompt(
-        "label",
+        f"label [{printable(names[0])}]",
         default=names[0],
         type=click.Choice(names),
         show_choices=False,
+        show_default=False,
         err=True,
     )
 
@@ -173,7 +176,7 @@ def _show(
         f"model      {proposal.model}",
         "",
     ):
-        console.print(plain(line))
+        console.print(plain(printable(line)))
     table = Table(box=None, pad_edge=False)
     for title in ("feature", "seen as", "used as", "why"):
         table.add_column(title, overflow="fold")
@@ -182,11 +185,11 @@ def _show(
         used = str(choice.spec["kind"]) if choice.spec else "left out"
         seen_as = choice.role.name.replace("_", " ")
         row = (choice.name, seen_as, used, choice.why)
-        table.add_row(*(plain(cell, style) for cell in row))
+        table.add_row(*(plain(printable(cell), style) for cell in row))
     console.print(table)
     console.print()
     for warning in warnings:
-        console.print(plain(f"warning: {warning}", "yellow"))
+        console.print(plain(printable(f"warning: {warning}"), "yellow"))
 
 
 def _as_json(

@@ -25,6 +25,7 @@ try:
 
     from runners.cli.ends_at_once import ends_at_once
     from sluice.errors import ExitCode, SluiceError, UsageError
+    from sluice.printable import printable
     from sluice.version import __version__
 except ModuleNotFoundError as missing:
     _packages_missing(missing.name)
@@ -134,7 +135,8 @@ def _report(text: str, code: ExitCode, verbose: bool) -> Any:
 
         traceback.print_exc()
     click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    click.echo(text, err=True)
+    # It may name what lies on a disk or in the data.
+    click.echo("\n".join(map(printable, text.split("\n"))), err=True)
     return code
 
 

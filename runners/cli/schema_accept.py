@@ -12,11 +12,13 @@ import click
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
+from runners.cli.schema_command import run_command, schema_command
 from runners.cli.schema_compare import Compared, compare, show_diff, source_options
 from schemas.diff.change import Change
 from schemas.edit.accept_changes import accept_changes
 from schemas.edit.describe_edit import describe_edit
 from sluice.errors import UsageError
+from sluice.printable import printable
 
 
 @click.command(short_help="Write differences into the reviewed schema.")
@@ -55,7 +57,7 @@ def accept(
     if edits:
         accept_changes(compared.path, compared.text, edits)
     refused = [change for change in changes if change.refusal] if everything else []
-    _show_accepted(compared, chosen, refused, as_json)
+    _show_accepted(compared, name, chosen, refused, as_json)
     if as_json:
         document = {
             **compared.head(),
@@ -75,7 +77,7 @@ def _chosen(changes: Sequence[Change], ids: Sequence[str], name: str) -> list[Ch
             raise UsageError(
                 f"{change.id} cannot be accepted: {change.refusal}",
                 actual=f"{change.feature}: {change.text}",
-                hint=f"sluice schema diff {name}",
+                hint=schema_command("diff", name),
             )
         values.setdefault(change.id, [])
         values[change.id] += change.values if value is None else [value]
@@ -102,7 +104,7 @@ def _find(
         f"there is no difference {wanted!r}",
         expected="one of these" if whole else "no CHANGE: there is no difference",
         examples=near or list(whole),
-        hint=f"sluice schema diff {name}",
+        hint=schema_command("diff", name),
     )
 
 
@@ -114,14 +116,19 @@ def _asked(compared: Compared, name: str, as_json: bool) -> list[Change]:
         raise UsageError(
             "say which differences to accept",
             examples=[change.id for change in possible],
-            hint=f"sluice schema accept {name} {possible[0].id}, or --all",
+            hint=f"{schema_command('accept', name, possible[0].id)}, or --all",
         )
     show_diff(compared, name, as_json)
-    return [item for item in possible if click.confirm(f"accept {item.id}?", err=True)]
+    return [
+        item
+        for item in possible
+        if click.confirm(f"accept {printable(item.id)}?", err=True)
+    ]
 
 
 def _show_accepted(
     compared: Compared,
+    name: str,
     chosen: Sequence[Change],
     refused: Sequence[Change],
     as_json: bool,
@@ -130,14 +137,16 @@ def _show_accepted(
     if chosen:
         console.print(plain(str(compared.path), "dim"), soft_wrap=True)
     for change in chosen:
-        console.print(plain(f"accepted {change.id}"), soft_wrap=True)
+        console.print(plain(printable(f"accepted {change.id}")), soft_wrap=True)
         for line in (line for edit in change.edits for line in describe_edit(edit)):
-            console.print(plain(f"  + {line}", "green"), soft_wrap=True)
+            text = plain(printable(f"  + {line}"), "green")
+            console.print(text, soft_wrap=True)
     for change in refused:
-        console.print(plain(f"left {change.id}: {change.refusal}"), soft_wrap=True)
+        text = plain(printable(f"left {change.id}: {change.refusal}"))
+        console.print(text, soft_wrap=True)
     if chosen:
-        line = "next: review and commit the file, then sluice run"
-        console.print(plain(f"{line} {compared.config.name}", "dim"))
+        line = f"next: review and commit the file, then {run_command(name)}"
+        console.print(plain(line, "dim"), soft_wrap=True)
     else:
         console.print("nothing to accept" if not refused else "nothing was accepted")
     new = [change for change in chosen if change.kind == "new_feature"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,14 @@ import click
 
 from pipeline.config import Config
 from runners.cli.console import make_console, plain
-from runners.cli.next_command import next_command
 from runners.cli.options import workspace_option
+from runners.cli.schema_command import run_command, schema_command
 from runners.cli.schema_source import Source, expectations, from_data, from_run
-from schemas.diff import words
 from schemas.diff.diff_schema import Diff, diff_schema
 from schemas.edit.accept_changes import read_schema_text
 from schemas.loader import load
 from sluice.errors import DataError, UsageError
+from sluice.printable import printable
 
 _SOURCE_OPTIONS = (
     click.option("run_id", "--run", metavar="ID", help="Of this run's statistics."),
@@ -74,7 +73,7 @@ def compare(
         raise DataError(
             "there is no record to compare the schema with",
             where=source.text,
-            hint=next_command("run", name),
+            hint=run_command(name),
         )
     found = diff_schema(reviewed, source.observed, expectations(config))
     return Compared(config, path, text, source, found)
@@ -97,18 +96,18 @@ def show_diff(compared: Compared, name: str, as_json: bool) -> None:
     ):
         console.print(plain(fact, "dim"), soft_wrap=True)
     for change in compared.diff.changes:
-        line = plain(words.printable(f"{change.feature}: {change.text}"))
-        line.append(words.printable(f"  [{change.id}]"), "dim")
+        line = plain(printable(f"{change.feature}: {change.text}"))
+        line.append(printable(f"  [{change.id}]"), "dim")
         console.print(line, soft_wrap=True)
         if change.refusal:
             console.print(plain(f"  not to be accepted: {change.refusal}", "dim"))
     for note in compared.diff.notes:
-        console.print(plain(f"note: {note}", "dim"), soft_wrap=True)
+        console.print(plain(printable(f"note: {note}"), "dim"), soft_wrap=True)
     if not compared.diff.changes:
         console.print("no difference")
     possible = [change.id for change in compared.diff.changes if not change.refusal]
     if possible:
-        wanted = shlex.quote(possible[0]) if len(possible) == 1 else "CHANGE..."
-        command = f"sluice schema accept {name} {wanted}"
+        wanted = possible[0] if len(possible) == 1 else "CHANGE..."
+        command = printable(schema_command("accept", name, wanted))
         text = plain(f"\nif the data is right: {command}", "dim")
         console.print(text, soft_wrap=True)

@@ -14,8 +14,10 @@ from runners.cli.schema_source import summary_of
 from schemas.edit.plain_text import plain_text
 from schemas.edit.without_values import without_values
 from schemas.infer.infer_schema import infer_schema
+from schemas.loader import feature_names
 from sluice import atomic
-from sluice.errors import UsageError
+from sluice.errors import DataError, UsageError
+from sluice.printable import printable
 
 
 @click.command(short_help="Print a schema for the data as it is now.")
@@ -39,6 +41,15 @@ def infer(
     summary, counted = summary_of(config, examples)
     label = config.label.feature if config.label.feature in summary.features else None
     found = without_values(infer_schema(summary, label), config.sensitive)
+    if not found.feature:
+        raise DataError(
+            "there is no record to infer a schema from",
+            expected="at least one record with a value",
+            actual=counted,
+        )
+    if config.label.feature not in feature_names(found):
+        note = f"note: no record has the label {config.label.feature}"
+        click.echo(printable(note), err=True)
     text = plain_text(found)
     console = make_console(to_stderr=as_json)
     if output is not None:

@@ -12,6 +12,7 @@ from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
 from schemas.loader import load
 from schemas.show_schema import show_schema
+from sluice.printable import printable
 
 
 @click.command(short_help="Show the reviewed schema as a table.")
@@ -35,7 +36,7 @@ def show(
             min_width=len(title),
         )
     for row in cells:
-        table.add_row(*(plain(row[title]) for title in titles))
+        table.add_row(*(plain(printable(row[title])) for title in titles))
     console = make_console(to_stderr=as_json)
     console.print(plain(f"{config.schema_path}\n", "dim"), soft_wrap=True)
     console.print(table)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.reading.fault import Fault
-from components.tfrecord_gen.reading.scan import scan
 from pipeline.check_inputs import check_inputs
 from pipeline.config import Config
 from runners.cli.find_run import find_run, find_workspace, readable_runs
+from runners.cli.schema_command import run_command
 from runners.local.complete_runs import complete_killed_runs
 from schemas.diff.diff_schema import Expectations
 from schemas.diff.observe_statistics import observe_statistics
@@ -67,7 +68,7 @@ def from_run(name: str, workspace_dir: str | None, run_id: str | None) -> Source
         if run_id
         else f"no run of {name} has statistics",
         where=workspace.runs,
-        hint=f"sluice run {name} --to {_NODE}, or look at the records: --data",
+        hint=f"{run_command(name, '--to', _NODE)}, or look at the records: --data",
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from schemas.diff import words
+from schemas.diff.observed import ObservedFeature
 from schemas.edit.edit import AddValues, Edit
 
 Kind = Literal[
@@ -31,6 +33,7 @@ class Change:
       edits: what accepting it would do to the schema; none where it is refused.
       refusal: why it cannot be accepted; None where it can.
       values: of ``new_value`` how often each occurs, unless the feature is sensitive.
+      seen: where there are ``values``, the feature that has them.
     """
 
     feature: str
@@ -39,24 +42,23 @@ class Change:
     edits: tuple[Edit, ...] = ()
     refusal: str | None = None
     values: Mapping[str, int] = field(default_factory=dict)
+    seen: ObservedFeature | None = None
 
     @property
     def id(self) -> str:
         """What ``accept`` is given; the same as long as the difference is there."""
         return f"{self.feature}.{self.kind}"
 
-    def only(self, values: Sequence[str]) -> Change:
+    def only(self, values: Collection[str]) -> Change:
         """Returns the part of a ``new_value`` that is about some of its values."""
+        assert self.seen is not None
+        kept = {value: count for value, count in self.values.items() if value in values}
         edits = tuple(
-            replace(
-                edit, values=tuple(item for item in edit.values if item in set(values))
-            )
-            if isinstance(edit, AddValues)
-            else edit
+            replace(edit, values=tuple(kept)) if isinstance(edit, AddValues) else edit
             for edit in self.edits
         )
-        kept = {value: self.values[value] for value in values}
-        return replace(self, edits=edits, values=kept)
+        text = words.new_values(kept, self.seen)
+        return replace(self, text=text, edits=edits, values=kept)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the form that ``--json`` has."""

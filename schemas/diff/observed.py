@@ -35,7 +35,7 @@ class ObservedFeature:
       distinct: how many different values there are; None where it is not known.
       at_least: there are more than ``distinct``.
       unlisted: how many values are not in ``counts``, as they are too rare or too long.
-      not_text: how many values are not UTF-8; of records, how many different ones.
+      not_text: how many values are not UTF-8, of those that are told apart.
     """
 
     name: str

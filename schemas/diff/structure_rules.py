@@ -85,7 +85,7 @@ def missing(case: Case) -> Iterator[Change]:
         return
     edits: list[Edit] = []
     worst = min(parts, key=lambda item: item.present / item.records)
-    if worst.present < presence.min_fraction * worst.records:
+    if worst.present / worst.records < presence.min_fraction:
         fraction = least_fraction(worst)
         edits.append(Put(case.owner, ("presence", "min_fraction"), fraction))
     fewest = min(item.present for item in parts)
@@ -104,10 +104,10 @@ def missing(case: Case) -> Iterator[Change]:
 
 
 def _is_expected(feature: schema_pb2.Feature) -> bool:
-    """Whether training data must have it."""
-    if TRAINING in feature.not_in_environment:
-        return False
-    return not feature.in_environment or TRAINING in feature.in_environment
+    """Whether training data must have it: unless told otherwise, as in TFDV."""
+    if TRAINING in feature.in_environment:
+        return True
+    return TRAINING not in feature.not_in_environment
 
 
 def _fits(domain: str, kind: str) -> bool:

@@ -33,7 +33,8 @@ def new_value(case: Case) -> Iterator[Change]:
         return
     edit = AddValues(case.domain_owner, tuple(new))
     text = words.new_values(new, case.seen)
-    yield Change(case.feature.name, "new_value", text, (edit,), values=new)
+    name = case.feature.name
+    yield Change(name, "new_value", text, (edit,), values=new, seen=case.seen)
 
 
 def invalid_text(case: Case) -> Iterator[Change]:
@@ -49,13 +50,13 @@ def out_of_range(case: Case) -> Iterator[Change]:
     feature, seen = case.feature, case.seen
     name = feature.WhichOneof("domain_info")
     allowed = (0, 1) if name == "bool_domain" else number_bounds(feature)
-    if allowed is None or seen.low is None or seen.high is None:
+    if allowed is None:
         return
     low, high = allowed
     edits: list[Edit] = []
-    if low is not None and seen.low < low:
+    if low is not None and seen.low is not None and seen.low < low:
         edits.append(Put(case.owner, (name, "min"), seen.low))
-    if high is not None and seen.high > high:
+    if high is not None and seen.high is not None and seen.high > high:
         edits.append(Put(case.owner, (name, "max"), seen.high))
     if not edits:
         return

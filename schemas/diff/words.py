@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
-import struct
 from collections.abc import Mapping
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff.observed import ObservedFeature, SplitPresence
 from sluice.errors import MAX_EXAMPLES
+from sluice.printable import printable
 
 NO_STRUCTS = "nested features are not read by Sluice"
 _MAX_CHARACTERS = 60
@@ -32,11 +33,6 @@ def quoted(value: str) -> str:
     """Returns a value in quotes, control characters escaped, cut if it is long."""
     cut = value if len(value) <= _MAX_CHARACTERS else value[:_MAX_CHARACTERS] + "..."
     return printable(json.dumps(cut, ensure_ascii=False))
-
-
-def printable(text: str) -> str:
-    """Returns text with what would disturb a terminal escaped, such as a name's."""
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def bounds(low: float | None, high: float | None) -> str:
@@ -91,7 +87,7 @@ def missing(
     where = f" of split {worst.split}" if len(seen.presence) > 1 else ""
     percent = share(worst.present, worst.records)
     text = f"present in {percent} of records{where}, the schema wants "
-    if worst.present < presence.min_fraction * worst.records:
+    if worst.present / worst.records < presence.min_fraction:
         return text + _percent(presence.min_fraction)
     fewest = min(seen.presence, key=lambda item: item.present)
     where = f" of split {fewest.split}" if len(seen.presence) > 1 else ""
@@ -117,9 +113,10 @@ def _plain(value: float) -> str:
     """
     if isinstance(value, int):
         return str(value)
-    wanted = struct.pack("<f", value)
+    wanted = ctypes.c_float(value).value
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
-        if struct.pack("<f", float(text)) == wanted:
+        # Near the largest float fewer digits may be past it; ctypes makes that inf.
+        if ctypes.c_float(float(text)).value == wanted:
             return repr(float(text))
     return repr(value)

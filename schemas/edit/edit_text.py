@@ -15,6 +15,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.edit.edit import AddFeature, AddValues, Edit, Owner, Put, Replace
 from schemas.edit.feature_block import feature_block
+from schemas.edit.one_line import one_line
 from schemas.edit.text_tree import Field, Message, Span, text_tree
 
 # What may stand behind a field on its line without being part of it.
@@ -58,7 +59,7 @@ def _put(text: str, edit: Put) -> str:
     whole = edit.message()
     for depth, step in enumerate(edit.path):
         # The part of it from here on, as text: `presence { min_fraction: 0.9 }`.
-        rendered = _one_line(_inside(whole, edit.path[:depth]))
+        rendered = one_line(_inside(whole, edit.path[:depth]))
         fields = message.all(step)
         if not fields:
             return _insert(text, message, None, [rendered])
@@ -75,7 +76,7 @@ def _add_values(text: str, edit: AddValues) -> str:
     if edit.owner.kind == "feature":
         message = message.all("string_domain")[-1].messages()[-1]
     present = message.all("value")
-    lines = [_one_line(schema_pb2.StringDomain(value=[value])) for value in edit.values]
+    lines = [one_line(schema_pb2.StringDomain(value=[value])) for value in edit.values]
     return _insert(text, message, present[-1] if present else None, lines)
 
 
@@ -95,7 +96,7 @@ def _replace(text: str, edit: Replace) -> str:
         lines.insert(0, "")
     between = _newline(text) + indent
     return (
-        text[: field.start] + between.join([*lines, _one_line(new)]) + text[field.end :]
+        text[: field.start] + between.join([*lines, one_line(new)]) + text[field.end :]
     )
 
 
@@ -134,10 +135,6 @@ def _inside(message: Any, path: tuple[str, ...]) -> Any:
     for step in path:
         message = getattr(message, step)
     return message
-
-
-def _one_line(message: Any) -> str:
-    return text_format.MessageToString(message, as_one_line=True, as_utf8=True).strip()
 
 
 def _comments(text: str) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
+
+from schemas.edit.one_line import one_line
 
 _FIRST = ("name", "type", "presence", "shape", "value_count")
 
@@ -20,11 +21,11 @@ def feature_block(feature: schema_pb2.Feature) -> list[str]:
     for descriptor, value in fields:
         repeated = descriptor.label == descriptor.LABEL_REPEATED
         for item in value if repeated else [value]:
-            lines.append(f"  {_one_line(descriptor, item)}")
+            lines.append(f"  {_line(descriptor, item)}")
     return [*lines, "}"]
 
 
-def _one_line(descriptor: Any, value: Any) -> str:
+def _line(descriptor: Any, value: Any) -> str:
     one = schema_pb2.Feature()
     if descriptor.label == descriptor.LABEL_REPEATED:
         getattr(one, descriptor.name).append(value)
@@ -32,5 +33,5 @@ def _one_line(descriptor: Any, value: Any) -> str:
         getattr(one, descriptor.name).CopyFrom(value)
     else:
         setattr(one, descriptor.name, value)
-    line = text_format.MessageToString(one, as_one_line=True, as_utf8=True).strip()
+    line = one_line(one)
     return f"{line[:-3]}{{}}" if line.endswith("{ }") else line

@@ -74,7 +74,7 @@ def choose_features(
 
 
 def group_feature(summary: Summary, label: str) -> str | None:
-    """Returns the feature that says whose a record is, if there is one.
+    """Returns the whole number or string that says whose a record is, if there is one.
 
     Every record has it and most of its values come more than once, so records of one
     person would else be in several splits.
@@ -83,6 +83,8 @@ def group_feature(summary: Summary, label: str) -> str | None:
         named = words(name)
         whose = named and (named[-1] in _GROUPS or named[-1] in ("id", "uuid"))
         if name == label or not whose or not _GROUPS & set(named):
+            continue
+        if feature.kind not in ("int", "bytes"):
             continue
         repeated = 2 * feature.distinct <= sum(feature.counts.values())
         whole = feature.always and feature.single and len(feature.kinds) == 1

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from schemas.infer.choose_features import FeatureChoice
+from schemas.infer.one_line import one_line
 from schemas.infer.propose import Proposal
 
 # What YAML 1.1 reads as something else than a string.
@@ -59,7 +60,7 @@ def _data(proposal: Proposal) -> list[str]:
             parts["by"] = _text(proposal.split_by)
         lines += [
             f"  files: {_quoted(splits.files)}",
-            f"  # Split by hash: {_one_line(splits.why)}.",
+            f"  # Split by hash: {one_line(splits.why)}.",
         ]
         if proposal.split_by:
             lines.append("  # Records that have this feature in common stay together.")
@@ -105,7 +106,7 @@ def _checks(proposal: Proposal) -> list[str]:
 def _label(proposal: Proposal) -> list[str]:
     why = ", ".join(proposal.label.reasons) or "as you said"
     lines = [
-        f"# {_one_line(why[:1].upper() + why[1:])}.",
+        f"# {one_line(why[:1].upper() + why[1:])}.",
         "label:",
         f"  feature: {_text(proposal.label.name)}",
     ]
@@ -123,7 +124,7 @@ def _features(proposal: Proposal) -> list[str]:
     entries = [_feature(choice) for choice in proposal.used]
     width = max((len(e) for e in entries if len(e) <= _WIDE), default=0)
     for choice, entry in zip(proposal.used, entries, strict=True):
-        comment = f"# {_one_line(choice.why)}"
+        comment = f"# {one_line(choice.why)}"
         beside = (f"{entry:<{width}}  {comment}", f"{entry}  {comment}")
         lines += next(
             ([line] for line in beside if len(line) <= _LINE),
@@ -133,7 +134,7 @@ def _features(proposal: Proposal) -> list[str]:
     if left_out:
         lines.append("  # Left out:")
         for choice in left_out:
-            lines.append(f"  #   {_one_line(f'{choice.name}: {choice.why}')}")
+            lines.append(f"  #   {one_line(f'{choice.name}: {choice.why}')}")
     return lines
 
 
@@ -203,7 +204,7 @@ def _evaluate(proposal: Proposal) -> list[str]:
 
 
 def _beside(line: str, comment: str) -> str:
-    return f"{line:<{_COMMENT_COLUMN}}  # {_one_line(comment)}"
+    return f"{line:<{_COMMENT_COLUMN}}  # {one_line(comment)}"
 
 
 def _flow(values: Mapping[str, str]) -> str:
@@ -225,7 +226,3 @@ def _quoted(value: str) -> str:
     # JSON's strings are YAML's, but for what YAML does not take for printable.
     text = json.dumps(value, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)

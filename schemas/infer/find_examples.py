@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.errors import UsageError
+from sluice.file_pattern import FilePattern, PatternError
 from sluice.storage import is_remote
 
 _SPECIAL = re.compile(r"[*?\[{]")
-_PLACEHOLDER = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(?::\d+)?\}")
 _OTHER_SUFFIXES = (
     ".json .jsonl .txt .md .csv .tsv .yaml .yml .pbtxt .pb .py .html .log .parquet "
     ".zip .tar .png .jpg .jpeg .npy .crc .idx .index"
@@ -28,7 +30,7 @@ class ExampleFiles:
 
     Attributes:
       directory: absolute.
-      pattern: what was asked for below it; None where the directory itself was.
+      pattern: what was asked for below it; None where that is a directory.
       files: the paths below it, in order; at least one.
       others: files below it that are not meant, so that no pattern takes them.
     """
@@ -53,7 +55,8 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
       cwd: where relative paths begin, absolute.
 
     Raises:
-      UsageError: it is remote, or matches no file that could be a TFRecord.
+      UsageError: it is remote, cannot be read as a pattern, or matches no file that
+        could be a TFRecord.
     """
     for given in (pattern, directory or ""):
         if is_remote(given):
@@ -64,16 +67,29 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
                 hint="copy two or three files here, run sluice init on them, then "
                 "set data.dir of the config to the remote directory",
             )
-    base, below = _split(cwd / directory if directory else cwd, pattern)
-    if not base.is_dir():
-        hint = f"relative paths begin at {cwd / directory if directory else cwd}"
-        raise _nothing(base, pattern, "there is no such directory", hint)
-    everything = _walk(base)
-    if below is None:
-        matching = everything
+    if "**" in pattern:
+        raise UsageError(
+            f"The pattern {pattern!r} cannot be used.",
+            expected="* for the names in one folder",
+            actual="**",
+            hint="give the directory itself: all that is below it is taken",
+        )
+    if directory:
+        base, below = Path(os.path.abspath(cwd / directory)), pattern
     else:
-        glob = pattern_regex(_PLACEHOLDER.sub("*", below))
-        matching = [path for path in everything if glob.fullmatch(path)]
+        base, below = _split(cwd, pattern)
+    if not base.is_dir():
+        hint = f"relative paths begin at {cwd}"
+        raise _nothing(base, pattern, "there is no such directory", hint)
+    asked = None if _is_folder(base, below) else below
+    if asked is None:
+        folder = "" if below in ("", ".") else f"{os.path.normpath(below)}/"
+        everything = _walk(base, folder.split("/"))
+        matching = [path for path in everything if path.startswith(folder)]
+    else:
+        meant = _parse(asked)
+        everything = _walk(base, [segment.text for segment in meant.segments])
+        matching = [path for path in everything if meant.takes(path)]
     files = [path for path in matching if _may_hold_records(path)]
     if not files:
         found = f"{len(matching):,} file(s), none of records by name"
@@ -82,31 +98,30 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
         raise _nothing(base, pattern, found, hint, everything)
     wanted = set(files)
     others = tuple(path for path in everything if path not in wanted)
-    return ExampleFiles(base, below, tuple(files), others)
+    return ExampleFiles(base, asked, tuple(files), others)
 
 
-def pattern_regex(pattern: str) -> re.Pattern[str]:
-    """Returns what matches as a file pattern does: ``*`` stays within a folder."""
-    parts = re.split(r"(\*+|\?|\[!?[^\]]+\])", pattern)
-    return re.compile("".join(_part_regex(part) for part in parts))
+def _parse(pattern: str) -> FilePattern:
+    try:
+        return FilePattern.parse(pattern)
+    except PatternError as error:
+        raise UsageError(
+            f"The pattern {pattern!r} cannot be used.",
+            expected=error.expected,
+            actual=error.actual,
+            hint="correct the pattern after --examples",
+        ) from error
 
 
-def _part_regex(part: str) -> str:
-    if part.startswith("*"):
-        return "[^/]*"
-    if part == "?":
-        return "[^/]"
-    if re.fullmatch(r"\[!?[^\]]+\]", part):
-        inside = re.sub(r"([\\[])", r"\\\1", part[1:-1])
-        return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
-    return re.escape(part)
+def _is_folder(base: Path, below: str) -> bool:
+    return not os.path.isabs(below) and (base / below).is_dir()
 
 
-def _split(base: Path, pattern: str) -> tuple[Path, str | None]:
+def _split(base: Path, pattern: str) -> tuple[Path, str]:
     """Splits a pattern where its first part begins that names no one directory."""
     whole = base / pattern
     if whole.is_dir():
-        return Path(os.path.abspath(whole)), None
+        return Path(os.path.abspath(whole)), "."
     parts = whole.parts
     at = 1
     while at < len(parts) - 1:
@@ -119,13 +134,18 @@ def _split(base: Path, pattern: str) -> tuple[Path, str | None]:
     return directory, "/".join(parts[at:])
 
 
-def _walk(base: Path) -> list[str]:
-    """Returns the paths of all files below a directory but hidden ones, in order."""
+def _walk(base: Path, named: Collection[str]) -> list[str]:
+    """Returns the paths of the files below a directory, in order.
+
+    Hidden files are left out, and folders that no wildcard takes, such as
+    ``_temporary``, but for those that the pattern names.
+    """
     found = []
     for folder, folders, names in os.walk(base, followlinks=True):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(n for n in folders if n[0] not in "._" or n in named)
         below = Path(folder).relative_to(base)
-        found += [(below / n).as_posix() for n in names if not n.startswith(".")]
+        shown = (n for n in names if n[0] != "." or n in named)
+        found += [(below / name).as_posix() for name in shown]
     return sorted(found)
 
 
@@ -144,7 +164,8 @@ def _other_pattern(
             "or name another directory"
         )
     # A pattern's * stays within one folder; a directory means all that is below it.
-    return f"give the directory itself: --examples {'.' if directory else base}"
+    given = f". --dir {shlex.quote(directory)}" if directory else shlex.quote(str(base))
+    return f"give the directory itself: --examples {given}"
 
 
 def _nothing(

@@ -12,9 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from schemas.infer.find_examples import ExampleFiles, pattern_regex
+from schemas.infer.find_examples import ExampleFiles
 from schemas.infer.spell_spans import spell_spans
 from sluice.errors import UsageError
+from sluice.file_pattern import FilePattern, PatternError
 
 _WORDS = {
     "train": "train",
@@ -43,7 +44,6 @@ class SplitGuess:
     Attributes:
       splits: a file pattern for each split; empty where ``files`` is given.
       files: one pattern of all files, whose records are split by hash.
-      members: the files of each split, or all under ``files``.
       spanned: whether the patterns hold ``{SPAN}`` or a date.
       why: the reason, for people.
       marker: the name of a file that lies beside the records in every span's folder,
@@ -52,7 +52,6 @@ class SplitGuess:
 
     splits: Mapping[str, str]
     files: str | None
-    members: Mapping[str, tuple[str, ...]]
     spanned: bool
     why: str
     marker: str | None = None
@@ -66,7 +65,6 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     """
     spell = spell_spans(examples)
     files = {file: spell(file) for file in examples.files}
-    others = [spell(file) for file in examples.others]
     spanned = any("{" in spelt and spelt != file for file, spelt in files.items())
     members: dict[str, list[str]] = {}
     for file, spelt in files.items():
@@ -75,14 +73,14 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     why = "the names of the files do not say which split they are of"
     if {"train", "eval"} <= set(groups) or {"train", "test"} <= set(groups):
         if "" not in groups:
-            if guess := _by_files(groups, files, others, spanned):
+            if guess := _by_files(groups, files, examples.others, spanned):
                 return replace(guess, marker=_marker(files, examples.others))
             why = "no file pattern tells the splits apart"
         else:
             why = f"{groups[''][0]} is of no split by its name"
     elif set(groups) - {""}:
         why = f"there are only files of {' and '.join(filter(None, groups))}"
-    pattern = _pattern(list(files.values()), others, examples.pattern)
+    pattern = _pattern(files, examples.others, examples.pattern)
     if pattern is None:
         raise UsageError(
             "No one file pattern takes these files and nothing else.",
@@ -92,7 +90,7 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
             "that takes fewer files",
         )
     marker = _marker(files, examples.others)
-    return SplitGuess({}, pattern, {"files": tuple(files)}, spanned, why, marker)
+    return SplitGuess({}, pattern, spanned, why, marker)
 
 
 def _by_files(
@@ -103,8 +101,8 @@ def _by_files(
 ) -> SplitGuess | None:
     splits: dict[str, str] = {}
     for name, group in groups.items():
-        inside = [files[file] for file in group]
-        outside = [files[file] for file in files if file not in group]
+        inside = {file: files[file] for file in group}
+        outside = [file for file in files if file not in inside]
         pattern = _pattern(inside, [*outside, *others], None)
         if pattern is None:
             return None
@@ -113,9 +111,8 @@ def _by_files(
     if "eval" not in splits:
         # A config needs an eval split; the gate then judges on it and says so.
         splits = {"train": splits["train"], "eval": splits["test"]}
-        groups = {"train": groups["train"], "eval": groups["test"]}
         why += "; there is no eval split, so the test files are used for it"
-    return SplitGuess(splits, None, groups, spanned, why)
+    return SplitGuess(splits, None, spanned, why)
 
 
 def _marker(files: Mapping[str, str], others: Sequence[str]) -> str | None:
@@ -147,24 +144,32 @@ def _split_of(path: str) -> str:
 
 
 def _pattern(
-    inside: Sequence[str], outside: Sequence[str], asked: str | None
+    inside: Mapping[str, str], outside: Sequence[str], asked: str | None
 ) -> str | None:
-    """Returns the shortest pattern that takes all ``inside`` and no other."""
+    """Returns the shortest pattern that takes all ``inside`` and no other.
+
+    Args:
+      inside: paths, each with its placeholders written into it.
+      outside: paths of other files.
+      asked: a pattern to try first.
+    """
+    spelt = list(inside.values())
     candidates = [asked] if asked else []
-    depths = {path.count("/") for path in inside}
+    depths = {path.count("/") for path in spelt}
     if len(depths) == 1:
-        folders = [path.rpartition("/")[0] for path in inside]
-        names = [path.rpartition("/")[2] for path in inside]
+        folders = [path.rpartition("/")[0] for path in spelt]
+        names = [path.rpartition("/")[2] for path in spelt]
         folder = _common_folder(folders)
         candidates += [f"{folder}{name}" for name in _name_patterns(names)]
-    placeholders = re.findall(r"\{[^}]*\}", inside[0])
+    placeholders = re.findall(r"\{([A-Z]+)(?::\d+)?\}", spelt[0])
     for candidate in candidates:
-        if re.findall(r"\{[^}]*\}", candidate) != placeholders:
+        try:
+            pattern = FilePattern.parse(candidate)
+        except PatternError:  # A name may hold braces that are no placeholder's.
             continue
-        regex = pattern_regex(candidate)
-        if all(regex.fullmatch(path) for path in inside) and not any(
-            regex.fullmatch(path) for path in outside
-        ):
+        if list(pattern.placeholders) != placeholders:
+            continue
+        if all(map(pattern.takes, inside)) and not any(map(pattern.takes, outside)):
             return candidate
     return None
 

@@ -97,7 +97,7 @@ def set_number_of_values(
 def _add_classes(
     schema: schema_pb2.Schema, found: schema_pb2.Feature, feature: FeatureSummary
 ) -> None:
-    if feature.kind == "bytes":
+    if feature.kind == "bytes" and not feature.not_text:
         _add_strings(schema, found, feature)
     elif feature.kind == "int":
         _set_int_bounds(found, feature)

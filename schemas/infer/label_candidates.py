@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.infer.role import role_of, share, words
+from schemas.infer.role import share, unusable, words
 from schemas.infer.summarize import FeatureSummary, Summary
 
 MAX_CLASSES = 1000
@@ -80,8 +80,8 @@ def why_no_label(feature: FeatureSummary) -> str | None:
     """Returns why a feature cannot be the label, None if it can."""
     if feature.kind is None:
         return "no record has a value"
-    if len(feature.kinds) > 1 or not feature.single:
-        return role_of(feature).why
+    if role := unusable(feature):
+        return role.why
     if not feature.always:
         return f"it is in {share(feature)}, and a label must be in all"
     if feature.kind == "float":

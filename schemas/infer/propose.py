@@ -19,6 +19,7 @@ from schemas.infer.find_leaks import find_leaks
 from schemas.infer.guess_splits import SplitGuess
 from schemas.infer.infer_schema import infer_schema
 from schemas.infer.label_candidates import LabelCandidate, label_candidate
+from schemas.infer.role import role_of
 from schemas.infer.sample import Sample
 from schemas.infer.summarize import FeatureSummary, Summary
 from sluice.errors import DataError
@@ -72,8 +73,12 @@ class Proposal:
 
     @property
     def sensitive(self) -> list[str]:
-        """Features whose values are not to be shown."""
-        return [c.name for c in self.features if c.role.name == "sensitive"]
+        """Features whose values are not to be shown, whatever else they are."""
+        return [
+            choice.name
+            for choice in self.features
+            if role_of(self.summary.features[choice.name]).name == "sensitive"
+        ]
 
     @property
     def not_finite(self) -> list[str]:

@@ -97,7 +97,7 @@ def role_of(feature: FeatureSummary) -> Role:
     """Returns the part that a feature plays."""
     if feature.kind is None:
         return Role("empty", "no record has a value")
-    for rule in (_unusable, _image, _unfit, *_BY_KIND[feature.kind]):
+    for rule in (_sensitive, unusable, _image, _unfit, *_BY_KIND[feature.kind]):
         if role := rule(feature):
             return role
     return Role("number", f"{_span(feature)}, {_distinct(feature)}")
@@ -119,8 +119,16 @@ def common_image(feature: FeatureSummary) -> ImageHeader:
     return max(whole, key=whole.__getitem__)
 
 
-def _unusable(feature: FeatureSummary) -> Role | None:
-    """What rules a feature out whatever its values mean."""
+def _sensitive(feature: FeatureSummary) -> Role | None:
+    # is_mobile, has_phone: a flag says nothing of who somebody is.
+    flag = feature.kind == "int" and set(feature.counts) <= {0, 1}
+    if not flag and _SENSITIVE.search("_".join(words(feature.name))):
+        return Role("sensitive", "by its name it says who somebody is")
+    return None
+
+
+def unusable(feature: FeatureSummary) -> Role | None:
+    """Returns what rules a feature out whatever its name and its values mean."""
     if len(feature.kinds) > 1:
         parts = (f"{kind} in {count:,}" for kind, count in feature.kinds.items())
         return Role("mixed_types", f"its type differs: {', '.join(parts)} records")
@@ -131,10 +139,6 @@ def _unusable(feature: FeatureSummary) -> Role | None:
             "several_values",
             f"{number} values in a record; a config takes one value or none",
         )
-    # is_mobile, has_phone: a flag says nothing of who somebody is.
-    flag = feature.kind == "int" and set(feature.counts) <= {0, 1}
-    if not flag and _SENSITIVE.search("_".join(words(feature.name))):
-        return Role("sensitive", "by its name it says who somebody is")
     return None
 
 

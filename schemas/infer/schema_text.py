@@ -8,6 +8,7 @@ from google.protobuf import text_encoding, text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.domains import string_domain
+from schemas.infer.one_line import one_line
 from schemas.infer.propose import Proposal
 from schemas.infer.role import share
 from schemas.infer.summarize import FeatureSummary
@@ -41,7 +42,7 @@ def schema_text(proposal: Proposal) -> str:
     blocks = []
     for feature in schema.feature:
         seen = summary.features[feature.name]
-        lines = [f"# {_one_line(text)}." for text in _comment(comments, seen)]
+        lines = [f"# {one_line(text)}." for text in _comment(comments, seen)]
         blocks.append("\n".join([*lines, *_message("feature", _fields(feature))]))
         if feature.HasField("domain") and (domain := string_domain(feature, schema)):
             fields = [("name", domain.name)]
@@ -89,8 +90,3 @@ def _fields(feature: schema_pb2.Feature) -> Iterator[str]:
 def _nested(name: str, message: object) -> str:
     inside = text_format.MessageToString(message, as_one_line=True).strip()
     return f"{name} {{ {inside} }}" if inside else f"{name} {{}}"
-
-
-def _one_line(text: str) -> str:
-    """Returns text without what would end a comment, such as a name's line break."""
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from schemas.infer.find_examples import ExampleFiles
+from sluice.file_pattern import FilePattern
 
 _DATE = re.compile(r"(?<!\d)(\d{4})(?P<sep>[-_]?)(\d{2})(?P=sep)(\d{2})(?!\d)")
 _SPAN = re.compile(r"(?i)(?P<before>span[-_=]?)(?P<number>\d+)")
@@ -19,8 +20,8 @@ def spell_spans(examples: ExampleFiles) -> Callable[[str], str]:
     Where the pattern that was asked for has placeholders, they are those. Else a folder
     or a name is looked for that is a date, or a span, in the paths of all files.
     """
-    asked = examples.pattern
-    if asked and re.search(r"\{(SPAN|YYYY)", asked):
+    asked = FilePattern.parse(examples.pattern) if examples.pattern else None
+    if asked and asked.placeholders:
         return lambda path: _spelt_as(asked, path)
     split = [path.split("/") for path in examples.files]
     if len({len(parts) for parts in split}) > 1:
@@ -93,29 +94,12 @@ def _is_date(match: re.Match[str] | None) -> bool:
     return 1970 <= day.year < 2100
 
 
-def _spelt_as(asked: str, path: str) -> str:
+def _spelt_as(asked: FilePattern, path: str) -> str:
     """Returns a path with the placeholders where the pattern that was given has them.
 
     A path that it does not match stays as it is.
     """
-    regex, order = "", []
-    for part in re.split(r"(\{[A-Z]+(?::\d+)?\}|\*+|\?)", asked):
-        if re.fullmatch(r"\{[A-Z]+(?::\d+)?\}", part):
-            regex += r"(\d+)"
-            order.append(part)
-        elif part and set(part) <= {"*"}:
-            regex += "([^/]*)"
-            order.append("")
-        elif part == "?":
-            regex += "([^/])"
-            order.append("")
-        else:
-            regex += re.escape(part)
-    match = re.fullmatch(regex, path)
-    if match is None:
+    if not asked.takes(path):
         return path
-    spelt, at = "", 0
-    for group, placeholder in enumerate(order, 1):
-        spelt += path[at : match.start(group)] + (placeholder or match[group])
-        at = match.end(group)
-    return spelt + path[at:]
+    names = zip(asked.segments, path.split("/"), strict=True)
+    return "/".join(segment.spell(name) for segment, name in names)

@@ -297,6 +297,15 @@ def test_data_list_and_make(root: Path, sluice: Sluice) -> None:
     assert "sluice data make digits" in err
 
 
+def test_what_an_error_names_does_not_disturb_a_terminal(
+    root: Path, sluice: Sluice
+) -> None:
+    code, _, err = sluice("validate", "configs/dig\x1b[2Jits.yaml")
+    assert code == 2
+    assert "dig\\u001b[2Jits" in err and "\x1b" not in err
+    assert len(err.splitlines()) > 1
+
+
 def test_a_pipe_gets_plain_text(root: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runners.cli.main", "run", "taxi"],

@@ -22,7 +22,7 @@ from runners.cli.init import init
 from sample_data.tf_example import encode
 from schemas import loader
 from sluice import tfrecord
-from sluice.errors import DataError, SluiceError, UsageError
+from sluice.errors import ConfigError, DataError, SluiceError, UsageError
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -230,6 +230,47 @@ def test_nothing_is_replaced_without_force(clicks, call, here):
     assert yaml.safe_load(config.read_text())["name"] == "clicks"
 
 
+def test_what_does_not_validate_does_not_stay(clicks, call, here, monkeypatch):
+    def refuse(config: Any) -> None:
+        raise ConfigError("refused", where=config.origin.file)
+
+    written = [here / "configs/clicks.yaml", here / "schemas/clicks/schema.pbtxt"]
+    with monkeypatch.context() as patch:
+        patch.setattr("runners.cli.init.validate_config", refuse)
+        with pytest.raises(ConfigError, match="refused"):
+            call("clicks", "--examples", "data/the clicks")
+    assert not any(path.exists() for path in written)
+
+    call("clicks", "--examples", "data/the clicks")
+    before = [path.read_text() for path in written]
+    monkeypatch.setattr("runners.cli.init.validate_config", refuse)
+    arguments = ("--examples", "data/the clicks/t*", "--label", "colour", "--force")
+    with pytest.raises(ConfigError, match="refused"):
+        call("clicks", *arguments)
+    assert [path.read_text() for path in written] == before
+
+
+def test_a_float_that_names_a_user_is_not_what_records_are_split_by(here, call):
+    table(here / "d" / "part-0", 0, count=300, user_id=lambda n: float(n % 30))
+
+    call("clicks", "--examples", "d")
+
+    hashed = valid("clicks").config.data.hash_splits
+    assert hashed is not None
+    assert hashed.by is None
+
+
+def test_what_the_data_is_called_does_not_disturb_the_terminal(here, call):
+    disturbing: Any = {"a\x1b[2J\u202e": lambda n: 1}
+    table(here / "d" / "part-0", 0, **disturbing)
+
+    out = call("clicks", "--examples", "d").stdout
+
+    assert "\x1b" not in out and "\u202e" not in out
+    assert r"a\u001b[2J\u202e" in out
+    assert r"warning: a\u001b[2J\u202e is left out" in out
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("My Clicks", "sluice init my-clicks ..."), ("../x", "sluice init x ...")],
@@ -272,7 +313,8 @@ def test_a_record_that_is_none_names_file_and_record(clicks, call, here):
 
 
 def test_in_a_terminal_it_asks_which_label(here):
-    table(here / "d" / "part-0", 0, bought=lambda n: n * 37 % 101 % 2)
+    disturbing: Any = {"bo\x1b[2Jught": lambda n: n * 37 % 101 % 2}
+    table(here / "d" / "part-0", 0, **disturbing)
     code = (
         "from runners.cli.init import init\n"
         "init(['clicks', '--examples', 'd/*'], standalone_mode=False)"
@@ -295,5 +337,6 @@ def test_in_a_terminal_it_asks_which_label(here):
 
     assert process.returncode == 0, asked
     assert "Which feature is to be predicted?" in asked
-    assert "bought: its values are 0 and 1" in asked
+    assert r"bo\u001b[2Jught: its values are 0 and 1" in asked
+    assert r"label [bo\u001b[2Jught]:" in asked
     assert "label      clicked, 2 classes (you said so)" in out

@@ -156,8 +156,9 @@ def test_show_fits_a_narrow_window(
     console = partial(Console, width=72, force_terminal=True, color_system=None)
     monkeypatch.setattr("runners.cli.console.Console", console)
     _, out, _ = sluice("show", "trips")
-    assert max(map(len, out.splitlines())) <= 72
-    header = out.splitlines()[2].split()
+    _, _, *table = out.splitlines()  # A path is never broken.
+    assert max(map(len, table)) <= 72
+    header = table[0].split()
     # No feature has a comparator, so there is no column of them.
     assert header[:2] == ["feature", "type"] and "comparators" not in header
 
@@ -168,7 +169,7 @@ def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
     for line in (
         "schema  schemas/trips/schema.pbtxt",
         "5 records, splits: train, eval",
-        "if the data is right: sluice schema accept trips CHANGE...",
+        "if the data is right: sluice schema accept trips CHANGE... --data",
         "tip: present in 66.6 % of records of split train, the schema wants 100 %",
         'payment: new value "Apple Pay" (2 records, 40 %)  [payment.new_value]',
         "name: 1 new value (2 records, 40 %)  [name.new_value]",
@@ -226,10 +227,52 @@ def test_accept_by_name(root: Path, reviewed: Path, sluice: Sluice) -> None:
     assert not list(reviewed.parent.glob(".*")) and len(list(root.rglob("*.bak"))) == 0
 
 
+def test_what_to_do_next_has_the_same_config_and_source(
+    root: Path, sluice: Sluice
+) -> None:
+    (root / "configs" / "profiles").mkdir()
+    (root / "configs" / "profiles" / "small.yaml").write_text("{}")
+    config = ["--profile", "small", "--set", "description=two words"]
+    shown = "--profile small --set 'description=two words'"
+    _run(root, "20260101T000000Z-0001", STATISTICS)
+    workspace = f"--workspace {root / 'workspace'}"
+    run = [*config, "--run", "20260101", "--workspace", "workspace"]
+    _, out, _ = sluice("diff", "trips", *run)
+    assert (
+        "if the data is right: sluice schema accept trips payment.new_value "
+        f"{shown} --run 20260101 {workspace}\n"
+    ) in out
+    _, _, err = sluice("accept", "trips", "payment.new", *run)
+    assert f"sluice schema diff trips {shown} --run 20260101 {workspace}\n" in err
+    _, _, err = sluice("accept", "trips", "name.new_value", *config, "--data")
+    assert f"sluice schema diff trips {shown} --data\n" in err
+    _, _, err = sluice("accept", "trips", *config, "--data")
+    assert f"accept trips payment.new_value {shown} --data, or --all" in err
+    _, out, _ = sluice("accept", "trips", "--all", *run)
+    assert f"then sluice run trips {shown} {workspace}\n" in out
+
+
+def test_names_of_the_data_do_not_disturb_the_terminal(
+    root: Path, reviewed: Path, sluice: Sluice
+) -> None:
+    path = root / "data" / "train-0.tfrecord"
+    tfrecord.write(path, [encode({"a\x1b[2J\u202e": [1], "payment": [b"\xc2\x9b"]})])
+    change = "a\x1b[2J\u202e.new_feature"
+    _, out, err = sluice("accept", "trips", "--data", change, "payment.new_value")
+    assert r"accepted a\u001b[2J\u202e.new_feature" in out
+    assert "payment.new_value" in out
+    _, shown, _ = sluice("show", "trips")
+    assert r"a\u001b[2J\u202e" in shown
+    _, told, _ = sluice("diff", "trips", "--data")
+    assert not {"\x1b", "\u202e", "\x9b"} & set(out + err + shown + told)
+
+
 def test_accept_one_value(root: Path, reviewed: Path, sluice: Sluice) -> None:
     _run(root, "20260101T000000Z-0001", STATISTICS)
-    code, _, _ = sluice("accept", "trips", "payment.new_value=Apple Pay")
+    code, out, _ = sluice("accept", "trips", "payment.new_value=Apple Pay", "--json")
     assert code == 0
+    (accepted,) = json.loads(out)["accepted"]
+    assert accepted["text"] == 'new value "Apple Pay" (12 records, 6 %)'
     assert 'value: "Apple Pay"' in reviewed.read_text()
     assert "Csah" not in reviewed.read_text()
     code, out, _ = sluice("diff", "trips", "--json")
@@ -308,6 +351,21 @@ def test_infer_prints_a_schema_without_sensitive_values(
     code, _, err = sluice("infer", "trips", "-o", "schemas/trips/schema.pbtxt")
     assert code == 2
     assert "the file exists" in err
+
+
+def test_infer_without_a_record_writes_nothing(root: Path, sluice: Sluice) -> None:
+    for path in (root / "data").iterdir():
+        path.write_bytes(path.read_bytes()[:20])
+    code, _, err = sluice("infer", "trips", "-o", "new")
+    assert code == 3
+    assert "no record to infer" in err and "2 damaged left out" in err
+    assert not (root / "new").exists()
+
+
+def test_infer_says_where_no_record_has_the_label(root: Path, sluice: Sluice) -> None:
+    _, out, err = sluice("infer", "trips", "--set", "label.feature=other")
+    assert "note: no record has the label other" in err and "note" not in out
+    assert "note" not in sluice("infer", "trips")[2]
 
 
 def test_damaged_records_are_left_out_and_counted(root: Path, sluice: Sluice) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,6 @@ def test_without_an_eval_split_test_takes_its_place_and_it_says_so():
     found = guess("mnist-test.gz", "mnist-train.gz")
 
     assert "test" not in found.splits
-    assert found.members["eval"] == ("mnist-test.gz",)
     assert "there is no eval split" in found.why
 
 
@@ -66,9 +67,13 @@ def test_without_an_eval_split_test_takes_its_place_and_it_says_so():
     ("files", "others", "pattern", "why"),
     [
         (["a.tfrecord", "b.tfrecord"], [], "*", "do not say"),
-        (["a.tfrecord"], ["manifest.json"], "*.tfrecord*", "do not say"),
-        (["part-1", "part-2"], ["manifest.json"], "part-*", "do not say"),
-        (["train-1", "train-2"], [], "*", "only files of train"),
+        (["a.tfrecord"], ["a.json"], "*.tfrecord*", "do not say"),
+        (["part-1", "part-2"], ["a.json"], "part-*", "do not say"),
+        # A wildcard of the run takes none of these.
+        (["a", "b"], ["_SUCCESS", "manifest.json", "_old/x"], "*", "do not say"),
+        (["1/a", "2/a"], ["_old/a", "2/_SUCCESS"], "*/*", "do not say"),
+        (["d/{b}"], ["b"], "d/*", "do not say"),
+        (["train-1", "train-2"], [], "train-*", "only files of train"),
         (["train-1", "eval-1", "rest"], [], "*", "rest is of no split"),
         (["latest-1", "contest-2"], [], "*", "do not say"),
         (["only"], ["other"], "only", "do not say"),
@@ -78,7 +83,7 @@ def test_otherwise_records_are_split_by_hash(files, others, pattern, why):
     found = guess(*files, others=tuple(others))
 
     assert found.splits == {}
-    assert found.files == pattern or (pattern, found.files) == ("*", "train-*")
+    assert found.files == pattern
     assert why in found.why
 
 
@@ -121,6 +126,15 @@ def test_placeholders_that_were_asked_for_are_kept():
     assert guess("d1/x", "d2/x", pattern="d{SPAN}/*").files == "d{SPAN}/*"
 
 
+def test_placeholders_beside_a_set_of_characters_are_kept():
+    pattern = "{SPAN}/v[!x]{VERSION:2}/part-[0-9]*"
+
+    found = guess("3/v-01/part-1", "12/v.02/part-2", pattern=pattern)
+
+    assert found.spanned
+    assert found.files == pattern
+
+
 def test_files_that_no_pattern_takes_alone():
     with pytest.raises(UsageError, match="No one file pattern") as caught:
         guess("a/1", "b/c/2", others=("a/2.json", "b/c/3.json", "1"))
@@ -144,6 +158,74 @@ def test_a_pattern_is_parted_where_it_begins_to_be_one(tmp_path):
     assert found.files == ("a 1", "ä-2")
     assert found.others == ("b.json", "deep/a-3")
     assert found.path("a 1") == tmp_path / "my data" / "a 1"
+
+
+def test_a_folder_that_no_wildcard_takes_is_left_out_unless_it_is_named(tmp_path):
+    make(tmp_path, "a/part-0", "_old/part-0", "a/_tmp/part-0", ".x/part-0")
+
+    assert find_examples(".", None, tmp_path).files == ("a/part-0",)
+    assert find_examples("*/part-*", None, tmp_path).files == ("a/part-0",)
+    for named in ("_old/part-*", ".x/part-*", "_old"):
+        found = find_examples(named, str(tmp_path), tmp_path)
+        assert found.files == (f"{named.partition('/')[0]}/part-0",)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("part-[9-0]", "a set of characters"),
+        ("{HOUR}/x", "{SPAN}, {SPAN:2}"),
+        ("{SPAN}/{SPAN}-{SPAN}", "each placeholder once"),
+    ],
+)
+def test_a_pattern_that_cannot_be_read(tmp_path, pattern, expected):
+    make(tmp_path, "part-1")
+
+    with pytest.raises(UsageError, match="cannot be used") as caught:
+        find_examples(pattern, None, tmp_path)
+    assert expected in (caught.value.expected or "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "below", "files"),
+    [
+        ("trips/train-*", "trips/train-*", ["trips/train-1"]),
+        ("./*/train-*", "./*/train-*", ["trips/train-1"]),
+        ("trips", None, ["trips/eval-1", "trips/train-1"]),
+        (".", None, ["other", "trips/eval-1", "trips/train-1"]),
+    ],
+)
+def test_a_directory_that_is_given_stays_what_it_is(tmp_path, pattern, below, files):
+    make(tmp_path, "d/trips/train-1", "d/trips/eval-1", "d/other")
+
+    found = find_examples(pattern, "d", tmp_path)
+
+    assert (found.directory, found.pattern) == (tmp_path / "d", below)
+    assert list(found.files) == files
+
+
+def test_a_pattern_in_a_directory_is_below_it(tmp_path):
+    make(tmp_path, "d/train-1")
+
+    with pytest.raises(UsageError, match="cannot be used") as caught:
+        find_examples(str(tmp_path / "d" / "train-1"), "d", tmp_path)
+    assert "relative to the data's directory" in (caught.value.expected or "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "directory", "hint"),
+    [
+        ("nothing-*", "my data", "--examples . --dir 'my data'"),
+        ("my data/nothing-*", None, "--examples '{here}/my data'"),
+        ("*", "missing", "relative paths begin at {here}"),
+    ],
+)
+def test_what_to_try_can_be_copied(tmp_path, pattern, directory, hint):
+    make(tmp_path, "my data/days/1")
+
+    with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
+        find_examples(pattern, directory, tmp_path)
+    assert (caught.value.hint or "").endswith(hint.format(here=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -178,12 +260,14 @@ def test_a_directory_may_be_called_as_a_pattern_is(tmp_path):
 
 
 def test_spans_in_a_pattern(tmp_path):
-    make(tmp_path, "d/span-1/x", "d/span-2/x")
+    make(tmp_path, "d/span-1/x", "d/span-2/x", "d/span-old/x")
 
     found = find_examples("d/span-{SPAN}/*", None, tmp_path)
 
     assert found.directory == tmp_path / "d"
     assert found.files == ("span-1/x", "span-2/x")
+    # As at the run: a placeholder takes digits only.
+    assert guess_splits(found).files == "span-{SPAN}/*"
 
 
 @pytest.mark.parametrize(
@@ -225,6 +309,14 @@ def test_a_sample_is_the_first_records_of_each_file(tmp_path):
     assert len(list(all_of_them.records())) == 60
     assert all_of_them.complete
     assert len(list(all_of_them.records())) == 60
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
+def test_compression_is_told_by_the_content_as_the_intake_does(tmp_path, compress):
+    plain = write(tmp_path / "a", 3).read_bytes()
+    (tmp_path / "train-0.tfrecord").write_bytes(compress(plain))
+
+    assert len(list(Sample([tmp_path / "train-0.tfrecord"]).records())) == 3
 
 
 def test_a_sample_of_many_files_is_spread_over_all(tmp_path):

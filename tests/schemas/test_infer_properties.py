@@ -91,7 +91,7 @@ def test_a_proposal_of_any_records(tmp_path: Path, names, data):
     tfrecord.write(file, records)
     sample = Sample([file])
     summary = summarize(sample.records())
-    guess = SplitGuess({}, "*", {"files": ("records",)}, False, "as said")
+    guess = SplitGuess({}, "*", False, "as said")
     try:
         label = choose_label(summary, "the label", None, "")
         proposal = propose("mine", "data", guess, sample, summary, label.name)

@@ -100,6 +100,8 @@ def png(width: int, height: int, mode: str = "RGB") -> bytes:
         ("email", lambda n: b"a@b" if n % 2 else b"c@d", "sensitive"),
         ("customer.firstName", lambda n: b"Ann" if n % 2 else b"Bo", "sensitive"),
         ("mobile", lambda n: 49_170_000 + n % 2, "sensitive"),
+        ("email", lambda n: [b"a@b", b"c@d"], "sensitive"),
+        ("email", lambda n: n if n % 2 else b"a@b", "sensitive"),
         ("is_mobile", lambda n: n % 2, "categorical"),
         ("visits", lambda n: max(n - 190, 0), "number"),
         ("weekday", lambda n: max(n - 190, 0), "categorical"),
@@ -237,6 +239,13 @@ def test_the_label_gets_the_domain_that_its_classes_need():
         infer_schema(summary, "nope")
 
 
+def test_a_label_that_is_no_text_has_no_domain():
+    schema = infer_schema(table(label=lambda n: [b"good", b"\xff"][n % 2]), "label")
+
+    assert schema.feature[0].WhichOneof("domain_info") is None
+    assert not schema.string_domain
+
+
 def test_a_feature_without_any_value_is_not_in_the_schema():
     empty = bytes.fromhex("0a090a070a016112021a00")
 
@@ -286,6 +295,12 @@ def test_why_a_feature_cannot_be_the_label(column, why):
     feature = table(2000, label=column).features["label"]
 
     assert why in (why_no_label(feature) or "")
+
+
+def test_why_a_sensitive_feature_of_two_values_cannot_be_the_label():
+    feature = table(email=lambda n: [b"a@b", b"c@d"]).features["email"]
+
+    assert "2 values in a record" in (why_no_label(feature) or "")
 
 
 def test_a_feature_that_gives_the_label_away_is_found():
@@ -354,5 +369,7 @@ def test_records_of_one_person_stay_together():
     choices = {c.name: c for c in choose_features(summary, "label", {}, "user_id")}
     assert choices["user_id"].spec is None
     assert group_feature(table(user_id=lambda n: n), "label") is None
+    # Records cannot be split by it.
+    assert group_feature(table(user_id=lambda n: float(n % 30)), "label") is None
     missing = table(user_id=lambda n: n % 30 if n else None)
     assert group_feature(missing, "label") is None

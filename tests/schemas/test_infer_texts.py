@@ -188,6 +188,20 @@ def test_values_of_sensitive_features_are_not_written(tmp_path):
         assert "home_address" in text
 
 
+def test_what_is_sensitive_by_name_is_so_whatever_else_it_is(tmp_path):
+    made = proposed(
+        tmp_path,
+        count=300,
+        label=lambda n: n % 3,
+        customer_email_id=lambda n: f"c{n % 40}".encode(),
+        phone=lambda n: n if n % 2 else b"none",
+        x=lambda n: n / 7,
+    )
+
+    assert made.split_by == "customer_email_id"
+    assert parsed(made)["sensitive"] == ["customer_email_id", "phone"]
+
+
 def test_not_finite_values_are_let_pass_and_not_used(tmp_path):
     made = proposed(
         tmp_path,
@@ -290,26 +304,59 @@ def test_a_label_that_was_asked_for_and_cannot_be():
     assert "FLOAT" in (caught.value.actual or "")
 
 
+def write(texts: dict[Path, str], *, replace: bool) -> None:
+    with write_proposal(texts, replace=replace):
+        pass
+
+
 def test_files_are_written_both_or_neither(tmp_path):
     first, second = tmp_path / "a" / "b" / "one", tmp_path / "two"
     second.write_text("mine")
 
     with pytest.raises(UsageError, match="already") as caught:
-        write_proposal({first: "1", second: "2"}, replace=False)
+        write({first: "1", second: "2"}, replace=False)
     assert caught.value.where == str(second)
     assert not first.exists()
-    write_proposal({first: "1", second: "2"}, replace=True)
+    write({first: "1", second: "2"}, replace=True)
     assert (first.read_text(), second.read_text()) == ("1", "2")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "two"]
 
 
-def test_a_directory_that_cannot_be_made_takes_the_other_file_back(tmp_path):
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_directory_that_cannot_be_made_takes_the_other_file_back(tmp_path, replace):
     (tmp_path / "file").write_text("")
     texts = {tmp_path / "one": "1", tmp_path / "file" / "two": "2"}
 
     with pytest.raises(UsageError, match="cannot be written"):
-        write_proposal(texts, replace=False)
+        write(texts, replace=replace)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_was_replaced_comes_back_where_the_next_file_cannot_be_written(tmp_path):
+    schema, config = tmp_path / "schema", tmp_path / "file" / "config"
+    schema.write_text("reviewed")
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(UsageError, match="cannot be written"):
+        write({schema: "new", config: "new"}, replace=True)
+    assert schema.read_text() == "reviewed"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "schema"]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_what_is_refused_does_not_stay(tmp_path, replace):
+    old, new = tmp_path / "old", tmp_path / "new"
+    if replace:
+        old.write_text("reviewed")
+
+    with (
+        pytest.raises(RuntimeError, match="refused"),
+        write_proposal({old: "1", new: "2"}, replace=replace),
+    ):
+        assert (old.read_text(), new.read_text()) == ("1", "2")
+        raise RuntimeError("refused")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == ({"old": "reviewed"} if replace else {})
 
 
 def test_of_many_that_write_one_wins_and_the_others_are_told(tmp_path):
@@ -319,7 +366,7 @@ def test_of_many_that_write_one_wins_and_the_others_are_told(tmp_path):
     def one(number: int) -> None:
         start.wait()
         try:
-            write_proposal({tmp_path / "config": str(number) * 9999}, replace=False)
+            write({tmp_path / "config": str(number) * 9999}, replace=False)
         except UsageError:
             lost.append(number)
 

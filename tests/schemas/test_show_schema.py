@@ -13,6 +13,7 @@ pytestmark = pytest.mark.unit
 
 def _row(text: str, sensitive: tuple[str, ...] = ()) -> FeatureRow:
     schema = text_format.Parse(
+        'default_environment: "TRAINING" default_environment: "SERVING" '
         f'feature {{ name: "x" type: INT {text} }} '
         'string_domain { name: "d" value: "a" value: "b" }',
         schema_pb2.Schema(),
@@ -44,7 +45,11 @@ def _row(text: str, sensitive: tuple[str, ...] = ()) -> FeatureRow:
         ("image_domain {}", "domain", "image"),
         ("natural_language_domain {}", "domain", "natural language"),
         ('not_in_environment: "SERVING"', "environments", "not SERVING"),
-        ('in_environment: "A" in_environment: "B"', "environments", "A, B"),
+        ('in_environment: "A" in_environment: "B"', "environments", "also A, B"),
+        ('in_environment: "SERVING"', "environments", ""),
+        ('in_environment: "A" not_in_environment: "SERVING"', "environments",
+         "not SERVING, also A"),
+        ('in_environment: "A" not_in_environment: "A"', "environments", "also A"),
         ("drift_comparator { jensen_shannon_divergence { threshold: 0.1 } } "
          "skew_comparator { infinity_norm { threshold: 0.02 } }", "comparators",
          "drift Jensen-Shannon <= 0.1, skew L-infinity <= 0.02"),

@@ -33,6 +33,9 @@ feature { name: "gone" type: INT presence { min_count: 1 } }
 feature { name: "type" type: INT }
 feature { name: "label" type: INT presence { min_count: 1 }
   not_in_environment: "TRAINING" }
+feature { name: "both" type: INT presence { min_count: 1 }
+  in_environment: "TRAINING" not_in_environment: "TRAINING" }
+feature { name: "also" type: INT presence { min_count: 1 } in_environment: "SERVING" }
 feature { name: "fits" type: FLOAT shape { dim { size: 1 } } float_domain { max: 42.1 }
   presence { min_fraction: 1 } drift_comparator { infinity_norm { threshold: 0.1 } } }
 """
@@ -76,7 +79,7 @@ def test_tfdv_agrees(source: str) -> None:
     statistics, wrong = anomalies(schema)
     changes = diff_schema(schema, observe(statistics), Expectations()).changes
     assert {change.feature for change in changes} == wrong
-    assert "fits" not in wrong and "label" not in wrong and len(wrong) == 9
+    assert "fits" not in wrong and "label" not in wrong and len(wrong) == 11
     edits = [edit for change in changes for edit in change.edits]
     edited = text_format.Parse(edit_schema(SCHEMA, edits, "x"), schema_pb2.Schema())
     statistics, wrong = anomalies(edited)

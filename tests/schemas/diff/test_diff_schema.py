@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from sample_data.tf_example import encode
 from schemas.diff.change import Change
 from schemas.diff.diff_schema import Diff, Expectations, diff_schema
+from schemas.diff.observe_statistics import observe_statistics
 from schemas.diff.observe_summary import observe_summary
 from schemas.edit.edit_schema import edit_schema
 from schemas.infer.summarize import summarize
@@ -118,6 +119,44 @@ def test_out_of_range(domain: str, values: list, text: str) -> None:
     assert (change.refusal is None) == ("bool" not in domain)
 
 
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ("min: -inf max: 500", ".. 500.0"),
+        ("min: -3 max: inf", "-3.0 .."),
+    ],
+)
+def test_each_end_of_a_range_is_looked_at_by_itself(ends: str, text: str) -> None:
+    statistics = text_format.Parse(
+        'num_examples: 9 features { path { step: "x" } type: FLOAT num_stats { '
+        f"common_stats {{ num_non_missing: 9 tot_num_values: 9 }} {ends} }} }}",
+        statistics_pb2.DatasetFeatureStatistics(),
+    )
+    schema = text_format.Parse(
+        NUMBER.format("FLOAT", "float_domain { min: 0 max: 300 }"), schema_pb2.Schema()
+    )
+    observed = observe_statistics({"train": statistics})
+    found = {
+        change.kind: change.text
+        for change in diff_schema(schema, observed, Expectations()).changes
+    }
+    assert found["out_of_range"] == f"values {text} go beyond 0.0 .. 300.0"
+
+
+@pytest.mark.parametrize("value", [3.4028234663852886e38, -3.4028234663852886e38])
+def test_the_largest_float_can_be_told(value: float) -> None:
+    records: list[Record] = [{"x": [value]}]
+    text = NUMBER.format("FLOAT", "float_domain { min: -1 max: 1 }")
+    assert f"{value:.8g}" in _only(_diff(text, {"train": records})).text
+
+
+def test_as_many_as_the_schema_wants_are_enough() -> None:
+    # 0.55 * 100 is 55.00000000000001.
+    text = 'feature { name: "y" type: INT presence { min_fraction: 0.55 } }'
+    assert not _diff(text, {"train": _repeat(55, y=[1]) + [{}] * 45}).changes
+    assert _diff(text, {"train": _repeat(54, y=[1]) + [{}] * 46}).changes
+
+
 def test_presence_is_that_of_the_worst_split() -> None:
     text = 'feature { name: "tip" type: INT presence { min_fraction: 0.9 } }'
     other: Record = {"x": [1]}
@@ -150,7 +189,6 @@ def test_a_label_or_an_image_cannot_be_accepted_as_missing() -> None:
     [
         'feature { name: "y" presence { min_count: 1 } '
         'not_in_environment: "TRAINING" }',
-        'feature { name: "y" presence { min_count: 1 } in_environment: "SERVING" }',
         'feature { name: "y" presence { min_count: 1 } lifecycle_stage: DEPRECATED }',
         'feature { name: "y" presence { min_count: 1 } deprecated: true }',
         'feature { name: "y" presence { min_fraction: 0 } }',
@@ -158,6 +196,18 @@ def test_a_label_or_an_image_cannot_be_accepted_as_missing() -> None:
 )
 def test_what_training_data_need_not_have(text: str) -> None:
     assert _diff(text, {"train": [{}]}).changes == ()
+
+
+@pytest.mark.parametrize(
+    "environments",
+    [
+        'in_environment: "SERVING"',
+        'in_environment: "TRAINING" not_in_environment: "TRAINING"',
+    ],
+)
+def test_what_training_data_must_have(environments: str) -> None:
+    text = f'feature {{ name: "y" presence {{ min_count: 1 }} {environments} }}'
+    assert _only(_diff(text, {"train": [{}]})).id == "y.missing"
 
 
 def test_a_new_feature_says_its_type_and_how_many_values() -> None:
@@ -298,3 +348,5 @@ def test_some_of_the_new_values() -> None:
     edited = edit_schema(PAYMENT, change.edits, "x")
     assert 'value: "Card" value: "Apple Pay"' in edited
     assert "Csah" not in edited
+    assert change.text == 'new value "Apple Pay" (2 records, 66.6 %)'
+    assert change.values == {"Apple Pay": 2}

@@ -177,7 +177,7 @@ def test_edits_of_the_same_thing_are_made_once() -> None:
         (_named("x"), "no string_domain 'd'"),
         (ONE, "a: no shape"),
         # Two domains exclude each other: the text would hold both.
-        (_put("int_domain.min", 1), "safely"),
+        (_put("int_domain.min", 1), 'along with field "float_domain"'),
     ],
 )
 def test_an_edit_that_cannot_be_proven_is_refused(edit: Edit, words: str) -> None:

@@ -1,0 +1,160 @@
+"""File patterns, read name by name: what the intake takes, and ``sluice init`` guesses.
+
+``{SPAN}`` or ``{YYYY}``, ``{MM}`` and ``{DD}``, and ``{VERSION}``; ``{SPAN:2}`` and
+``{VERSION:2}`` take that many digits. ``*``, ``?`` and ``[...]`` never match a ``/``.
+
+Unlike in TFX a placeholder takes digits only, so that a directory such as
+``span-backup`` is no error. A wildcard takes no name that begins with ``.`` or ``_``
+and no ``manifest.json``: these are unfinished files, markers and lists of files.
+Which placeholders need each other is not looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PLACEHOLDER = re.compile(r"\{([A-Z]+)(?::([1-9][0-9]*))?\}", re.ASCII)
+_ANY_DIGITS = "1,18"  # ML Metadata has 64-bit integers.
+_DATE_DIGITS = {"YYYY": 4, "MM": 2, "DD": 2}
+_TOKEN = re.compile(r"\{[^{}/]*\}|\[!?\]?[^\]]*\]|[*?]|.", re.DOTALL)
+_NO_MANIFEST = r"(?!manifest\.json\Z)"
+_NOT_HIDDEN = r"(?![._])"
+
+
+class PatternError(ValueError):
+    """A pattern that cannot be read.
+
+    Attributes:
+      expected: what would have been right.
+      actual: the part that is wrong; None for the whole.
+    """
+
+    def __init__(self, expected: str, actual: str | None = None) -> None:
+        self.expected = expected
+        self.actual = actual
+        super().__init__(f"expected {expected}")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What one name of a path must be.
+
+    Attributes:
+      text: as written.
+      regex: None for a name that is written out.
+    """
+
+    text: str
+    regex: re.Pattern[str] | None
+
+    @property
+    def has_placeholder(self) -> bool:
+        """Whether part of a span, or its version, is taken from the name."""
+        return self.regex is not None and bool(self.regex.groups)
+
+    def match(self, name: str) -> dict[str, str] | None:
+        """Returns the placeholders' digits by name; None if the name does not match."""
+        if self.regex is None:
+            return {} if name == self.text else None
+        found = self.regex.fullmatch(name)
+        return found and found.groupdict()
+
+    def spell(self, name: str) -> str:
+        """Returns a name that matches with the placeholders in place of the digits."""
+        found = self.regex.fullmatch(name) if self.regex is not None else None
+        if found is None:
+            return name
+        tokens = _TOKEN.findall(self.text)
+        placeholders = [token for token in tokens if token[0] == "{"]
+        spelt, at = "", 0
+        for group, placeholder in enumerate(placeholders, 1):
+            spelt += name[at : found.start(group)] + placeholder
+            at = found.end(group)
+        return spelt + name[at:]
+
+
+@dataclass(frozen=True)
+class FilePattern:
+    """A file pattern, read.
+
+    Attributes:
+      text: as written.
+      segments: what each name of the path must be, relative to the base directory.
+    """
+
+    text: str
+    segments: tuple[Segment, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> FilePattern:
+        """Reads a pattern.
+
+        Raises:
+          PatternError: it names no file below a directory, or a placeholder or a set of
+            characters is wrong.
+        """
+        names = [name for name in text.split("/") if name not in ("", ".")]
+        if text.startswith("/") or "://" in text or text.endswith("/") or not names:
+            raise PatternError("a path of files, relative to the data's directory")
+        return cls(text, tuple(Segment(name, _regex(name)) for name in names))
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """Their names, in their order."""
+        return tuple(
+            group
+            for segment in self.segments
+            if segment.regex is not None
+            for group in segment.regex.groupindex
+        )
+
+    def takes(self, path: str) -> bool:
+        """Whether a path, relative to the base directory, is one of the files."""
+        names = path.split("/")
+        return len(names) == len(self.segments) and all(
+            segment.match(name) is not None
+            for segment, name in zip(self.segments, names, strict=True)
+        )
+
+
+def _regex(name: str) -> re.Pattern[str] | None:
+    """Translates one name of a pattern; None where it is written out."""
+    if "**" in name:
+        raise PatternError("* for the names in one folder", "**")
+    parts = [_part(token) for token in _TOKEN.findall(name)]
+    literal = "".join(re.escape(token) for token in name)
+    if "".join(parts) == literal:
+        return None
+    guard = _NO_MANIFEST + (_NOT_HIDDEN if name[0] in "*?[" else "")
+    try:
+        return re.compile(guard + "".join(parts), re.ASCII | re.DOTALL)
+    except re.error as error:
+        if "redefinition" in str(error):
+            raise PatternError("each placeholder once") from error
+        raise PatternError("a set of characters such as [0-9]") from error
+
+
+def _part(token: str) -> str:
+    if token == "*":
+        return "[^/]*"
+    if token == "?":
+        return "[^/]"
+    if token[0] == "[" and len(token) > 2:
+        inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
+        return f"[^{inner[1:]}]" if inner[0] == "!" else f"[{inner}]"
+    if token[0] in "{}":
+        return _placeholder(token)
+    return re.escape(token)
+
+
+def _placeholder(token: str) -> str:
+    found = _PLACEHOLDER.fullmatch(token)
+    name, digits = (found[1], found[2]) if found else ("", None)
+    if name in _DATE_DIGITS and digits is None:
+        return f"(?P<{name}>[0-9]{{{_DATE_DIGITS[name]}}})"
+    if name in ("SPAN", "VERSION"):
+        return f"(?P<{name}>[0-9]{{{digits or _ANY_DIGITS}}})"
+    raise PatternError(
+        "{SPAN}, {SPAN:2}, {YYYY}, {MM}, {DD}, {VERSION} or {VERSION:2}", token
+    )
