@@ -88,6 +88,7 @@ def test_a_config_finds_its_files_and_sees_new_ones(
     for name in ("train-0", "train-1", "eval-0", "test-0", "manifest.json", "notes"):
         bucket.put(f"digits/{name}", b"{}")
     config = load_config("digits", overrides=[f"data.dir={bucket.uri('digits')}"])
+    (tmp_path / "state").mkdir()
 
     def data() -> dict[str, str]:
         digests = FileDigests(tmp_path / "digests")

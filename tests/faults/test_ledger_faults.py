@@ -150,9 +150,8 @@ def test_a_writer_that_dies_spoils_nothing(tmp_path: Path, fault: str) -> None:
     else:
         assert "File too large" in writer.stderr
     found = find_baseline(str(tmp_path), Identity("3", "third"))
-    assert Path(found.record).parent.name == "1"
-    (line,) = found.damaged
-    assert str(tmp_path / "2") in line
+    # Without a record there is no entry, and nothing to warn of.
+    assert (Path(found.record).parent.name, found.damaged) == ("1", ())
     write_entry(str(tmp_path), Identity("2", "second"), good, **facts)
     found = find_baseline(str(tmp_path), Identity("3", "third"))
     assert Path(found.record).parent.name == "2" and found.damaged == ()
