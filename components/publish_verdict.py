@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from sluice import storage
+from sluice.files import storage
 from sluice.verdict import VERDICT_FILE, Verdict, as_text
 
 _TEXT_FILE = "verdict.txt"

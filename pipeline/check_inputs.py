@@ -13,9 +13,9 @@ from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config import Config
 from sluice.errors import UsageError
-from sluice.file_pattern import FilePattern
+from sluice.files.file_pattern import FilePattern
+from sluice.files.storage import is_remote
 from sluice.splits import SERVING
-from sluice.storage import is_remote
 
 
 def check_inputs(

@@ -36,7 +36,7 @@ from pipeline.config_types import (
     not_empty,
 )
 from pipeline.data_config import Data, Examples, Sensitive, Validate
-from sluice.storage import is_remote
+from sluice.files.storage import is_remote
 
 CONFIG_VERSION = 1
 

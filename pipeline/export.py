@@ -28,7 +28,7 @@ import tensorflow as tf
 
 from pipeline.feature_set import FeatureSet, identifier
 from pipeline.input_pipeline import decode_images
-from sluice import atomic
+from sluice.files import atomic
 
 CLASSES_FILE = "assets.extra/classes.json"
 MISSING_INT = tf.int64.min

@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sluice import atomic
+from sluice.files import atomic
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,15 +19,14 @@ from pipeline.check_inputs import check_inputs, serving_inputs
 from pipeline.config import Config
 from pipeline.models.registry import module_name
 from pipeline.stored_config import plain_config
-from sluice import code_fingerprint, digest, source_files
+from sluice import code_fingerprint
 from sluice.errors import bounded
-from sluice.file_digests import FileDigests
+from sluice.files import digest, source_files
+from sluice.files.file_digests import FileDigests
+from sluice.files.storage import explain_unreadable, is_remote
 from sluice.project import own_root
-from sluice.storage import explain_unreadable, is_remote
-from sluice.workspace import installed_version
+from sluice.workspace import Workspace, installed_version
 
-# Below the workspace's folder ``state``: what is known of the code.
-SOURCES_FILE = "source_files.json"
 PACKAGES = (
     "apache-beam",
     "ml-metadata",
@@ -104,7 +103,7 @@ def run_inputs(
       ConfigError: code is missing or is not valid Python.
       OSError: a file cannot be read.
     """
-    source_files.remember_in(workspace_root / "state" / SOURCES_FILE)
+    source_files.remember_in(Workspace(workspace_root).sources_file)
     roots = list(dict.fromkeys([own_root(), config.root]))
     entries = [*_ENTRIES, module_name(config.model)]
     if config.preprocessing:

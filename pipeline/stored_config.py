@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import Config, Origin
-from sluice import atomic
+from sluice.files import atomic
 
 
 def write_stored_config(config: Config, path: Path) -> None:

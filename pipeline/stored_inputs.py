@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice import atomic, digest
+from sluice.files import atomic, digest
 
 
 def store_input(path: Path, inputs_dir: Path, kind: str) -> Path:

@@ -26,8 +26,9 @@ from pipeline.input_pipeline import make_dataset
 from pipeline.models.model_inputs import ModelInputs
 from pipeline.preprocessing import number_of_ids
 from pipeline.strategy import choose_strategy
-from sluice import atomic, interrupt, progress
+from sluice import interrupt, progress
 from sluice.compat import teach_autograph
+from sluice.files import atomic
 
 CATEGORICAL = ("bucketized", "vocabulary", "hashed")
 HISTORY_FILE = "history.json"

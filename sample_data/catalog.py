@@ -18,8 +18,9 @@ from sample_data.data_set import DataSet, Split, shuffled
 from sample_data.digits import DIGITS
 from sample_data.manifest import MANIFEST_FILE, Manifest, Shard
 from sample_data.taxi import TAXI
-from sluice import atomic, digest, tfrecord
 from sluice.errors import DataError, UsageError
+from sluice.files import atomic, digest
+from sluice.records import tfrecord
 
 DEFAULT_SEED = 17
 

@@ -10,8 +10,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sluice import atomic, digest, tfrecord
 from sluice.errors import DataError
+from sluice.files import atomic, digest
+from sluice.records import tfrecord
 
 MANIFEST_FILE = "manifest.json"
 FORMAT = 1

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from sample_data import tf_example
 from sample_data.data_set import DataSet, Split
-from sluice import digest
 from sluice.errors import DataError, UsageError
+from sluice.files import digest
 
 # The same file in TFX 1.16.0 and 1.21.0.
 _SOURCE = "examples/chicago_taxi_pipeline/data/simple/data.csv"

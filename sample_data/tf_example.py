@@ -14,7 +14,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from sluice.varint import varint
+from sluice.records.varint import varint
 
 Values = Sequence[int] | Sequence[float] | Sequence[bytes]
 

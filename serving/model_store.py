@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from serving.saved_model_tree import SavedModelTree
-from sluice import atomic, digest
 from sluice.errors import ServingError
+from sluice.files import atomic, digest
 
 # TensorFlow Serving reads a version's number into an int64.
 _MAX_VERSION = 2**63 - 1

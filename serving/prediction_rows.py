@@ -22,9 +22,9 @@ from serving.feature_values import (
     names_of,
     to_feature_values,
 )
-from sluice import tfrecord
 from sluice.errors import DataError, UsageError
-from sluice.image_format import image_format
+from sluice.records import tfrecord
+from sluice.records.image_format import image_format
 
 STDIN = "-"
 

@@ -12,8 +12,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice import atomic, digest
 from sluice.errors import ServingError
+from sluice.files import atomic, digest
 
 _MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _CHUNK_BYTES = 1 << 20

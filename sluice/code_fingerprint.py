@@ -16,9 +16,9 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from sluice import digest
 from sluice.errors import ConfigError
-from sluice.source_files import source_of
+from sluice.files import digest
+from sluice.files.source_files import source_of
 
 
 def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]:

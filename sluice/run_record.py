@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sluice import atomic
+from sluice.files import atomic
 
 SCHEMA_VERSION = 1
 RECORD_FILE = "run.json"

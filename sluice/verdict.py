@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from sluice import storage
+from sluice.files import storage
 
 VERDICT_FILE = "verdict.json"
 

@@ -31,9 +31,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from sluice import atomic
 from sluice.errors import LockedError, WorkspaceError
-from sluice.full_disk import FULL
+from sluice.files import atomic
+from sluice.files.full_disk import FULL
 
 FORMAT = 1
 _FORMAT_FILE = "workspace.json"
@@ -49,6 +49,21 @@ class Workspace:
     """The paths of one pipeline's workspace. Creating the object writes nothing."""
 
     root: Path
+
+    @property
+    def digests_file(self) -> Path:
+        """What is remembered of the data's files."""
+        return self.root / "state" / "file_digests.json"
+
+    @property
+    def sources_file(self) -> Path:
+        """What is remembered of the code."""
+        return self.root / "state" / "source_files.json"
+
+    @property
+    def complete_file(self) -> Path:
+        """What the last complete run was made of."""
+        return self.root / "state" / "complete.json"
 
     @property
     def metadata_db(self) -> Path:

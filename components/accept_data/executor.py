@@ -11,8 +11,8 @@ from tfx.types import artifact_utils
 
 from components.accept_data.ledger import SplitStatistics, identify, write_entry
 from components.tfrecord_gen.report import Report
-from sluice import storage
 from sluice.errors import DataError
+from sluice.files import storage
 from sluice.statistics_files import number_of_examples, split_statistics_path
 from sluice.verdict import Verdict
 from sluice.workspace import utc_now

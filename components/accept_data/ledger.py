@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from components.accept_data.entry import Entry, SplitFacts
 from components.tfrecord_gen.report import Report
-from sluice import digest, storage
+from sluice.files import digest, storage
 
 RECORD_FILE = "record.json"
 _NAME_DIGITS = 12

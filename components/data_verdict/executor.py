@@ -29,7 +29,7 @@ from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
-from sluice import storage
+from sluice.files import storage
 from sluice.splits import SERVING
 from sluice.statistics_files import (
     SPLIT_PREFIX,

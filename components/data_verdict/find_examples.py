@@ -22,8 +22,8 @@ from components.tfrecord_gen.reading.record import Record
 from components.tfrecord_gen.report import FileReport
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
+from sluice.records.tf_example_proto import parse
 from sluice.splits import SERVING
-from sluice.tf_example_proto import parse
 from sluice.verdict import Verdict
 
 MAX_RECORDS = 2_000_000

@@ -20,8 +20,8 @@ from components.tfrecord_gen.spans.fingerprint_listing import (
 )
 from components.tfrecord_gen.spans.window import Window
 from components.tfrecord_gen.take_in import take_in
-from sluice import digest, storage
 from sluice.errors import DataError
+from sluice.files import digest, storage
 from sluice.usable_cores import usable_cores
 
 _FILE_FORMAT = "tfrecords_gzip"

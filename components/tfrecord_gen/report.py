@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from components.tfrecord_gen.spans.window import SkippedSpan
-from sluice import storage
+from sluice.files import storage
 
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 1

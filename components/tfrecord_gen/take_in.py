@@ -25,7 +25,7 @@ from components.tfrecord_gen.taking.run_forked import run_forked
 from components.tfrecord_gen.taking.shard_writer import name_shards
 from components.tfrecord_gen.taking.take_files import Group, TakeFiles
 from components.tfrecord_gen.taking.taken import Taken
-from sluice import storage
+from sluice.files import storage
 
 # Files of a split from this size on are shards of their own: copied, if they are good.
 _SHARD_FROM_BYTES = 1 << 20

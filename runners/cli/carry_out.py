@@ -21,7 +21,7 @@ from runners.local.processes.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.stop_request import StopRequest
 from sluice.errors import ExitCode, SluiceError, WorkspaceError
-from sluice.full_disk import explain_full_disk
+from sluice.files.full_disk import explain_full_disk
 from sluice.run_record import ErrorRecord, RunRecord
 from sluice.workspace import Workspace, utc_now
 

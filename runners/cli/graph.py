@@ -21,8 +21,8 @@ from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.graph_file import GraphFile
 from runners.local.job_result import PREPARE
 from runners.local.processes.job import Job
-from sluice import atomic
 from sluice.errors import UsageError
+from sluice.files import atomic
 from sluice.graph import GraphNode
 from sluice.workspace import Workspace
 

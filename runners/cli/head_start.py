@@ -1,6 +1,7 @@
 """Starts the import of TFX before anything else of a run is imported or checked.
 
-The import is most of what a small run takes, and has a core of its own meanwhile.
+The import is most of what a small run takes, and has a core of its own meanwhile. Where
+there will be nothing to do it is only in the way.
 """
 
 from __future__ import annotations
@@ -10,20 +11,35 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.find_config import find_config
+from runners.local.likely_unchanged import likely_unchanged
 from runners.local.processes.nursery import Nursery
 from sluice.errors import UsageError
 from sluice.project import find_root
+from sluice.workspace import locate
 
 
 @contextmanager
-def head_start(name: str) -> Iterator[Nursery | None]:
-    """Starts the zygote of a run of the pipeline ``name``; ends it if none comes.
+def head_start(
+    name: str, workspace_dir: str | None, command: str
+) -> Iterator[Nursery | None]:
+    """Starts the zygote of a run; ends it if none comes.
+
+    Args:
+      name: of the pipeline, or a path to its config.
+      workspace_dir: as the user has given it.
+      command: what was typed.
 
     Yields:
-      None where that cannot be, for a reason that the run itself will find and say.
+      None where the run will probably have nothing to do, or cannot be, for a reason
+      that it will find and say itself.
     """
     try:
-        root = find_root(find_config(name, Path.cwd()).parent)
+        config_file = find_config(name, Path.cwd())
+        root = find_root(config_file.parent)
+        workspace = locate(root, config_file.stem, workspace_dir)
+        if likely_unchanged(workspace, config_file, command):
+            yield None
+            return
         nursery = Nursery(cwd=root)
     except UsageError:
         yield None

@@ -8,7 +8,7 @@ from pipeline.check_inputs import check_inputs
 from pipeline.config import Config
 from runners.cli.next_command import next_command
 from sluice.errors import SluiceError
-from sluice.storage import is_remote
+from sluice.files.storage import is_remote
 
 
 def predict_command(config: Config, name: str) -> str | None:

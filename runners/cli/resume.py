@@ -44,7 +44,7 @@ from runners.local.processes.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.surroundings import Surroundings
 from sluice.errors import UsageError
-from sluice.file_digests import FileDigests
+from sluice.files.file_digests import FileDigests
 from sluice.project import activate
 from sluice.run_record import RunRecord
 from sluice.usable_cores import usable_cores
@@ -219,7 +219,7 @@ def _check_unchanged(
 
 def _inputs_now(record: RunRecord, config: Config, workspace: Workspace) -> RunInputs:
     activate(config.root)
-    digests = FileDigests(workspace.root / "state" / "file_digests.json")
+    digests = FileDigests(workspace.digests_file)
     serving_dir = Path(record.pushes[0].destination)
     found = run_inputs(config, workspace.root, serving_dir, digests)
     digests.save()

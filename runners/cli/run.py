@@ -74,7 +74,8 @@ def run(
         raise click.UsageError("--accept-data wants a reason.")
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
-    with head_start(name) as nursery:
+    command = shlex.join(["sluice", *sys.argv[1:]])
+    with head_start(name, workspace_dir, command) as nursery:
         with ends_at_once():
             # While the zygote imports TFX.
             from runners.cli.run_pipeline import Request, run_pipeline
@@ -84,7 +85,7 @@ def run(
             profile=profile,
             overrides=overrides,
             workspace_dir=workspace_dir,
-            command=shlex.join(["sluice", *sys.argv[1:]]),
+            command=command,
             workers=workers or usable_cores(),
             wait=wait,
             use_cache=not no_cache,

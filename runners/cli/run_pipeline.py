@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +40,9 @@ from runners.local.processes.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.surroundings import Surroundings
 from sample_data import catalog
-from sluice import atomic
 from sluice.errors import bounded
-from sluice.file_digests import FileDigests
+from sluice.files import atomic
+from sluice.files.file_digests import FileDigests
 from sluice.project import activate
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace, utc_now
@@ -79,13 +80,13 @@ class _Place:
 
     Attributes:
       workspace: of the pipeline, locked.
-      nursery: of the nodes' processes.
+      start_nursery: starts the nodes' processes, if they are not on their way.
       lock: the descriptor of the workspace's lock.
       window: the data, as it was found before the run began.
     """
 
     workspace: Workspace
-    nursery: Nursery
+    start_nursery: Callable[[], Nursery]
     lock: int
     window: Window
 
@@ -95,7 +96,7 @@ def run_pipeline(request: Request, nursery: Nursery | None, as_json: bool) -> in
 
     Args:
       request: what the user asked for.
-      nursery: of the nodes' processes, on its way already; None starts one.
+      nursery: of the nodes' processes, on its way already; None starts one if need be.
       as_json: whether the record goes to stdout, and what is for people to stderr.
     """
 
@@ -122,14 +123,17 @@ def _run(request: Request, nursery: Nursery | None, console: Console) -> RunReco
     workspace = workspace_of(config, request.workspace_dir)
     workspace.prepare()
     held = hold(workspace, request.command, request.wait, console)
-    # One that was started before is ended by who started it.
-    early = nullcontext(nursery) if nursery else Nursery(cwd=config.root)
-    with early as processes, held as (lock, notes):
+
+    def start_nursery() -> Nursery:
+        # One that was started before is ended by who started it.
+        return nursery or started.enter_context(Nursery(cwd=config.root))
+
+    with ExitStack() as started, held as (lock, notes):
         passed_over = [
             f"{span.name} was not taken: {span.why}" for span in window.skipped
         ]
         notes += bounded(passed_over)
-        place = _Place(workspace, processes, lock, window)
+        place = _Place(workspace, start_nursery, lock, window)
         record = _run_locked(request, config, place, notes, console)
     predict = predict_command(config, request.name)
     quietly(console, report, record, predict, console)
@@ -145,7 +149,7 @@ def _run_locked(
 ) -> RunRecord:
     workspace = place.workspace
     serving_dir = serving_dir_of(config, request.workspace_dir)
-    digests = FileDigests(workspace.root / "state" / "file_digests.json")
+    digests = FileDigests(workspace.digests_file)
     last = None
     if request.whole and last_complete.exists(workspace):
         # This may be all there is to do.
@@ -191,8 +195,9 @@ def _run_locked(
         note_inputs(record, run_dir, begun[0])
 
     plan = _plan(request, config, workspace, run_dir)
-    place.nursery.belong_to(run_dir / "logs" / "start.log", [place.lock])
-    carry_out(plan, recorder, console, place.nursery, look_at_inputs)
+    nursery = place.start_nursery()
+    nursery.belong_to(run_dir / "logs" / "start.log", [place.lock])
+    carry_out(plan, recorder, console, nursery, look_at_inputs)
     note_acceptance(record, run_dir, request.accept_data)
     keep_copy(workspace)
     if request.from_nodes or request.to_nodes:

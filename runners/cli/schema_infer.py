@@ -15,8 +15,8 @@ from schemas.edit.plain_text import plain_text
 from schemas.edit.without_values import without_values
 from schemas.infer.infer_schema import infer_schema
 from schemas.loader import feature_names
-from sluice import atomic
 from sluice.errors import DataError, UsageError
+from sluice.files import atomic
 from sluice.printable import printable
 
 

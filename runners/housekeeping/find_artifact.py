@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from runners.housekeeping.metadata_graph import MetadataGraph
 from runners.housekeeping.served_models import ServedModel
 from sluice.errors import MAX_EXAMPLES, UsageError
-from sluice.storage import is_remote
+from sluice.files.storage import is_remote
 
 _VERSION = re.compile(r"v?(\d+)", re.ASCII)
 _ARTIFACT = re.compile(r"artifact:(\d+)", re.ASCII)

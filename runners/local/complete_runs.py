@@ -8,7 +8,7 @@ from runners.local.job_result import read_result
 from runners.local.journal import Journal
 from runners.local.record_run import RecordRun
 from sluice.errors import LockedError, SluiceError, WorkspaceError
-from sluice.full_disk import explain_full_disk
+from sluice.files.full_disk import explain_full_disk
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
 

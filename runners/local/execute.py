@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.run_inputs import SOURCES_FILE
 from runners.local import node_status
 from runners.local.graph_file import GraphFile
 from runners.local.job_result import PREPARE, SWEEP, forget_result, read_result
@@ -16,9 +15,10 @@ from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.local.wait_for_job import wait_for_job
-from sluice import file_digests, source_files
 from sluice.errors import ExitCode, UsageError
-from sluice.storage import is_remote
+from sluice.files import file_digests, source_files
+from sluice.files.storage import is_remote
+from sluice.workspace import Workspace
 
 
 def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
@@ -175,10 +175,10 @@ def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
 def _environment(plan: Plan) -> dict[str, str]:
     if plan.workspace is None:
         return {}
-    state = plan.workspace / "state"
+    workspace = Workspace(plan.workspace)
     return {
-        file_digests.MEMORY_FILE: str(state / "file_digests.json"),
-        source_files.MEMORY_FILE: str(state / SOURCES_FILE),
+        file_digests.MEMORY_FILE: str(workspace.digests_file),
+        source_files.MEMORY_FILE: str(workspace.sources_file),
     }
 
 

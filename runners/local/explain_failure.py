@@ -15,7 +15,7 @@ from sluice.errors import (
     SluiceError,
     TransientError,
 )
-from sluice.full_disk import FULL, FULL_TEXTS
+from sluice.files.full_disk import FULL, FULL_TEXTS
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"

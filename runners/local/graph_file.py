@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ml_metadata.proto import metadata_store_pb2
 
-from sluice import atomic
+from sluice.files import atomic
 
 _FILE = "graph.json"
 IR_FILE = "pipeline.pb"

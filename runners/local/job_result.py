@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sluice import atomic
+from sluice.files import atomic
 
 # The names of the jobs that draw the graph and ask the cache; no node can have them.
 PREPARE = ".prepare"

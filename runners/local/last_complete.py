@@ -17,23 +17,22 @@ from typing import Any
 
 from pipeline.run_inputs import RunInputs
 from serving.model_store import ModelStore
-from sluice import atomic, digest
+from sluice.files import atomic, digest
+from sluice.files.storage import is_remote
 from sluice.run_record import RunRecord
-from sluice.storage import is_remote
 from sluice.workspace import Workspace
 
-_FILE = "complete.json"
 _FORMAT = 1
 
 
 def exists(workspace: Workspace) -> bool:
     """Whether any run has been complete so far."""
-    return (workspace.root / "state" / _FILE).exists()
+    return workspace.complete_file.exists()
 
 
 def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None:
     """Stores a run as the last complete one, if it is complete."""
-    path = workspace.root / "state" / _FILE
+    path = workspace.complete_file
     if not _is_complete(record):
         return
     state = {
@@ -63,7 +62,7 @@ def kept(workspace: Workspace) -> Iterator[None]:
     yield
     if standing is not None:
         standing.state["made"] = _made(workspace, standing.record)
-        atomic.write_json(workspace.root / "state" / _FILE, standing.state)
+        atomic.write_json(workspace.complete_file, standing.state)
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class _Standing:
 
 def _standing(workspace: Workspace) -> _Standing | None:
     try:
-        text = (workspace.root / "state" / _FILE).read_text(encoding="utf-8")
+        text = workspace.complete_file.read_text(encoding="utf-8")
         state = json.loads(text)
         record = RunRecord.load(workspace.run_dir(state["run_id"]))
         if state["format"] == _FORMAT and state["made"] == _made(workspace, record):

@@ -30,7 +30,6 @@ from runners.local.run_result import NodeResult, OnEvent, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
 from runners.local.surroundings import Surroundings
-from sluice import atomic
 from sluice.errors import (
     DataError,
     ExitCode,
@@ -41,6 +40,7 @@ from sluice.errors import (
     UsageError,
     bounded,
 )
+from sluice.files import atomic
 from sluice.usable_cores import usable_cores
 from sluice.workspace import new_run_id
 

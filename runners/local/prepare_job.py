@@ -18,8 +18,8 @@ from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import IR_FILE, Action, GraphFile, PlannedNode
 from runners.local.job_result import PREPARE, write_result
 from runners.local.surroundings import Surroundings
-from sluice import atomic
 from sluice.errors import UsageError
+from sluice.files import atomic
 
 _RESOLVER = "tfx.dsl.components.common.resolver.Resolver"
 _RUN = "pipeline_run"

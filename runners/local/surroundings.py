@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from runners.local.cache.cache_key import code_roots
-from sluice import atomic
+from sluice.files import atomic
 from sluice.project import activate, own_root
 
 _FILE = "surroundings.json"

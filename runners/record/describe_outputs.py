@@ -14,7 +14,7 @@ from runners.record.epochs_document import epochs_document
 from runners.record.intake_document import intake_document
 from runners.record.metrics_document import metrics_document
 from runners.record.statistics_document import statistics_document
-from sluice import atomic, digest
+from sluice.files import atomic, digest
 from sluice.run_record import DocumentRecord
 
 SCHEMA_VERSION = 1

@@ -15,8 +15,8 @@ from google.protobuf.message import DecodeError
 
 from runners.record.json_number import json_number
 from runners.record.metric_value import TABLES, Columns, Room, metric_value, table
-from sluice import tfrecord
 from sluice.errors import WorkspaceError, bounded
+from sluice.records import tfrecord
 
 MAX_METRIC_ROWS = 5000
 MAX_TABLE_ROWS = 50_000

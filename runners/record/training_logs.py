@@ -6,8 +6,8 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from sluice import tfrecord
 from sluice.errors import WorkspaceError
+from sluice.records import tfrecord
 
 # Keras names the folders of one training and the tags of one epoch like this
 # (callbacks.TensorBoard); other tags count batches.

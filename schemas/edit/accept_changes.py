@@ -12,8 +12,8 @@ from pathlib import Path
 
 from schemas.edit.edit import Edit
 from schemas.edit.edit_schema import edit_schema
-from sluice import atomic
 from sluice.errors import UsageError
+from sluice.files import atomic
 
 
 def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.errors import UsageError
-from sluice.file_pattern import FilePattern, PatternError
-from sluice.storage import is_remote
+from sluice.files.file_pattern import FilePattern, PatternError
+from sluice.files.storage import is_remote
 
 _SPECIAL = re.compile(r"[*?\[{]")
 _OTHER_SUFFIXES = (

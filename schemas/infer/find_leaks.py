@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from schemas.infer.summarize import Summary, Value
-from sluice import tf_example_proto
+from sluice.records import tf_example_proto
 
 # Of fewer records per value a feature that says nothing may look as if it did.
 _RECORDS_PER_VALUE = 10

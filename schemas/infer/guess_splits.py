@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from schemas.infer.find_examples import ExampleFiles
 from schemas.infer.spell_spans import spell_spans
 from sluice.errors import UsageError
-from sluice.file_pattern import FilePattern, PatternError
+from sluice.files.file_pattern import FilePattern, PatternError
 
 _WORDS = {
     "train": "train",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from schemas.infer.find_examples import ExampleFiles
-from sluice.file_pattern import FilePattern
+from sluice.files.file_pattern import FilePattern
 
 _DATE = re.compile(r"(?<!\d)(\d{4})(?P<sep>[-_]?)(\d{2})(?P=sep)(\d{2})(?!\d)")
 _SPAN = re.compile(r"(?i)(?P<before>span[-_=]?)(?P<number>\d+)")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from schemas.infer.image_header import ImageHeader, image_header
-from sluice import tf_example_proto
 from sluice.errors import DataError
+from sluice.records import tf_example_proto
 
 # What is kept per feature: beyond either, values are counted but not told apart.
 MAX_DISTINCT = 10_000

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sluice import atomic
 from sluice.errors import UsageError
+from sluice.files import atomic
 
 
 @contextlib.contextmanager

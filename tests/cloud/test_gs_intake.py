@@ -23,11 +23,11 @@ from pipeline.load_config import load_config
 from pipeline.run_inputs import run_inputs
 from pipeline.staleness import check_staleness
 from sample_data.tf_example import encode
-from sluice import tfrecord
 from sluice.errors import DataError, UsageError
-from sluice.file_digests import FileDigests
-from sluice.tf_example_proto import parse
-from sluice.tfrecord_framing import frame
+from sluice.files.file_digests import FileDigests
+from sluice.records import tfrecord
+from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import frame
 
 pytestmark = pytest.mark.cloud
 

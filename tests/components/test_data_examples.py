@@ -14,7 +14,7 @@ from components.data_verdict.find_examples import find_examples
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import FileReport
 from sample_data.tf_example import encode
-from sluice import tfrecord
+from sluice.records import tfrecord
 from sluice.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit

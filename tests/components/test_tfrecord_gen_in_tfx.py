@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sample_data.tf_example import encode
-from sluice import tfrecord
 from sluice.errors import DataError, ExitCode
+from sluice.records import tfrecord
 
 if TYPE_CHECKING:
     from runners.local.processes.nursery import Nursery
@@ -57,7 +57,7 @@ def marked_gen(base: Path, **options: Any):
 
 
 def users_of(examples: Path, split: str) -> list[int]:
-    from sluice.tf_example_proto import parse
+    from sluice.records.tf_example_proto import parse
 
     return sorted(
         parse(record).features.feature["user"].int64_list.value[0]

@@ -14,9 +14,9 @@ import pytest
 
 from pipeline.load_config import load_config
 from sample_data.tf_example import encode
-from sluice import tfrecord
+from sluice.records import tfrecord
+from sluice.records.tf_example_proto import parse
 from sluice.run_record import RunRecord
-from sluice.tf_example_proto import parse
 from sluice.workspace import Workspace, locate
 
 GUARDED = ("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher")

@@ -12,9 +12,9 @@ import pytest
 from components.tfrecord_gen.report import Report
 from pipeline.load_config import load_config
 from sample_data.tf_example import encode
-from sluice import tfrecord
+from sluice.records import tfrecord
+from sluice.records.tf_example_proto import parse
 from sluice.run_record import RunRecord
-from sluice.tf_example_proto import parse
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.e2e

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sluice import tfrecord
 from sluice.project import own_root
-from sluice.tf_example_proto import parse
+from sluice.records import tfrecord
+from sluice.records.tf_example_proto import parse
 
 pytestmark = pytest.mark.e2e
 

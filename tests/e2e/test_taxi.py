@@ -35,7 +35,7 @@ def test_plain_values_and_tf_examples_get_the_same_answer(
     import tensorflow as tf
 
     from serving.predictor import Predictor
-    from sluice import tfrecord
+    from sluice.records import tfrecord
 
     shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
     predictor = Predictor(record.pushes[0].uri)
@@ -62,7 +62,7 @@ def test_plain_values_and_tf_examples_get_the_same_answer(
 def test_the_label_is_optional_when_serving(project: Path, record) -> None:
     import tensorflow as tf
 
-    from sluice import tfrecord
+    from sluice.records import tfrecord
 
     shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
     with_label = next(tfrecord.read(shard))

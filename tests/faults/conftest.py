@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice import tfrecord
 from sluice.project import own_root
+from sluice.records import tfrecord
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
 
@@ -139,6 +139,7 @@ class Place:
         """Runs ``sluice`` in this process, its nodes in the zygote of all tests."""
         import runners.cli.head_start
         import runners.cli.resume
+        import runners.cli.run_pipeline
         from runners.cli.main import main
 
         def shared(*arguments: Any, **options: Any) -> Any:
@@ -153,6 +154,7 @@ class Place:
             patch.chdir(self.project)
             patch.setattr(runners.cli.head_start, "Nursery", shared)
             patch.setattr(runners.cli.resume, "Nursery", shared)
+            patch.setattr(runners.cli.run_pipeline, "Nursery", shared)
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
                     main(list(arguments))

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sluice import tfrecord
 from sluice.project import own_root
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.fault
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from runners.local.processes.process_tree import descendants
-from sluice import tfrecord
 from sluice.project import own_root
-from sluice.tfrecord_framing import frame
+from sluice.records import tfrecord
+from sluice.records.tfrecord_framing import frame
 
 pytestmark = pytest.mark.fault
 

@@ -29,7 +29,7 @@ TOO_FEW = ("--set", "validate.min_examples.train=1000")
 WRITER = """
 import os, resource, signal, sys
 from components.accept_data.ledger import Identity, SplitStatistics, write_entry
-from sluice import atomic
+from sluice.files import atomic
 
 ledger, fault = sys.argv[1:]
 if fault == "kill":

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from sample_data.tf_example import encode
-from sluice import progress, tfrecord
+from sluice import progress
 from sluice.project import own_root
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.tf
 

@@ -11,8 +11,8 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from runners.record import describe_outputs as module
 from runners.record.describe_outputs import describe_outputs
-from sluice import digest
 from sluice.errors import WorkspaceError
+from sluice.files import digest
 
 pytestmark = pytest.mark.unit
 

@@ -11,8 +11,8 @@ from tensorboard.util.tensor_util import make_tensor_proto
 
 from runners.record import epochs_document as module
 from runners.record.epochs_document import epochs_document
-from sluice import tfrecord
 from sluice.errors import DataError, WorkspaceError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

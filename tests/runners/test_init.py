@@ -21,9 +21,9 @@ from pipeline.validate_config import ValidConfig, validate_config
 from runners.cli.init import init
 from sample_data.tf_example import encode
 from schemas import loader
-from sluice import tfrecord
 from sluice.errors import ConfigError, DataError, SluiceError, UsageError
 from sluice.project import own_root
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -271,8 +271,8 @@ def test_the_journal_holds_what_was_told(foreign, own) -> None:
 
 
 def test_one_process_at_a_time_runs_a_run(foreign, own, tmp_path: Path) -> None:
-    from sluice import atomic
     from sluice.errors import LockedError
+    from sluice.files import atomic
 
     nodes = [own.Make(trace=foreign.trace("Make"))]
     first = foreign.run(nodes, run_id="one")

@@ -16,7 +16,7 @@ from pipeline.stored_config import write_stored_config
 from pipeline.validate_config import validate_config
 from runners.local.journal import Journal
 from runners.local.record_run import RecordRun
-from sluice.file_digests import FileDigests
+from sluice.files.file_digests import FileDigests
 from sluice.project import own_root
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
@@ -59,7 +59,7 @@ def _begin(workspace: Workspace, run_id: str) -> RecordRun:
     (run_dir / "logs").mkdir(parents=True)
     config = validate_config(load_config("digits")).config
     write_stored_config(config, run_dir / "config.json")
-    digests = FileDigests(workspace.root / "state" / "file_digests.json")
+    digests = FileDigests(workspace.digests_file)
     inputs = run_inputs(config, workspace.root, workspace.serving, digests)
     (run_dir / "inputs.json").write_text(json.dumps(inputs.to_dict()))
     record = RunRecord(run_id, "digits", "2026-01-01T00:00:00+00:00", "sluice run")

@@ -12,8 +12,8 @@ import pytest
 from runners.record import metrics_document as module
 from runners.record.describe_outputs import describe_outputs
 from runners.record.metrics_document import metrics_document
-from sluice import tfrecord
 from sluice.errors import DataError, WorkspaceError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.tf
 

@@ -15,8 +15,8 @@ import pytest
 
 from runners.local.processes.job import Job
 from runners.local.processes.nursery import START_METHOD, Nursery, start_method
-from sluice import atomic
 from sluice.errors import NodeError, UsageError
+from sluice.files import atomic
 
 fault = pytest.mark.fault
 tf = pytest.mark.tf

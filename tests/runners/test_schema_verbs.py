@@ -18,7 +18,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from sample_data.tf_example import encode
 from schemas.loader import load
-from sluice import tfrecord
+from sluice.records import tfrecord
 from sluice.run_record import NodeRecord, RunRecord
 from sluice.workspace import Workspace
 

@@ -11,8 +11,8 @@ import pytest
 
 from sample_data import catalog
 from sample_data.data_set import DataSet, Split
-from sluice import tfrecord
 from sluice.errors import DataError, UsageError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

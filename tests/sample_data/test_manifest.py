@@ -7,8 +7,9 @@ import json
 import pytest
 
 from sample_data.manifest import MANIFEST_FILE, Manifest, Shard
-from sluice import digest, tfrecord
 from sluice.errors import DataError
+from sluice.files import digest
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

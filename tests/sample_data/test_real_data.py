@@ -11,8 +11,8 @@ from decimal import Decimal
 import pytest
 
 from sample_data import catalog, taxi
-from sluice import tfrecord
 from sluice.errors import DataError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.tf
 

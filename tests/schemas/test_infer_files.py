@@ -12,8 +12,8 @@ from sample_data.tf_example import encode
 from schemas.infer.find_examples import ExampleFiles, find_examples
 from schemas.infer.guess_splits import guess_splits
 from schemas.infer.sample import Sample
-from sluice import tfrecord
 from sluice.errors import DataError, UsageError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

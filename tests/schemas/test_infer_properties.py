@@ -21,8 +21,8 @@ from schemas.infer.propose import propose
 from schemas.infer.sample import Sample
 from schemas.infer.schema_text import schema_text
 from schemas.infer.summarize import summarize
-from sluice import tfrecord
 from sluice.errors import SluiceError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -23,8 +23,8 @@ from schemas.infer.sample import Sample
 from schemas.infer.schema_text import schema_text
 from schemas.infer.summarize import Summary, summarize
 from schemas.infer.write_proposal import write_proposal
-from sluice import tfrecord
 from sluice.errors import DataError, UsageError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from serving.model_store import ModelStore
-from sluice import digest
 from sluice.errors import ServingError
+from sluice.files import digest
 
 pytestmark = pytest.mark.unit
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from serving.model_store import ModelStore
-from sluice import atomic, digest
 from sluice.errors import ServingError
+from sluice.files import atomic, digest
 
 pytestmark = pytest.mark.fault
 
@@ -43,7 +43,7 @@ os.rename = stop
 PUBLISHER = """
 import os, shutil, sys, time
 from serving.model_store import ModelStore
-from sluice import atomic
+from sluice.files import atomic
 def wait(*_):
     print("waiting", flush=True)
     time.sleep(600)

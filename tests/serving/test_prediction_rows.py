@@ -12,8 +12,8 @@ import pytest
 
 from serving.feature_values import FeatureType
 from serving.prediction_rows import Row, read_rows
-from sluice import tfrecord
 from sluice.errors import DataError, UsageError
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

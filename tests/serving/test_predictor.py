@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from serving.predictor import BATCH_SIZE, Predictor
-from sluice import tfrecord
 from sluice.errors import DataError, ServingError, UsageError
+from sluice.records import tfrecord
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from serving.saved_model_tree import SavedModelTree
-from sluice import digest
 from sluice.errors import ServingError
+from sluice.files import digest
 
 pytestmark = pytest.mark.unit
 

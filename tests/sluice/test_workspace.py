@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice import atomic
 from sluice.errors import LockedError, WorkspaceError
+from sluice.files import atomic
 from sluice.project import own_root
 from sluice.workspace import Workspace, locate, new_run_id
 

@@ -12,9 +12,9 @@ from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.record import Record
 from sluice.errors import DataError
-from sluice.message_class import message_class
-from sluice.tf_example_proto import is_sequence_example, parse
-from sluice.varint import varint
+from sluice.records.message_class import message_class
+from sluice.records.tf_example_proto import is_sequence_example, parse
+from sluice.records.varint import varint
 
 _FEATURES_TAG = b"\x0a"
 # No record of this size is one field; no message begins with the tag 0.

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from PIL import Image
 
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from sluice.image_format import image_format
-from sluice.tf_example_proto import parse
+from sluice.records.image_format import image_format
+from sluice.records.tf_example_proto import parse
 
 _CHANNELS = {
     "1": 1,

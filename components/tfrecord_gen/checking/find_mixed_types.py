@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from components.tfrecord_gen.checking.sound_records import sound_records
-from sluice.tf_example_proto import parse
+from sluice.records.tf_example_proto import parse
 
 MAX_RECORDS = 2_000_000
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from components.tfrecord_gen.report import FileReport, Problem
 from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
-from sluice import storage
+from sluice.files import storage
 
 _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL

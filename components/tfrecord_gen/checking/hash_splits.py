@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.tf_example_proto import parse
+from sluice.records.tf_example_proto import parse
 
 _HASHED_KINDS = ("bytes_list", "int64_list")
 

@@ -11,7 +11,7 @@ from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.begins_as import begins_as
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.input_stream import InputStream
-from sluice.tfrecord_framing import (
+from sluice.records.tfrecord_framing import (
     CRC,
     CRC_MASK,
     FRAME_BYTES,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from sluice import storage
-from sluice.tfrecord_framing import HEADER, length_of
+from sluice.files import storage
+from sluice.records.tfrecord_framing import HEADER, length_of
 
 # Fits a processor's second cache with what it becomes: a fifth faster than 512 KiB.
 CHUNK_BYTES = 1 << 17

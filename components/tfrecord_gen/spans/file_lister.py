@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from sluice import storage
 from sluice.errors import UsageError
-from sluice.file_pattern import Segment
+from sluice.files import storage
+from sluice.files.file_pattern import Segment
 
 _Kind = Literal["folder", "file", "other", "unknown"]
 

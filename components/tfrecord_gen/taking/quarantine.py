@@ -10,9 +10,9 @@ from typing import IO
 from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.taking.shard_writer import ShardWriter
-from sluice import storage
-from sluice.tf_example_proto import parse
-from sluice.tfrecord_framing import frame
+from sluice.files import storage
+from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import frame
 
 QUARANTINE_FILE = "quarantine.tfrecord.gz"
 MAX_RECORDS = 10_000

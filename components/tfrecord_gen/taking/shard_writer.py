@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
-from sluice import storage
+from sluice.files import storage
 
 # Content per shard: enough for few files, few enough for readers in parallel.
 SHARD_BYTES = 256 << 20

@@ -20,8 +20,8 @@ from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.taking.quarantine import Quarantine, QuarantinePart
 from components.tfrecord_gen.taking.shard_writer import Part, ShardWriter
 from components.tfrecord_gen.taking.taken import Taken
-from sluice import storage
 from sluice.errors import UsageError
+from sluice.files import storage
 
 # What came uncompressed goes on so, within gzip's frame, and what came compressed is
 # compressed, fast. Level 0 writes ten times as many bytes a second as level 1.

@@ -10,7 +10,7 @@ from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.report import FileReport, FirstFault
 from components.tfrecord_gen.taking.shard_writer import Part
 from sluice.errors import MAX_EXAMPLES
-from sluice.tfrecord_framing import FRAME_BYTES
+from sluice.records.tfrecord_framing import FRAME_BYTES
 
 
 @dataclass

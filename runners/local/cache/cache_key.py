@@ -35,8 +35,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sluice import code_fingerprint, digest
+from sluice import code_fingerprint
 from sluice.errors import ConfigError
+from sluice.files import digest
 from sluice.project import own_root
 from sluice.workspace import installed_version
 

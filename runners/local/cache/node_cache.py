@@ -41,9 +41,9 @@ from runners.local.cache.cache_key import (
 )
 from runners.local.cache.still_accepted import still_accepted
 from serving.model_store import ModelStore
-from sluice import digest
 from sluice.errors import ServingError, UsageError
-from sluice.storage import is_remote
+from sluice.files import digest
+from sluice.files.storage import is_remote
 
 LISTING_PROPERTY = "sluice_files"
 

@@ -20,7 +20,7 @@ from components.accept_data.ledger import (
     write_entry,
 )
 from components.tfrecord_gen.report import FileReport, Report
-from sluice import atomic
+from sluice.files import atomic
 
 pytestmark = pytest.mark.unit
 

@@ -15,8 +15,8 @@ from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.take_in import take_in
 from sample_data.tf_example import encode
-from sluice import tfrecord
-from sluice.tfrecord_framing import frame
+from sluice.records import tfrecord
+from sluice.records.tfrecord_framing import frame
 
 
 class Make:

@@ -6,7 +6,7 @@ import pytest
 
 from components.tfrecord_gen.checking.find_mixed_types import find_mixed_types
 from sample_data.tf_example import encode
-from sluice import tfrecord
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.source_file import SourceFile
 from sample_data import catalog
-from sluice import tfrecord
+from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ import pytest
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.window import SkippedSpan
 from sample_data.tf_example import encode
-from sluice.tfrecord_framing import frame
+from sluice.records.tfrecord_framing import frame
 
 pytestmark = pytest.mark.unit
 

@@ -15,7 +15,7 @@ from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.record import Record
 from sluice.errors import DataError, UsageError
-from sluice.tfrecord_framing import frame, masked_crc
+from sluice.records.tfrecord_framing import frame, masked_crc
 
 pytestmark = pytest.mark.unit
 

@@ -19,10 +19,10 @@ from components.tfrecord_gen.taking import shard_writer as shard_writer_module
 from components.tfrecord_gen.taking.quarantine import write_quarantine
 from components.tfrecord_gen.taking.take_files import Group, TakeFiles
 from sample_data.tf_example import encode
-from sluice import tfrecord
 from sluice.errors import DataError, UsageError
-from sluice.tf_example_proto import parse
-from sluice.tfrecord_framing import frame
+from sluice.records import tfrecord
+from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import frame
 
 pytestmark = pytest.mark.unit
 

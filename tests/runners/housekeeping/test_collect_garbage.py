@@ -10,7 +10,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from runners.housekeeping.collect_garbage import collect_garbage
 from runners.housekeeping.find_garbage import Garbage
-from sluice import digest
+from sluice.files import digest
 from sluice.run_record import RunRecord
 
 pytestmark = pytest.mark.unit

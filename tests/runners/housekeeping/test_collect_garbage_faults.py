@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from sluice import digest
 from sluice.errors import ExitCode, LockedError, WorkspaceError
+from sluice.files import digest
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit

@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from sluice import digest
 from sluice.errors import ConfigError
-from sluice.file_memory import FileMemory
+from sluice.files import digest
+from sluice.files.file_memory import FileMemory
 
 # Names the file of a process's parent that remembers sources.
 MEMORY_FILE = "SLUICE_SOURCE_FILES"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
-from sluice import atomic
 from sluice.errors import UsageError
+from sluice.files import atomic
 
 
 def is_remote(path: str) -> bool:

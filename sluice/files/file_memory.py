@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sluice import atomic
+from sluice.files import atomic
 
 _SETTLED_S = 2.0
 
@@ -30,13 +30,8 @@ class FileMemory:
         """
         self._memory = memory
         self._look = look
-        known = {}
-        if memory is not None:
-            try:
-                known = json.loads(memory.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                known = {}
-        self._known: dict[str, list] = known if isinstance(known, dict) else {}
+        self._known = _read(memory) if memory is not None else {}
+        self._asked: set[str] = set()
         self._changed = False
 
     def of(self, path: Path) -> Any:
@@ -46,6 +41,7 @@ class FileMemory:
           OSError: the file cannot be read.
         """
         state = _state(path)
+        self._asked.add(str(path))
         known = self._known.get(str(path))
         if isinstance(known, list) and known[:-1] == state:
             return known[-1]
@@ -57,10 +53,34 @@ class FileMemory:
         return found
 
     def save(self) -> None:
-        """Writes what is new to the memory."""
-        if self._changed and self._memory is not None:
-            atomic.write_json(self._memory, self._known)
-            self._changed = False
+        """Writes what is new to the memory, and forgets what nobody has asked for."""
+        forgotten = self._known.keys() - self._asked
+        if self._memory is None or not (self._changed or forgotten):
+            return
+        for path in forgotten:
+            del self._known[path]
+        atomic.write_json(self._memory, self._known)
+        self._changed = False
+
+
+def unchanged_files(memory: Path) -> list[Path] | None:
+    """Returns the files that a memory knows, None if one of them has changed.
+
+    Raises:
+      OSError: one of them is gone.
+    """
+    known = _read(memory)
+    states = ((Path(path), known[path][:-1]) for path in known)
+    found = [path for path, state in states if _state(path) == state]
+    return found if len(found) == len(known) else None
+
+
+def _read(memory: Path) -> dict[str, list]:
+    try:
+        known = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def _state(path: Path) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice import digest
+from sluice.files import digest
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice import digest
-from sluice.file_digests import FileDigests
+from sluice.files import digest
+from sluice.files.file_digests import FileDigests
+from sluice.files.file_memory import unchanged_files
 
 pytestmark = pytest.mark.unit
 
@@ -74,3 +75,21 @@ def test_a_damaged_memory_counts_as_empty(tmp_path: Path, damage: bytes) -> None
     path = _old_file(tmp_path / "a", b"one")
     (tmp_path / "memory.json").write_bytes(damage)
     assert FileDigests(tmp_path / "memory.json").of(path) == digest.of_bytes(b"one")
+
+
+def test_what_nobody_asks_for_any_more_is_forgotten(tmp_path: Path) -> None:
+    paths = [_old_file(tmp_path / name, b"one") for name in ("a", "b")]
+    memory = tmp_path / "memory.json"
+    digests = FileDigests(memory)
+    for path in paths:
+        digests.of(path)
+    digests.save()
+    assert unchanged_files(memory) == paths
+
+    paths[0].unlink()
+    digests = FileDigests(memory)
+    digests.of(paths[1])
+    digests.save()
+    assert unchanged_files(memory) == paths[1:]
+    _old_file(paths[1], b"three")
+    assert unchanged_files(memory) is None

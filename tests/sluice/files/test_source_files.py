@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sluice import source_files
 from sluice.errors import ConfigError
-from sluice.source_files import MEMORY_FILE, source_of
+from sluice.files import source_files
+from sluice.files.source_files import MEMORY_FILE, source_of
 
 pytestmark = pytest.mark.unit
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice import digest
-from sluice.file_memory import FileMemory
+from sluice.files import digest
+from sluice.files.file_memory import FileMemory
 
 # Names the file of a process's parent that remembers digests.
 MEMORY_FILE = "SLUICE_FILE_DIGESTS"

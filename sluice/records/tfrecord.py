@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from sluice.errors import DataError, UsageError
-from sluice.tfrecord_framing import CRC, HEADER, frame, length_of, masked_crc
+from sluice.records.tfrecord_framing import CRC, HEADER, frame, length_of, masked_crc
 
 _Stream = IO[bytes] | gzip.GzipFile
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, message
 
-from sluice.message_class import message_class
+from sluice.records.message_class import message_class
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "sluice.tf_example"

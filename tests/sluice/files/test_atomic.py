@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice import atomic
+from sluice.files import atomic
 
 pytestmark = pytest.mark.unit
 

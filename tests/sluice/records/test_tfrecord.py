@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice import tfrecord, tfrecord_framing
 from sluice.errors import DataError, UsageError
+from sluice.records import tfrecord, tfrecord_framing
 
 pytestmark = pytest.mark.unit
 

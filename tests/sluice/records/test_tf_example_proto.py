@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sample_data import tf_example
-from sluice import tf_example_proto
+from sluice.records import tf_example_proto
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,1 @@
+"""TFRecords, tf.Examples and what they hold, read without TensorFlow."""
