@@ -7,7 +7,7 @@ there will be nothing to do it is only in the way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from pipeline.find_config import find_config
@@ -33,16 +33,18 @@ def head_start(
       None where the run will probably have nothing to do, or cannot be, for a reason
       that it will find and say itself.
     """
+    nursery = _start(name, workspace_dir, command)
+    with nursery or nullcontext():
+        yield nursery
+
+
+def _start(name: str, workspace_dir: str | None, command: str) -> Nursery | None:
     try:
         config_file = find_config(name, Path.cwd())
         root = find_root(config_file.parent)
         workspace = locate(root, config_file.stem, workspace_dir)
         if likely_unchanged(workspace, config_file, command):
-            yield None
-            return
-        nursery = Nursery(cwd=root)
+            return None
+        return Nursery(cwd=root)
     except UsageError:
-        yield None
-        return
-    with nursery:
-        yield nursery
+        return None
