@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
 from pipeline.config_section import Section
 from pipeline.config_types import Count, Number, Pattern, Text, expect
 
 Action = Literal["fail", "warn", "ignore"]
-ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
 SplitName = Literal["train", "eval", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
@@ -137,9 +136,7 @@ class Images(Section):
     max_pixels: Count = ImageCheck.max_pixels
     channels: Literal[1, 3, 4] | None = None
     formats: Annotated[tuple[ImageFormat, ...], Field(min_length=1)] = (
-        "png",
-        "jpeg",
-        "bmp",
+        ImageCheck.formats
     )
 
 

@@ -164,12 +164,8 @@ def image_checks_of(config: Config) -> list[ImageCheck]:
     return [
         ImageCheck(
             feature=name,
-            min_side=limits.min_side,
-            max_side=limits.max_side,
-            max_pixels=limits.max_pixels,
-            channels=limits.channels,
-            formats=limits.formats,
             is_sensitive=name in config.sensitive,
+            **limits.model_dump(),
         )
         for name, spec in (config.features or {}).items()
         if isinstance(spec, Image)

@@ -14,6 +14,11 @@ class SplitPresence:
     present: int
     records: int
 
+    @property
+    def fraction(self) -> float:
+        """The part of the records that have it, 0 to 1; there is at least one."""
+        return self.present / self.records
+
 
 @dataclass(frozen=True)
 class ObservedFeature:

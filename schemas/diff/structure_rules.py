@@ -84,8 +84,8 @@ def missing(case: Case) -> Iterator[Change]:
     if not parts or not _is_expected(case.feature):
         return
     edits: list[Edit] = []
-    worst = min(parts, key=lambda item: item.present / item.records)
-    if worst.present / worst.records < presence.min_fraction:
+    worst = min(parts, key=lambda item: item.fraction)
+    if worst.fraction < presence.min_fraction:
         fraction = least_fraction(worst)
         edits.append(Put(case.owner, ("presence", "min_fraction"), fraction))
     fewest = min(item.present for item in parts)

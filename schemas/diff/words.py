@@ -87,7 +87,7 @@ def missing(
     where = f" of split {worst.split}" if len(seen.presence) > 1 else ""
     percent = share(worst.present, worst.records)
     text = f"present in {percent} of records{where}, the schema wants "
-    if worst.present / worst.records < presence.min_fraction:
+    if worst.fraction < presence.min_fraction:
         return text + _percent(presence.min_fraction)
     fewest = min(seen.presence, key=lambda item: item.present)
     where = f" of split {fewest.split}" if len(seen.presence) > 1 else ""

@@ -67,13 +67,6 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
                 hint="copy two or three files here, run sluice init on them, then "
                 "set data.dir of the config to the remote directory",
             )
-    if "**" in pattern:
-        raise UsageError(
-            f"The pattern {pattern!r} cannot be used.",
-            expected="* for the names in one folder",
-            actual="**",
-            hint="give the directory itself: all that is below it is taken",
-        )
     if directory:
         base, below = Path(os.path.abspath(cwd / directory)), pattern
     else:
@@ -109,7 +102,8 @@ def _parse(pattern: str) -> FilePattern:
             f"The pattern {pattern!r} cannot be used.",
             expected=error.expected,
             actual=error.actual,
-            hint="correct the pattern after --examples",
+            hint="correct the pattern after --examples, or give the directory itself: "
+            "all that is below it is taken",
         ) from error
 
 

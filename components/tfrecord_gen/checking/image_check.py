@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+# Those that training decodes, as ``image_format`` names them.
+ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,7 @@ class ImageCheck:
         max_side: most pixels of width and of height.
         max_pixels: most pixels in all; told before anything is decoded.
         channels: 1 gray, 3 colour, 4 with alpha; None: any.
-        formats: as ``image_format`` names them.
+        formats: those allowed.
         is_sensitive: whether none of its bytes may be shown.
     """
 
@@ -24,5 +28,5 @@ class ImageCheck:
     max_side: int = 16_384
     max_pixels: int = 50_000_000
     channels: int | None = None
-    formats: tuple[str, ...] = ("png", "jpeg", "bmp")
+    formats: tuple[ImageFormat, ...] = ("png", "jpeg", "bmp")
     is_sensitive: bool = False
