@@ -169,10 +169,10 @@ def _arguments(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _metric_config(class_name: str, module: str, required: tuple[str, ...]) -> Any:
-    import tensorflow_model_analysis as tfma
+    from tensorflow_model_analysis.proto import config_pb2
 
     arguments = {name: _SAMPLE_ARGUMENTS[name] for name in required}
-    return tfma.MetricConfig(
+    return config_pb2.MetricConfig(
         class_name=class_name,
         module=module,
         config=json.dumps(arguments) if arguments else "",
@@ -188,15 +188,19 @@ def _evaluate(
     did is printed for whoever doubts the table.
     """
     import tensorflow_model_analysis as tfma
+    from tensorflow_model_analysis.proto import config_pb2
 
-    config = tfma.EvalConfig(
-        model_specs=[tfma.ModelSpec(prediction_key="prediction", label_key="label")],
+    # tfma 0.52 (TFX 1.21) does not export these messages itself.
+    config = config_pb2.EvalConfig(
+        model_specs=[
+            config_pb2.ModelSpec(prediction_key="prediction", label_key="label")
+        ],
         metrics_specs=[
-            tfma.MetricsSpec(
+            config_pb2.MetricsSpec(
                 metrics=[_metric_config(class_name, row.module, row.required)]
             )
         ],
-        slicing_specs=[tfma.SlicingSpec(feature_keys=["part"])],
+        slicing_specs=[config_pb2.SlicingSpec(feature_keys=["part"])],
     )
     values = {}
     try:

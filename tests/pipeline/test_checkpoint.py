@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -167,9 +169,13 @@ class Trainings:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._pid: int | None = None
 
-    def start(self, work: Path, **facts: Any) -> int:
+    def start(self, work: Path, **facts: Any) -> None:
         """Starts a training whose checkpoints, progress and log lie in ``work``."""
+        if self._pid is not None:  # Left by a test that has failed.
+            self.kill()
+            self.wait()
         work.mkdir(exist_ok=True)
         job = {
             "work": str(work),
@@ -189,10 +195,17 @@ class Trainings:
             **facts,
         }
         print(json.dumps(job), file=self._zygote.stdin, flush=True)
-        return int(self._line())
+        self._pid = int(self._line())
+
+    def kill(self) -> None:
+        """Kills the training that was started, unless it has ended."""
+        assert self._pid is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
 
     def wait(self) -> int:
         """Returns the exit code of the training that was started, or minus a signal."""
+        self._pid = None
         return int(self._line())
 
     def run(self, work: Path, **facts: Any) -> int:
@@ -438,10 +451,10 @@ def test_killed_at_any_moment_it_ends_with_each_epoch_once(
     log = tmp_path / "progress.jsonl"
     for kill_after_s in (0.0, 0.01, 0.02):
         _, offset = progress.read(log)
-        pid = trainings.start(tmp_path, long_epoch_s=0.0)
+        trainings.start(tmp_path, long_epoch_s=0.0)
         _wait_for(functools.partial(_epoch_since, log, offset))
         time.sleep(kill_after_s)
-        subprocess.run(["kill", "-KILL", str(pid)], check=False)
+        trainings.kill()
         if trainings.wait() == DONE:
             break
     assert trainings.run(tmp_path) == DONE
