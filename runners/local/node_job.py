@@ -16,7 +16,6 @@ from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import cache_utils, launcher
 
 from pipeline.stored_config import sensitive_features
-from runners.local.any_port_watcher import use_any_port
 from runners.local.cache.node_cache import NodeCache
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
@@ -132,7 +131,6 @@ def launch(ir: Any, node_id: str, cache: NodeCache) -> None:
     )
     deployment = runner_utils.extract_local_deployment_config(ir)
     launcher.cache_utils = cache
-    use_any_port()
     hush_tfx()
     NodeLauncher(
         pipeline_node=node,

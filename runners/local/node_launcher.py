@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
@@ -22,7 +23,12 @@ _MODULE_FILE = "module_file"
 
 
 class NodeLauncher(launcher.Launcher):
-    """A launcher whose executions start from nothing, each time."""
+    """A launcher whose executions start from nothing, each time, and open no port."""
+
+    def launch(self) -> Any:
+        launcher.execution_watcher = SimpleNamespace(ExecutionWatcher=_NoWatcher)
+        launcher.portpicker = SimpleNamespace(pick_unused_port=lambda: None)
+        return super().launch()
 
     def _register_or_reuse_execution(
         self,
@@ -52,6 +58,25 @@ class NodeLauncher(launcher.Launcher):
             # TFX would pack the modules beside it into one wheel with it.
             sys.path.append(os.path.dirname(os.path.abspath(module_file)))
         return super()._run_executor(execution_info)
+
+
+class _NoWatcher:
+    """Stands in for TFX's ``ExecutionWatcher``, a gRPC server that nothing here asks.
+
+    Through it any local process writes into ML Metadata. TFX's operators for Python,
+    Beam and Docker are told its address and do not hand it on.
+    """
+
+    address = ""
+
+    def __init__(self, **options: Any) -> None:
+        pass
+
+    def start(self) -> None:
+        """Starts nothing."""
+
+    def stop(self) -> None:
+        """Stops nothing."""
 
 
 def _begin_again(store: Any, execution: Any, inputs: Mapping[str, Any]) -> None:

@@ -12,16 +12,17 @@ import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import portpicker
+import apache_beam as beam
 from tfx.dsl.component.experimental.annotations import (
+    BeamComponentParameter,
     InputArtifact,
     OutputArtifact,
     OutputDict,
@@ -42,20 +43,10 @@ from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
 from tfx.types import component_spec
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
-from runners.local.processes.job import INSIDE_JOB
 from sluice.errors import TransientError
 
 FILE = "data.txt"
 OUTLIVES_S = 300
-
-
-def _no_port() -> int:
-    raise RuntimeError("portpicker was asked for a port")
-
-
-if INSIDE_JOB in os.environ:
-    # What it returns may be taken by the time that it is used.
-    portpicker.pick_unused_port = _no_port
 
 
 def note(trace: str, **facts: Any) -> None:
@@ -192,44 +183,38 @@ def Meet(
     note(place, name=name, end=True, met=there >= others)
 
 
-@component
-def TalkToWatchers(trace: Parameter[str]):
-    """Notes which of two servers of one process has got which message."""
-    import grpc
-    from ml_metadata.proto import metadata_store_pb2
-    from tfx.orchestration.portable.execution_watcher import generate_service_stub
-    from tfx.proto.orchestration import execution_watcher_pb2
-
-    from runners.local.any_port_watcher import AnyPortWatcher
-
-    got: list[int] = []
-    store = SimpleNamespace(put_executions=lambda found: got.append(found[0].id))
-    watchers = [
-        AnyPortWatcher(
-            port=0,
-            mlmd_connection=nullcontext(SimpleNamespace(store=store)),
-            execution=metadata_store_pb2.Execution(id=number),
-            creds=grpc.local_server_credentials(),
-        )
-        for number in (1, 2)
+def _tcp_servers() -> list[int]:
+    """Returns the TCP ports on which this process listens."""
+    own = set()
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of this listing
+            own.add(os.readlink(path).removeprefix("socket:").strip("[]"))
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path("/proc/self/net", table).read_text().splitlines()[1:]
     ]
-    for number, watcher in zip((1, 2), watchers, strict=True):
-        watcher.start()
-        request = execution_watcher_pb2.UpdateExecutionInfoRequest(execution_id=number)
-        credentials = grpc.local_channel_credentials()
-        stub = generate_service_stub(watcher.address, credentials)
-        stub.UpdateExecutionInfo(request, wait_for_ready=True, timeout=60)
-    note(trace, got=got, addresses=[watcher.address for watcher in watchers])
-    for watcher in watchers:
-        watcher.stop()
+    return [
+        int(address.rpartition(":")[2], 16)
+        for _, address, _, state, *_, inode in (row[:10] for row in rows)
+        if state == "0A" and inode in own
+    ]
 
 
 @component
-def AskForPort(trace: Parameter[str]):
-    try:
-        portpicker.pick_unused_port()
-    except RuntimeError as error:
-        note(trace, said=str(error))
+def Listen(trace: Parameter[str]):
+    with socket.create_server(("localhost", 0)) as server:
+        note(trace, port=server.getsockname()[1], servers=_tcp_servers())
+    note(trace, servers=_tcp_servers())
+
+
+@component(use_beam=True)
+def ListenInBeam(
+    trace: Parameter[str], pipeline: BeamComponentParameter[beam.Pipeline] = None
+):
+    with pipeline as opened:
+        numbers = opened | beam.Create([1])
+        numbers | beam.Map(lambda _: note(trace, servers=_tcp_servers()))
 
 
 _RAISES = {

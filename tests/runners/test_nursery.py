@@ -326,27 +326,12 @@ def test_a_pipeline_runs_in_spawned_processes(
 
 
 @tf
-@fault
-def test_nodes_at_the_same_time_never_ask_for_a_free_port(foreign, own) -> None:
-    """TFX asks ``portpicker`` and binds later, when another node may have the port.
-
-    The components' module makes ``portpicker`` raise in each process that imports it.
-    """
-    nodes = [
-        own.Meet(
-            place=foreign.trace("place"),
-            name=f"n{number}",
-            others=3,
-            wait_s=DEADLINE_S,
-        ).with_id(f"N{number}")
-        for number in range(3)
-    ]
-    asks = own.AskForPort(trace=foreign.trace("Asks"))
-    talks = own.TalkToWatchers(trace=foreign.trace("Talks"))
-    run = foreign.run([*nodes, asks, talks], workers=5)
-    assert run.error is None
+def test_no_node_opens_a_port_by_which_others_reach_it(foreign, own) -> None:
+    """TFX's launcher starts a gRPC server that writes into ML Metadata for anybody."""
+    listens = own.Listen(trace=foreign.trace("Python"))
+    beam = own.ListenInBeam(trace=foreign.trace("Beam"))
+    run = foreign.run([listens, beam])
     assert set(run.states.values()) == {"ran"}
-    assert foreign.notes("Asks")[0]["said"] == "portpicker was asked for a port"
-    (talked,) = foreign.notes("Talks")
-    assert talked["got"] == [1, 2]
-    assert len(set(talked["addresses"])) == 2
+    own_server, without = foreign.notes("Python")
+    assert own_server["servers"] == [own_server["port"]]
+    assert [note["servers"] for note in [without, *foreign.notes("Beam")]] == [[], []]
