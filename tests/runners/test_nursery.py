@@ -29,6 +29,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -53,6 +54,14 @@ def fail(message):
 def end(number):
     print("about to end")
     os.kill(os.getpid(), number)
+
+
+def keep_temporary_file(ready):
+    """What AutoGraph does for each function that it converts."""
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        Path(ready).write_text(file.name)
+    subprocess.run(["mktemp"], check=True)
+    time.sleep(300)
 
 
 def leave(pids, new_session):
@@ -228,6 +237,47 @@ def test_the_end_of_the_scheduler_ends_everything(
     scheduler.kill()
     scheduler.wait()
     _wait_for(lambda: all(map(is_gone, pids)), f"the processes {pids} to end")
+
+
+@fault
+@pytest.mark.parametrize("killed", ["nobody", "zygote", "scheduler"])
+def test_temporary_files_end_with_the_run(
+    jobs_dir: Path, killed: str, is_gone: Callable[[int], bool]
+) -> None:
+    temporary, ready = jobs_dir / "tmp", jobs_dir / "ready"
+    temporary.mkdir()
+    job = _job(jobs_dir, "keep_temporary_file", ready=str(ready))
+    program = (
+        "import os, signal, sys, time\n"
+        "from pathlib import Path\n"
+        "from runners.local.processes.job import Job\n"
+        "from runners.local.processes.nursery import Nursery\n"
+        "root = Path(sys.argv[1])\n"
+        "with Nursery(root / 'start.log', cwd=root, modules=()) as nursery:\n"
+        f"    nursery.start('one', Job(**{job.to_dict()!r}))\n"
+        "    (root / 'zygote').write_text(str(nursery.pid))\n"
+        "    sys.stdin.read()\n"
+    )
+    scheduler = subprocess.Popen(
+        [sys.executable, "-c", program, str(jobs_dir)],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdin=subprocess.PIPE,
+    )
+    with scheduler:
+        assert scheduler.stdin
+        _wait_for(lambda: ready.exists() and ready.read_text(), "the file")
+        (folder,) = temporary.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert Path(ready.read_text()).parent == folder
+        (zygote,) = _pids(jobs_dir / "zygote")
+        if killed == "zygote":
+            os.kill(zygote, signal.SIGKILL)
+        elif killed == "scheduler":
+            scheduler.kill()
+        scheduler.stdin.close()
+        scheduler.wait()
+        _wait_for(lambda: is_gone(zygote), "the zygote to end")
+    assert list(temporary.iterdir()) == []
 
 
 @fault

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -53,7 +54,8 @@ class Nursery:
     """Processes for jobs, by way of a zygote; a context manager.
 
     ``start`` may be called at once; jobs begin when the zygote has imported what it
-    should (10 to 20 seconds). Leaving the context leaves no process behind.
+    should (10 to 20 seconds). Leaving the context leaves no process behind, and none of
+    the temporary files that they have written.
     """
 
     def __init__(
@@ -84,11 +86,14 @@ class Nursery:
         self.ready = False
         self._socket, theirs = socket.socketpair()
         self._log: Path | None = None
+        method = start_method()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (close)
+        self._temporary = tempfile.mkdtemp(prefix="sluice-")
         arguments = [
             str(os.getpid()),
             str(theirs.fileno()),
-            start_method(),
+            method,
+            self._temporary,
             *modules,
         ]
         self._process: subprocess.Popen | ForkedProcess
@@ -206,6 +211,7 @@ class Nursery:
         # Only where the zygote did not get to it, because it was killed itself.
         for pid in self._started.values():
             kill_group(pid)
+        shutil.rmtree(self._temporary, ignore_errors=True)
         self._output.close()
 
     def _send(self, request: dict[str, Any]) -> None:

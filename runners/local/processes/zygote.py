@@ -1,6 +1,6 @@
 """A process that has imported TFX once, and forks a child for each job.
 
-``python -m runners.local.processes.zygote PARENT SOCKET_FD MODE [MODULE ...]``.
+``python -m runners.local.processes.zygote PARENT SOCKET_FD MODE FOLDER [MODULE ...]``.
 Importing TFX costs 10 to 20 seconds, a fork of a process that has done so a few
 milliseconds. The zygote imports and does nothing else: no connection, no thread of its
 own, no device query, since none of these survives a fork. In the mode ``spawn`` it
@@ -15,7 +15,9 @@ It speaks JSON lines over a socket:
   a signal, as in ``subprocess``
 
 When the other end of the socket closes, for whatever reason, everything that was
-started is killed, whatever process group it has moved to.
+started is killed, whatever process group it has moved to, and the folder removed: the
+temporary files of all jobs. A fork ends without the exit handlers by which libraries
+remove theirs, such as AutoGraph a module for each function that it converts.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import warnings
 from contextlib import suppress
@@ -55,7 +59,7 @@ _INTERPRETER = (
 
 def main(arguments: list[str]) -> None:
     """Serves until the socket closes."""
-    parent, descriptor, mode, *modules = arguments
+    parent, descriptor, mode, folder, *modules = arguments
     die_with(int(parent))
     # The terminal's Ctrl-C is for the scheduler, which tells us what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -66,6 +70,7 @@ def main(arguments: list[str]) -> None:
     control.set_inheritable(False)
     # Beam parses sys.argv for options of its own.
     sys.argv = sys.argv[:1]
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
     started = time.monotonic()
     if mode == FORK:
         if "tensorflow" not in sys.modules:
@@ -86,6 +91,7 @@ def main(arguments: list[str]) -> None:
         zygote.serve()
     finally:
         kill_descendants()
+        shutil.rmtree(folder, ignore_errors=True)
     sys.stdout.flush()
     sys.stderr.flush()
     # The interpreter would take a third of a second to clear away what TFX has loaded.
