@@ -15,7 +15,7 @@ from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
 )
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
-from tfx.proto import trainer_pb2, transform_pb2
+from tfx.proto import pusher_pb2, trainer_pb2, transform_pb2
 from tfx.types import Channel, standard_artifacts
 
 from components.model_verdict.component import ModelVerdict
@@ -150,8 +150,12 @@ def _judge_and_push(draft: Draft, data: DataNodes, trainer: Any) -> list[Any]:
     )
     pusher = Pusher(
         model=trainer.outputs["model"],
-        blessing=model_verdict.outputs["blessing"],
-        serving_dir=draft.places.serving_dir,
+        model_blessing=model_verdict.outputs["blessing"],
+        push_destination=pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(
+                base_directory=draft.places.serving_dir
+            )
+        ),
     )
     analysis = ["tfx", "tensorflow", "tensorflow-model-analysis"]
     return [

@@ -68,7 +68,7 @@ class ModelVerdict(base_component.BaseComponent):
         *,
         evaluation: types.BaseChannel,
         model: types.BaseChannel,
-        baseline_model: types.BaseChannel,
+        baseline_model: types.BaseChannel | None = None,
         thresholds: Sequence[Threshold],
         classes: Sequence[str],
         split: str,
@@ -78,7 +78,7 @@ class ModelVerdict(base_component.BaseComponent):
         Args:
           evaluation: output of Evaluator.
           model: the candidate.
-          baseline_model: the latest blessed model, if there is one.
+          baseline_model: the latest blessed model; None to compare with none.
           thresholds: the limits.
           classes: class names in the order of their ids.
           split: the split that Evaluator judged on.

@@ -2,63 +2,46 @@
 
 from __future__ import annotations
 
-from tfx import types
-from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import component_spec, standard_artifacts
+from typing import Any
+
+from tfx.components.pusher import component
+from tfx.dsl.components.base import executor_spec
 
 from components.pusher import executor
 
 
-class PusherSpec(component_spec.ComponentSpec):
-    """Model and blessing in, a pushed model out."""
+class Pusher(component.Pusher):
+    """TFX's Pusher with another executor: it pushes through ``serving.model_store``.
 
-    PARAMETERS = {"serving_dir": component_spec.ExecutionParameter(type=str)}
-    INPUTS = {
-        "model": component_spec.ChannelParameter(type=standard_artifacts.Model),
-        "blessing": component_spec.ChannelParameter(
-            type=standard_artifacts.ModelBlessing
-        ),
-    }
-    OUTPUTS = {
-        "pushed_model": component_spec.ChannelParameter(
-            type=standard_artifacts.PushedModel
-        ),
-    }
+    Inputs, parameters and output are TFX's own. Versions come from a counter instead
+    of the clock, a version appears by one rename, and a model that is already the
+    newest is not pushed again. See docs/adr/0007-own-pusher.md.
 
-
-class Pusher(base_component.BaseComponent):
-    """Pushes through ``serving.model_store``.
-
-    Unlike TFX's Pusher, versions come from a counter instead of the clock, a version
-    appears by one rename, and a model that is already the newest is not pushed again.
+    The pipeline's name says who owns the directory. ``custom_config`` may add a
+    ``workspace_id``, which tells pipelines of one name apart.
 
     Example::
 
         Pusher(
             model=trainer.outputs["model"],
-            blessing=verdict.outputs["blessing"],
-            serving_dir="serving",
+            model_blessing=verdict.outputs["blessing"],
+            push_destination=pusher_pb2.PushDestination(
+                filesystem=pusher_pb2.PushDestination.Filesystem(
+                    base_directory="serving"
+                )
+            ),
         )
     """
 
-    SPEC_CLASS = PusherSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    def __init__(
-        self, model: types.BaseChannel, blessing: types.BaseChannel, serving_dir: str
-    ) -> None:
-        """Declares the node.
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        """Declares the node, with the arguments of TFX's ``Pusher``.
 
-        Args:
-          model: output of Trainer.
-          blessing: output of ModelVerdict.
-          serving_dir: the folder that a model server watches.
+        Raises:
+          ValueError: there is no ``push_destination``, or no model to push.
         """
-        super().__init__(
-            PusherSpec(
-                model=model,
-                blessing=blessing,
-                serving_dir=serving_dir,
-                pushed_model=types.Channel(type=standard_artifacts.PushedModel),
-            )
-        )
+        super().__init__(*arguments, **named)
+        # TFX's constructor asks for it only where the executor is TFX's own.
+        if self.exec_properties["push_destination"] is None:
+            raise ValueError("push_destination is required")

@@ -1,19 +1,21 @@
-"""Reads model and blessing, publishes through the model store, records the result."""
+"""Reads model and blessings, publishes through the model store, records the result."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from tfx.components.evaluator import constants as evaluator_constants
-from tfx.dsl.components.base import base_executor
+from tfx.components.pusher import executor
+from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
-from tfx.utils import path_utils
+from tfx.utils import proto_utils
 
 from serving.model_store import ModelStore
+from sluice.errors import UsageError
+
+_BLESSINGS = ("model_blessing", "infra_blessing")
 
 
-class Executor(base_executor.BaseExecutor):
+class Executor(executor.Executor):
     """Executor of ``Pusher``.
 
     The PushedModel artifact says in its custom properties what happened: ``state``
@@ -28,25 +30,19 @@ class Executor(base_executor.BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         pushed = artifact_utils.get_single_instance(output_dict["pushed_model"])
-        blessing = artifact_utils.get_single_instance(input_dict["blessing"])
-        blessed = blessing.get_int_custom_property(
-            evaluator_constants.ARTIFACT_PROPERTY_BLESSED_KEY
-        )
-        if blessed != evaluator_constants.BLESSED_VALUE:
+        if not self.CheckBlessing(input_dict):
             pushed.set_int_custom_property("pushed", 0)
             pushed.set_string_custom_property("state", "blocked")
             return
-        model = artifact_utils.get_single_instance(input_dict["model"])
-        model_dir = path_utils.serving_model_path(
-            model.uri, path_utils.is_old_model_artifact(model)
-        )
-        publication = ModelStore(Path(exec_properties["serving_dir"])).publish(
-            Path(model_dir),
+        source = input_dict.get("model") or input_dict["infra_blessing"]
+        store = ModelStore(_directory(exec_properties["push_destination"]))
+        publication = store.publish(
+            self.GetModelPath(input_dict),
             facts={
                 "pipeline_run_id": self._context.pipeline_run_id
                 if self._context
                 else None,
-                "model_uri": model.uri,
+                "model_uri": artifact_utils.get_single_uri(source),
             },
         )
         pushed.set_int_custom_property("pushed", 1)
@@ -54,3 +50,27 @@ class Executor(base_executor.BaseExecutor):
         pushed.set_string_custom_property("pushed_version", str(publication.version))
         pushed.set_string_custom_property("pushed_destination", str(publication.path))
         pushed.set_string_custom_property("digest", publication.digest)
+
+    def CheckBlessing(self, input_dict: dict[str, list[Any]]) -> bool:
+        """Whether every blessing that the pipeline names is there and is one.
+
+        TFX's own lets a model pass where the node that should bless it has not run.
+        """
+        named = [input_dict[key] for key in _BLESSINGS if key in input_dict]
+        return all(named) and bool(super().CheckBlessing(input_dict))
+
+
+def _directory(push_destination: str) -> str:
+    """Returns the directory that a ``PushDestination``, as JSON, names."""
+    destination = pusher_pb2.PushDestination()
+    proto_utils.json_to_proto(push_destination, destination)
+    filesystem = destination.filesystem
+    if not filesystem.base_directory or filesystem.versioning != pusher_pb2.AUTO:
+        raise UsageError(
+            "This Pusher cannot push there.",
+            where="push_destination",
+            expected="filesystem.base_directory, and no versioning: versions are "
+            "numbered one by one",
+            actual=push_destination,
+        )
+    return str(filesystem.base_directory)

@@ -32,7 +32,7 @@ def served_models(
 
     Args:
       graph: the pipeline's metadata.
-      serving_dirs: directories to look in first; those that earlier runs pushed to
+      serving_dirs: directories to look in first; those that earlier pushes went to
         come after them, since a config's ``push.serving_dir`` may have changed.
 
     Raises:
@@ -47,12 +47,11 @@ def served_models(
 
 
 def _pushed_to(graph: MetadataGraph) -> list[Path]:
-    directories = {
-        str(execution.properties["serving_dir"])
-        for execution in graph.executions.values()
-        if "serving_dir" in execution.properties
-    }
-    return [Path(item) for item in sorted(directories) if Path(item).is_absolute()]
+    destinations = (
+        str(artifact.properties.get("pushed_destination", ""))
+        for artifact in graph.artifacts.values()
+    )
+    return sorted({Path(item).parent for item in destinations if item.startswith("/")})
 
 
 def _served(graph: MetadataGraph, version: ModelVersion) -> ServedModel:

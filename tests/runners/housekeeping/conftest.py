@@ -103,14 +103,18 @@ class Past:
                 "pushed_version": str(publication.version),
                 "pushed_destination": str(publication.path),
             }
-        inputs = {"model": [model], "blessing": [blessing]}
+        inputs = {"model": [model], "model_blessing": [blessing]}
         self._node(
             run_id,
             "Pusher",
             {"pushed_model": "PushedModel"},
             inputs,
             cached=not (push or train),
-            properties={"serving_dir": str(self.workspace.serving)},
+            properties={
+                "push_destination": json.dumps(
+                    {"filesystem": {"base_directory": str(self.workspace.serving)}}
+                )
+            },
             about=about if push else {"pushed": 0},
         )
         self.record(run_id, status)

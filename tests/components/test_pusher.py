@@ -1,0 +1,176 @@
+"""Our Pusher takes what TFX's takes, and no model passes without its blessings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving.model_store import ModelStore
+from sluice.errors import UsageError
+
+pytestmark = pytest.mark.tf
+
+Push = Callable[..., Any]
+
+
+@pytest.fixture
+def model_dir(tmp_path: Path) -> Path:
+    root = tmp_path / "model" / "Format-Serving"
+    root.mkdir(parents=True)
+    (root / "saved_model.pb").write_bytes(b"graph")
+    return root.parent
+
+
+@pytest.fixture
+def push(tmp_path: Path, model_dir: Path) -> Push:
+    """Runs the executor on a model and on blessings: 1, 0, or None for no artifact."""
+    from tfx.types import standard_artifacts
+
+    from components.pusher.executor import Executor
+
+    def push(destination: dict | None = None, **blessings: int | None) -> Any:
+        model = standard_artifacts.Model()
+        model.uri = str(model_dir)
+        inputs: dict[str, list[Any]] = {"model": [model]}
+        for key, blessed in blessings.items():
+            kind = "ModelBlessing" if key == "model_blessing" else "InfraBlessing"
+            artifact = getattr(standard_artifacts, kind)()
+            artifact.set_int_custom_property("blessed", blessed or 0)
+            inputs[key] = [] if blessed is None else [artifact]
+        pushed = standard_artifacts.PushedModel()
+        where = {"filesystem": {"base_directory": str(tmp_path / "serving")}}
+        properties = {"push_destination": json.dumps(destination or where)}
+        Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
+        return pushed
+
+    return push
+
+
+@pytest.mark.parametrize(
+    "blessings",
+    [
+        {"model_blessing": 1},
+        {"infra_blessing": 1},
+        {"model_blessing": 1, "infra_blessing": 1},
+        {},
+    ],
+    ids=str,
+)
+def test_a_model_with_all_blessings_that_are_asked_for_is_pushed(
+    push: Push, tmp_path: Path, blessings: dict[str, int]
+) -> None:
+    pushed = push(**blessings)
+
+    (version,) = ModelStore(tmp_path / "serving").versions()
+    assert pushed.get_int_custom_property("pushed") == 1
+    assert pushed.get_string_custom_property("state") == "pushed"
+    assert pushed.get_string_custom_property("pushed_destination") == str(version.path)
+
+
+@pytest.mark.parametrize(
+    "blessings",
+    [
+        {"model_blessing": 0},
+        {"model_blessing": None},
+        {"infra_blessing": 0},
+        {"model_blessing": 1, "infra_blessing": 0},
+        {"model_blessing": 1, "infra_blessing": None},
+        {"model_blessing": 0, "infra_blessing": 1},
+        {"model_blessing": None, "infra_blessing": 1},
+    ],
+    ids=str,
+)
+def test_a_blessing_that_was_refused_or_never_came_stops_the_push(
+    push: Push, tmp_path: Path, blessings: dict[str, int | None]
+) -> None:
+    """TFX's Pusher pushes where a blessing that it names has not come."""
+    pushed = push(**blessings)
+
+    assert pushed.get_int_custom_property("pushed") == 0
+    assert pushed.get_string_custom_property("state") == "blocked"
+    assert not (tmp_path / "serving").exists()
+
+
+@pytest.mark.parametrize(
+    "destination",
+    [
+        {"filesystem": {}},
+        {"filesystem": {"base_directory": "s", "versioning": "UNIX_TIMESTAMP"}},
+    ],
+    ids=["no directory", "versions by the clock"],
+)
+def test_a_destination_that_cannot_be_is_refused(push: Push, destination: dict) -> None:
+    with pytest.raises(UsageError, match="(?s)cannot push there.*base_directory"):
+        push(destination, model_blessing=1)
+
+
+def test_arguments_are_those_of_tfx(tmp_path: Path) -> None:
+    """Beside a stock InfraValidator, BulkInferrer and Pusher; compiled, not run.
+
+    Here is neither Docker nor TensorFlow Serving, which InfraValidator starts.
+    """
+    from tfx import components as stock
+    from tfx.dsl.compiler import compiler
+    from tfx.orchestration.pipeline import Pipeline
+    from tfx.proto import infra_validator_pb2, pusher_pb2
+    from tfx.types import Channel, standard_artifacts
+
+    from components.model_verdict.component import ModelVerdict
+    from components.pusher.component import Pusher
+
+    def destination(name: str) -> Any:
+        return pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(
+                base_directory=str(tmp_path / name)
+            )
+        )
+
+    model = Channel(type=standard_artifacts.Model)
+    examples = Channel(type=standard_artifacts.Examples)
+    verdict = ModelVerdict(
+        evaluation=Channel(type=standard_artifacts.ModelEvaluation),
+        model=model,
+        thresholds=[],
+        classes=["no", "yes"],
+        split="eval",
+    )
+    serving = infra_validator_pb2.ServingSpec(
+        tensorflow_serving=infra_validator_pb2.TensorFlowServing(tags=["latest"]),
+        local_docker=infra_validator_pb2.LocalDockerConfig(),
+    )
+    infra = stock.InfraValidator(model=model, examples=examples, serving_spec=serving)
+    infer = stock.BulkInferrer(
+        examples=examples, model=model, model_blessing=verdict.outputs["blessing"]
+    )
+    arguments = {
+        "model": model,
+        "model_blessing": verdict.outputs["blessing"],
+        "infra_blessing": infra.outputs["blessing"],
+    }
+    ours = Pusher(**arguments, push_destination=destination("ours"))
+    theirs = stock.Pusher(**arguments, push_destination=destination("theirs"))
+    pipeline = Pipeline(
+        pipeline_name="beside",
+        pipeline_root=str(tmp_path / "root"),
+        components=[verdict, infra, infer, ours, theirs.with_id("StockPusher")],
+    )
+
+    compiled = {
+        node.pipeline_node.node_info.id: node.pipeline_node
+        for node in compiler.Compiler().compile(pipeline).nodes
+    }
+
+    assert set(compiled["Pusher"].upstream_nodes) == {"ModelVerdict", "InfraValidator"}
+    assert compiled["Pusher"].inputs.SerializeToString(deterministic=True) == compiled[
+        "StockPusher"
+    ].inputs.SerializeToString(deterministic=True)
+    assert list(compiled["BulkInferrer"].upstream_nodes) == ["ModelVerdict"]
+
+    with pytest.raises(ValueError, match="push_destination is required"):
+        Pusher(model=model)
+    with pytest.raises(ValueError, match="model or infra_blessing"):
+        Pusher(push_destination=destination("ours"))
