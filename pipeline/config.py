@@ -278,6 +278,21 @@ class Retry(Section):
     backoff_s: Annotated[Number, Field(ge=0)] = 5.0
 
 
+class Memory(Section):
+    """How much memory a node may use, on local runs.
+
+    Counted are all of its processes together, what they share once. A node that uses
+    more is killed and has failed; None leaves it what the machine has.
+
+    Attributes:
+      default: of every node that is not named, in MB (1,000,000 bytes).
+      nodes: by node, such as ``{Trainer: 8000}``.
+    """
+
+    default: Count | None = None
+    nodes: dict[Text, Count | None] = {}
+
+
 class Config(Section):
     """One pipeline.
 
@@ -301,6 +316,7 @@ class Config(Section):
       evaluate: what is measured, and what gates the push.
       push: where the model goes.
       retries: how often a node is tried again.
+      memory_mb: how much memory a node may use.
     """
 
     version: Literal[1]
@@ -320,6 +336,7 @@ class Config(Section):
     evaluate: Evaluate
     push: Push = Push()
     retries: Retry = Retry()
+    memory_mb: Memory = Memory()
 
     _origin: Origin = PrivateAttr(default=Origin(root=Path("/"), file="<config>"))
 

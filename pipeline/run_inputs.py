@@ -38,6 +38,7 @@ PACKAGES = (
     "tfx",
     "tfx-bsl",
 )
+_NO_RESULT = ("description", "memory_mb", "retries")
 _ENTRIES = (
     "pipeline.create_pipeline",
     "pipeline.preprocessing",
@@ -58,7 +59,7 @@ class RunInputs:
     """What a run is made of, as digests.
 
     Attributes:
-      config: the resolved config; its ``retries`` and description do not count.
+      config: the resolved config; what changes no result does not count.
       places: the project root, the workspace and the serving directory.
       schema: the content of the schema file.
       code: each module of the graph, the nodes and the user, by name.
@@ -112,7 +113,7 @@ def run_inputs(
         config={
             key: value
             for key, value in plain_config(config).items()
-            if key not in ("retries", "description")
+            if key not in _NO_RESULT
         },
         places={
             "root": str(config.root),

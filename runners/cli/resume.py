@@ -34,7 +34,7 @@ from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import json_option, workspace_option
 from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
-from runners.cli.run_pipeline import INPUTS_FILE, note_inputs, retries_of
+from runners.cli.run_pipeline import INPUTS_FILE, memory_of, note_inputs, retries_of
 from runners.local import last_complete
 from runners.local.graph_file import GraphFile
 from runners.local.journal import Journal
@@ -267,5 +267,6 @@ def _plan(
         to_nodes=tuple(asked["to_nodes"]),
         accept_data=asked.get("accept_data"),
         retries=retries_of(config),
+        memory=memory_of(config),
         resumed=True,
     )

@@ -34,6 +34,7 @@ from runners.cli.options import serving_dir_of, workspace_of
 from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
 from runners.local import last_complete
+from runners.local.limit_memory import MemoryLimits
 from runners.local.metadata_file import keep_copy
 from runners.local.plan import Plan
 from runners.local.processes.nursery import Nursery
@@ -251,6 +252,7 @@ def _plan(
         to_nodes=request.to_nodes,
         accept_data=request.accept_data,
         retries=retries_of(config),
+        memory=memory_of(config),
     )
 
 
@@ -258,6 +260,11 @@ def retries_of(config: Config) -> Retries:
     """Returns the config's retries as the runner takes them."""
     given = config.retries
     return Retries(given.default, given.nodes, given.backoff_s)
+
+
+def memory_of(config: Config) -> MemoryLimits:
+    """Returns the config's limits of memory as the runner takes them."""
+    return MemoryLimits(config.memory_mb.default, config.memory_mb.nodes)
 
 
 def note_inputs(record: RunRecord, run_dir: Path, inputs: RunInputs) -> None:

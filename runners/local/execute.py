@@ -67,6 +67,7 @@ def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
         use_cache=plan.use_cache,
         forced=frozenset(plan.forced),
         retries=plan.retries,
+        memory=plan.memory,
         finished=finished,
         environment=_environment(plan),
     )
@@ -184,7 +185,7 @@ def _environment(plan: Plan) -> dict[str, str]:
 
 def _check_names(plan: Plan, graph: GraphFile) -> None:
     known = [node.id for node in graph.nodes]
-    for name in (*plan.forced, *plan.retries.nodes):
+    for name in (*plan.forced, *plan.retries.nodes, *plan.memory.nodes_mb):
         if name not in known:
             raise UsageError(
                 f"there is no node {name!r}",

@@ -22,6 +22,7 @@ from pipeline.retries import Retries
 from runners.local.execute import execute
 from runners.local.graph_file import IR_FILE, GraphFile
 from runners.local.journal import Journal
+from runners.local.limit_memory import MemoryLimits
 from runners.local.plan import Plan
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.processes.job import INSIDE_JOB
@@ -58,6 +59,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         workers: int | None = None,
         runs_dir: str | Path | None = None,
         retries: Retries | None = None,
+        memory: MemoryLimits | None = None,
         nursery: Nursery | None = None,
     ) -> None:
         """Sets how pipelines are run.
@@ -67,12 +69,14 @@ class LocalRunner(tfx_runner.IrBasedRunner):
           runs_dir: where each run's folder (logs, journal) goes; None for ``runs/``
             beside the metadata's file.
           retries: of transient failures; None for none.
+          memory: how much of it each node may use; None for what there is.
           nursery: where the nodes' processes come from; None for one of the run's own,
             which imports TFX once (10 to 20 seconds).
         """
         self._workers = workers or usable_cores()
         self._runs_dir = Path(runs_dir) if runs_dir else None
         self._retries = retries or Retries()
+        self._memory = memory or MemoryLimits()
         self._nursery = nursery
 
     def run(
@@ -166,6 +170,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             to_nodes=tuple(partial.to_nodes) if partial else (),
             base_run_id=_base_run_id(partial),
             retries=self._retries,
+            memory=self._memory,
             resumed=resumed,
         )
 

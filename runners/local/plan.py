@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.retries import Retries
+from runners.local.limit_memory import MemoryLimits
 from runners.local.surroundings import Surroundings
 
 
@@ -25,6 +26,7 @@ class Plan:
       to_nodes: only what leads to these runs; empty for all.
       base_run_id: the run that the rest is taken from; None for the newest that fits.
       retries: of transient failures.
+      memory: how much of it each node may use.
       accept_data: why a person lets the data pass this once, whatever is wrong with it.
       resumed: whether the run was begun before.
     """
@@ -39,5 +41,6 @@ class Plan:
     to_nodes: tuple[str, ...] = ()
     base_run_id: str | None = None
     retries: Retries = field(default_factory=Retries)
+    memory: MemoryLimits = field(default_factory=MemoryLimits)
     accept_data: str | None = None
     resumed: bool = False

@@ -20,6 +20,7 @@ from pipeline.retries import Retries
 from runners.local.follow_progress import FollowProgress, OnProgress, progress_file
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_result import forget_result, read_result
+from runners.local.limit_memory import LimitMemory, MemoryLimits
 from runners.local.processes.job import Job
 from runners.local.processes.nursery import Nursery, describe_end
 from runners.local.read_back import open_store, read_back
@@ -52,6 +53,7 @@ class RunOptions:
       use_cache: whether outputs of earlier runs may stand for a node.
       forced: nodes that run even so.
       retries: of transient failures.
+      memory: how much of it each node may use.
       finished: nodes that need not be started any more.
       environment: variables that the nodes' processes have.
     """
@@ -60,6 +62,7 @@ class RunOptions:
     use_cache: bool = True
     forced: frozenset[str] = frozenset()
     retries: Retries = field(default_factory=Retries)
+    memory: MemoryLimits = field(default_factory=MemoryLimits)
     finished: Mapping[str, NodeResult] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -81,6 +84,7 @@ class Scheduler:
         self._options = options
         self._watch = watch
         self._progress = FollowProgress(run_dir, watch.on_progress)
+        self._memory = LimitMemory(options.memory, nursery.pid_of)
         self._results: dict[str, NodeResult] = dict(options.finished)
         self._running: dict[str, float] = {}
         self._attempts: dict[str, int] = {}
@@ -125,6 +129,7 @@ class Scheduler:
                 elif "ended" in message:
                     self._end(message)
             self._progress.poll()
+            self._memory.poll(self._running)
             self._watch.on_tick()
 
     def _tell_to_stop(self) -> None:
@@ -195,10 +200,12 @@ class Scheduler:
             return
         self._progress.end(node_id)
         duration_s = time.monotonic() - self._running.pop(node_id)
+        exceeded = self._memory.take(node_id)
         node = next(node for node in self._graph.nodes if node.id == node_id)
         facts = read_result(self._run_dir, node_id)
         if facts is None:
-            result = self._ended_early(node, message["status"], duration_s, peak)
+            end = exceeded or f"{node_id} {describe_end(message['status'], peak)}"
+            result = self._ended_early(node, str(end), message["status"], duration_s)
         else:
             result = result_of(facts)
         if result.state == "failed" and self._watch.stop.signal:
@@ -209,12 +216,18 @@ class Scheduler:
             self._settle(result, facts)
 
     def _ended_early(
-        self, node: PlannedNode, status: int | None, duration_s: float, peak: int | None
+        self, node: PlannedNode, text: str, status: int | None, duration_s: float
     ) -> NodeResult:
-        """Returns the result of a node whose process has left none."""
+        """Returns the result of a node whose process has left none.
+
+        Args:
+          node: the node.
+          text: what became of its process.
+          status: of its process, None if unknown.
+          duration_s: of its process.
+        """
         stopping = self._watch.stop.signal is not None or status is None
-        reason = f"{node.id} {describe_end(status, peak)}"
-        text = reason
+        reason = text.splitlines()[0]
         try:
             with open_store(self._graph.connection_config()) as store:
                 result = read_back(store, node, duration_s, None, stopped=stopping)

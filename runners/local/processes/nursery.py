@@ -146,6 +146,10 @@ class Nursery:
         """Of the zygote."""
         return self._process.pid
 
+    def pid_of(self, name: str) -> int | None:
+        """Returns the process of a job that has started and not ended."""
+        return self._started.get(name)
+
     def belong_to(self, log: Path, keep_open: Iterable[int] = ()) -> None:
         """Makes this the nursery of a run, once.
 

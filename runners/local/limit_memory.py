@@ -1,0 +1,112 @@
+"""Stops nodes that use more memory than they may, before the machine runs out of it.
+
+The processes of a node are looked at from outside, a few times a second. A limit of the
+kernel's (``RLIMIT_AS``, ``RLIMIT_DATA``) counts what TensorFlow only reserves, and each
+process by itself; a control group takes rights that a user rarely has. So what grows
+by gigabytes a second gets that much further.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runners.local.processes.process_tree import descendants, kill_group
+from sluice.errors import NodeError
+
+_MB = 1_000_000
+_KEY = "memory_mb"
+
+
+@dataclass(frozen=True)
+class MemoryLimits:
+    """How much memory each node may use, in MB; None for what the machine has.
+
+    Attributes:
+      default_mb: of nodes that are not named.
+      nodes_mb: by node id.
+    """
+
+    default_mb: int | None = None
+    nodes_mb: Mapping[str, int | None] = field(default_factory=dict)
+
+    def of(self, node_id: str) -> tuple[int, str] | None:
+        """Returns a node's limit in bytes and the config key that sets it."""
+        named = node_id in self.nodes_mb
+        limit_mb = self.nodes_mb[node_id] if named else self.default_mb
+        if limit_mb is None:
+            return None
+        key = f"{_KEY}.nodes.{node_id}" if named else f"{_KEY}.default"
+        return limit_mb * _MB, key
+
+
+class LimitMemory:
+    """Kills the processes of a node that is over its limit."""
+
+    def __init__(
+        self, limits: MemoryLimits, pid_of: Callable[[str], int | None]
+    ) -> None:
+        """Sets the limits.
+
+        Args:
+          limits: of the nodes.
+          pid_of: returns the process of a running node; None if it has none yet.
+        """
+        self._limits = limits
+        self._pid_of = pid_of
+        self._exceeded: dict[str, NodeError] = {}
+
+    def poll(self, running: Iterable[str]) -> None:
+        """Looks at the nodes that are running."""
+        for node_id in running:
+            limit, pid = self._limits.of(node_id), self._pid_of(node_id)
+            if limit is not None and pid is not None:
+                self._look_at(node_id, pid, *limit)
+
+    def take(self, node_id: str) -> NodeError | None:
+        """Returns, once, why a node was killed; None if it was not."""
+        return self._exceeded.pop(node_id, None)
+
+    def _look_at(self, node_id: str, pid: int, limit: int, key: str) -> None:
+        pids = [pid, *descendants(pid)]
+        # The sum of resident sizes counts what forks share once for each of them, and
+        # is cheap: what lies below the limit by it does so in any case.
+        if sum(map(_resident, pids)) <= limit or (used := _used(pids)) <= limit:
+            return
+        processes = "1 process" if len(pids) == 1 else f"{len(pids)} processes"
+        self._exceeded[node_id] = NodeError(
+            f"{node_id} was stopped: it used more memory than it may",
+            expected=f"at most {limit // _MB:,} MB ({key})",
+            actual=f"{used // _MB:,} MB in {processes}",
+            hint=f"raise {key}, or have the node use less, such as by a smaller "
+            "train.batch_size; then run again: finished nodes are cached",
+        )
+        kill_group(pid)
+        for process in pids:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+
+def _used(pids: Iterable[int]) -> int:
+    """Returns the bytes that processes hold, what is shared divided among its users."""
+    return sum(_proportional(pid) or _resident(pid) for pid in pids)
+
+
+def _proportional(pid: int) -> int:
+    """Returns a process' proportional set size; 0 where the kernel does not say it."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _resident(pid: int) -> int:
+    with suppress(OSError, IndexError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0
