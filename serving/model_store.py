@@ -125,7 +125,11 @@ class ModelStore:
         return versions[-1] if versions else None
 
     def publish(
-        self, saved_model_dir: str | Path, *, facts: dict[str, Any]
+        self,
+        saved_model_dir: str | Path,
+        *,
+        facts: dict[str, Any],
+        expected_digest: str | None = None,
     ) -> Publication:
         """Makes a copy of a SavedModel visible as a new version.
 
@@ -135,13 +139,23 @@ class ModelStore:
         Args:
           saved_model_dir: only read; it may be a version of this store.
           facts: what to remember with the version; JSON values.
+          expected_digest: of the model as it was judged; None if it is not known.
 
         Raises:
-          ServingError: the source is no SavedModel or changed meanwhile, the disk is
-            full, or the root cannot be written. No new version is visible then.
+          ServingError: the source is no SavedModel, is not what was judged or changed
+            meanwhile, the disk is full, or the root cannot be written. No new version
+            is visible then.
         """
         json.dumps(facts)  # What is no JSON must fail before anything is written.
         source = SavedModelTree.read(saved_model_dir)
+        if expected_digest not in (None, source.digest):
+            raise ServingError(
+                "The model has changed since it was made; nothing was pushed.",
+                where=saved_model_dir,
+                expected=f"SHA-256 {expected_digest}, as it was evaluated",
+                actual=source.digest,
+                hint="run the whole pipeline again: it makes a damaged model anew",
+            )
         with self._os_errors_as("The model could not be pushed"):
             self._make_directories()
             with atomic.lock(self.root / ".lock"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from tfx.components.pusher import executor
@@ -11,6 +12,8 @@ from tfx.utils import proto_utils
 
 from serving.model_store import ModelStore
 from sluice.errors import UsageError
+from sluice.files.contents import Contents
+from sluice.plain_properties import plain_properties
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
 
@@ -36,8 +39,10 @@ class Executor(executor.Executor):
             return
         source = input_dict.get("model") or input_dict["infra_blessing"]
         store = ModelStore(_directory(exec_properties["push_destination"]))
+        model_dir = self.GetModelPath(input_dict)
         publication = store.publish(
-            self.GetModelPath(input_dict),
+            model_dir,
+            expected_digest=_digest_when_made(source, model_dir),
             facts={
                 "pipeline_run_id": self._context.pipeline_run_id
                 if self._context
@@ -58,6 +63,16 @@ class Executor(executor.Executor):
         """
         named = [input_dict[key] for key in _BLESSINGS if key in input_dict]
         return all(named) and bool(super().CheckBlessing(input_dict))
+
+
+def _digest_when_made(source: list[Any], model_dir: str) -> str | None:
+    """Returns the digest that a model's directory had, None if it was not recorded."""
+    artifact = artifact_utils.get_single_instance(source)
+    recorded = Contents.recorded(plain_properties(artifact.mlmd_artifact))
+    if not recorded or not recorded.model_dir:
+        return None
+    is_same = os.path.join(artifact.uri, recorded.model_dir) == model_dir
+    return recorded.model_digest if is_same else None
 
 
 def _directory(push_destination: str) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners.housekeeping.metadata_graph import Artifact, Execution, MetadataGraph
-from runners.local.plain_properties import plain_properties
 from sluice.errors import WorkspaceError
+from sluice.plain_properties import plain_properties
 
 if TYPE_CHECKING:
     from ml_metadata import MetadataStore

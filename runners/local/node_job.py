@@ -94,8 +94,6 @@ def report_node(
             result = read_back(
                 handle.store, planned, ended.duration_s, error, ended.stopped
             )
-            if result.state == "ran" and result.execution_id is not None:
-                cache.record_outputs(handle, result.execution_id)
     except Exception as unread:
         # Such as on a full disk, which is also why the node itself has failed.
         os.write(2, traceback.format_exc().encode())

@@ -18,12 +18,17 @@ from tfx.dsl.io import fileio
 from tfx.orchestration.portable import launcher
 from tfx.orchestration.portable.mlmd import execution_lib
 
+from runners.local.artifact_contents import check_inputs, record_outputs
+
 _ERROR = "__execution_result__"
 _MODULE_FILE = "module_file"
 
 
 class NodeLauncher(launcher.Launcher):
-    """A launcher whose executions start from nothing, each time, and open no port."""
+    """A launcher whose executions start from nothing, each time, and open no port.
+
+    They read only what their inputs held when they were made.
+    """
 
     def launch(self) -> Any:
         launcher.execution_watcher = SimpleNamespace(ExecutionWatcher=_NoWatcher)
@@ -45,6 +50,7 @@ class NodeLauncher(launcher.Launcher):
         return execution
 
     def _run_executor(self, execution_info: Any) -> Any:
+        check_inputs(self._mlmd_connection, execution_info)
         for artifacts in execution_info.output_dict.values():
             for artifact in artifacts:
                 made_here = f"/{execution_info.execution_id}" in artifact.uri
@@ -58,6 +64,18 @@ class NodeLauncher(launcher.Launcher):
             # TFX would pack the modules beside it into one wheel with it.
             sys.path.append(os.path.dirname(os.path.abspath(module_file)))
         return super()._run_executor(execution_info)
+
+    def _publish_successful_execution(
+        self,
+        execution_id: int,
+        contexts: list[Any],
+        output_dict: Mapping[str, Sequence[Any]],
+        executor_output: Any,
+    ) -> None:
+        record_outputs(output_dict, executor_output)
+        super()._publish_successful_execution(
+            execution_id, contexts, output_dict, executor_output
+        )
 
 
 class _NoWatcher:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
-from runners.local.plain_properties import plain_properties
+from sluice.plain_properties import plain_properties
 from sluice.run_record import NodeState
 
 _STATES: dict[int, NodeState] = {

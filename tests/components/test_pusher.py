@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from serving.model_store import ModelStore
-from sluice.errors import UsageError
+from sluice.errors import ServingError, UsageError
+from sluice.files.contents import PROPERTY, Contents
 
 pytestmark = pytest.mark.tf
 
@@ -32,9 +33,13 @@ def push(tmp_path: Path, model_dir: Path) -> Push:
 
     from components.pusher.executor import Executor
 
+    made = Contents.read(str(model_dir), "Format-Serving")
+    assert made is not None
+
     def push(destination: dict | None = None, **blessings: int | None) -> Any:
         model = standard_artifacts.Model()
         model.uri = str(model_dir)
+        model.set_string_custom_property(PROPERTY, made.to_json())
         inputs: dict[str, list[Any]] = {"model": [model]}
         for key, blessed in blessings.items():
             kind = "ModelBlessing" if key == "model_blessing" else "InfraBlessing"
@@ -93,6 +98,15 @@ def test_a_blessing_that_was_refused_or_never_came_stops_the_push(
     assert pushed.get_int_custom_property("pushed") == 0
     assert pushed.get_string_custom_property("state") == "blocked"
     assert not (tmp_path / "serving").exists()
+
+
+def test_only_the_bytes_that_were_judged_are_pushed(
+    push: Push, model_dir: Path, tmp_path: Path
+) -> None:
+    (model_dir / "Format-Serving" / "saved_model.pb").write_bytes(b"GRAPH")
+    with pytest.raises(ServingError, match="has changed since it was made"):
+        push(model_blessing=1)
+    assert ModelStore(tmp_path / "serving").versions() == []
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,11 @@ def Raise(out: OutputArtifact[Examples], message: Parameter[str]):
 
 
 @component
-def Train(model: OutputArtifact[Model]):
-    Path(model.uri, FILE).write_text("a model")
+def Train(model: OutputArtifact[Model], text: Parameter[str] = "a model"):
+    folder = Path(model.uri, "Format-Serving")
+    (folder / "variables").mkdir(parents=True)
+    (folder / "saved_model.pb").write_text(text)
+    (folder / "variables" / "variables.index").write_text(text)
 
 
 @component
@@ -152,6 +155,7 @@ def Bless(
     blessing.set_int_custom_property("blessed", good)
     blessing.set_int_custom_property("current_model_id", model.id)
     blessing.set_string_custom_property("current_model_uri", model.uri)
+    Path(blessing.uri, "BLESSED" if good else "NOT_BLESSED").touch()
 
 
 @component

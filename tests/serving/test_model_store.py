@@ -232,3 +232,16 @@ def test_file_in_place_of_the_root_is_named(tmp_path, make_saved_model):
 
     assert push.value.where == str(store.root)
     assert "can write" in str(push.value.hint)
+
+
+def test_a_model_that_is_not_what_was_judged_is_not_pushed(store, make_saved_model):
+    source = make_saved_model()
+    judged = digest.of_tree(source)
+    store.publish(source, facts={}, expected_digest=judged)
+    (source / "saved_model.pb").write_bytes(b"GRAPH")
+
+    with pytest.raises(ServingError, match="has changed since it was made") as raised:
+        store.publish(source, facts={}, expected_digest=judged)
+
+    assert (raised.value.exit_code, judged in str(raised.value)) == (5, True)
+    assert [version.version for version in store.versions()] == [1]

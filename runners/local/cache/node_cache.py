@@ -8,10 +8,10 @@ our own, see ``runners.local.cache.cache_key``. Beyond it:
 * A push counts only while what it pushed is still the newest version, undamaged.
   TFX looks at the artifact and never at the serving directory.
 * Accepted data counts only while the ledger holds it: AcceptData has no outputs.
-* Outputs count only while they hold the files that they held when they were made.
-  TFX looks whether the directory exists. Which files those were is written down after
-  each execution (``record_outputs``), since some artifacts are empty by nature: a
-  PushedModel, a blessing without thresholds, an analyzer cache with nothing in it.
+* Outputs count only while they hold what they held when they were made, as
+  ``runners.local.node_launcher`` has recorded it. TFX looks whether the directory
+  exists. Some artifacts are empty by nature: a PushedModel, a blessing without
+  thresholds, an analyzer cache with nothing in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf import json_format, message
-from ml_metadata.proto import metadata_store_pb2
 
 from runners.local.cache.cache_history import (
     CACHE_CONTEXT,
@@ -43,9 +42,9 @@ from runners.local.cache.still_accepted import still_accepted
 from serving.model_store import ModelStore
 from sluice.errors import ServingError, UsageError
 from sluice.files import digest
+from sluice.files.contents import Contents
 from sluice.files.storage import is_remote
-
-LISTING_PROPERTY = "sluice_files"
+from sluice.plain_properties import plain_properties
 
 
 class WouldRun(Exception):
@@ -175,27 +174,6 @@ class NodeCache:
         )
         return None
 
-    def record_outputs(self, metadata_handle: Any, execution_id: int) -> None:
-        """Writes down which files the outputs of an execution hold.
-
-        To be called when the launcher has published them. Outputs that are listed
-        already, such as those of a cached execution, stay as they are.
-        """
-        store = metadata_handle.store
-        events = store.get_events_by_execution_ids([execution_id])
-        output = metadata_store_pb2.Event.OUTPUT
-        ids = [event.artifact_id for event in events if event.type == output]
-        listed = []
-        for artifact in store.get_artifacts_by_id(ids):
-            if LISTING_PROPERTY in artifact.custom_properties:
-                continue
-            if (listing := listing_of(artifact.uri)) is not None:
-                text = json.dumps(listing)
-                artifact.custom_properties[LISTING_PROPERTY].string_value = text
-                listed.append(artifact)
-        if listed:
-            store.put_artifacts(listed)
-
     def _candidates(self, store: Any, cache_context: Any) -> Iterable[Any]:
         """Returns the executions whose outputs may be used, newest first."""
         if self._facts is None or not is_own_baseline(self._facts.inputs):
@@ -235,32 +213,6 @@ def still_served(pushed_model: Any) -> bool:
         return False  # Pusher says it better.
 
 
-def listing_of(uri: str) -> dict[str, Any] | None:
-    """Returns how many files an artifact holds, their bytes, and a digest of the list.
-
-    The digest is over relative names and sizes; no content is read. Names that begin
-    with a dot do not count. None for what is not a local file or directory.
-    """
-    root = Path(uri)
-    if not root.exists():
-        return None
-    paths = [root] if root.is_file() else sorted(root.rglob("*"))
-    entries = [
-        (relative.as_posix(), path.stat().st_size)
-        for path in paths
-        if path.is_file() and not _is_hidden(relative := path.relative_to(root))
-    ]
-    return {
-        "files": len(entries),
-        "bytes": sum(size for _, size in entries),
-        "digest": digest.of_bytes(json.dumps(entries).encode()),
-    }
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
-
-
 def _problem_with(outputs: Mapping[str, Sequence[Any]] | None) -> str | None:
     """Returns why outputs cannot be used again, None if they can."""
     from tfx.types import artifact_utils
@@ -274,13 +226,9 @@ def _problem_with(outputs: Mapping[str, Sequence[Any]] | None) -> str | None:
     for artifact in (item for items in outputs.values() for item in items):
         if artifact.type_name == "PushedModel" and not still_served(artifact):
             return "what it pushed is no longer the newest version, or is damaged"
-        text = artifact.get_string_custom_property(LISTING_PROPERTY)
-        before, now = json.loads(text or "null"), listing_of(artifact.uri)
-        if before and now and before != now:
-            return (
-                f"{artifact.uri} held {before['files']} files "
-                f"({before['bytes']} bytes), now {now['files']} ({now['bytes']} bytes)"
-            )
+        recorded = Contents.recorded(plain_properties(artifact.mlmd_artifact))
+        if damage := recorded and recorded.damage(artifact.uri):
+            return f"{artifact.uri} {damage}"
     return None
 
 

@@ -1,0 +1,85 @@
+"""Records what a node's outputs hold, and checks what its inputs hold.
+
+TFX trains on, evaluates and pushes whatever lies at an artifact's address by then. What
+was there when the artifact was published is one of its custom properties; see
+``sluice.files.contents``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfx.types import standard_artifacts
+from tfx.utils import path_utils
+
+from components.artifact_origin import origin_of
+from sluice.errors import NodeError, ServingError
+from sluice.files.contents import PROPERTY, Contents, Damage
+from sluice.plain_properties import plain_properties
+
+
+def record_outputs(
+    outputs: Mapping[str, Sequence[Any]], executor_output: Any | None
+) -> None:
+    """Adds the record to outputs that are about to be published.
+
+    Args:
+      outputs: TFX's artifacts by key.
+      executor_output: what the executor says of them, which TFX publishes instead.
+    """
+    told = executor_output.output_artifacts if executor_output else {}
+    for key, artifacts in outputs.items():
+        is_model = any(isinstance(item, standard_artifacts.Model) for item in artifacts)
+        own = [item.mlmd_artifact for item in artifacts]
+        for proto in told[key].artifacts if key in told else own:
+            _record(proto, is_model)
+
+
+def _record(artifact: Any, is_model: bool) -> None:
+    uri = artifact.uri
+    model_dir = path_utils.serving_model_path(uri) if is_model else None
+    found = Contents.read(uri, model_dir and os.path.relpath(model_dir, uri))
+    if found:
+        artifact.custom_properties[PROPERTY].string_value = found.to_json()
+
+
+def check_inputs(mlmd_connection: Any, execution_info: Any) -> None:
+    """Raises an error where an input does not hold what its producer made.
+
+    What an Importer has registered may be rewritten: it has other owners.
+
+    Raises:
+      ServingError: the node would have pushed it.
+      NodeError: any other node would have read it.
+    """
+    for key, artifacts in execution_info.input_dict.items():
+        for artifact in artifacts:
+            if artifact.is_external:
+                continue
+            recorded = Contents.recorded(plain_properties(artifact.mlmd_artifact))
+            if damage := recorded and recorded.damage(artifact.uri):
+                raise _damaged(mlmd_connection, execution_info, key, artifact, damage)
+
+
+def _damaged(
+    mlmd_connection: Any, execution_info: Any, key: str, artifact: Any, damage: Damage
+) -> NodeError | ServingError:
+    with mlmd_connection as handle:
+        origin = origin_of(handle.store, artifact.id)
+    pushes = any(
+        isinstance(item, standard_artifacts.PushedModel)
+        for items in execution_info.output_dict.values()
+        for item in items
+    )
+    node = execution_info.pipeline_node.node_info.id
+    return (ServingError if pushes else NodeError)(
+        f"{node} was not run: its input {key!r} is damaged; artifact {artifact.id}, "
+        f"which {origin.node} made in run {origin.run_id}, has changed since",
+        where=artifact.uri,
+        expected=damage.expected,
+        actual=damage.actual,
+        hint=f"begin a new run, such as `sluice run {execution_info.pipeline_info.id}`:"
+        " it makes a damaged output again, and passes over a damaged baseline",
+    )
