@@ -8,11 +8,13 @@ https://github.com/tensorflow/tensorflow/blob/v2.16.2/tensorflow/core/example/ex
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from google.protobuf import descriptor_pb2, message
 
 from sluice.records.message_class import message_class
+from sluice.records.tf_example_wire import check_wire_format
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "sluice.tf_example"
@@ -22,10 +24,6 @@ _LISTS = (
     ("Int64List", _FIELD.TYPE_INT64),
 )
 KINDS = ("bytes_list", "float_list", "int64_list")
-_FEATURES, _FEATURE_LISTS = 1, 2
-_MAX_VARINT_BYTES = 10
-# Longer than any record, and of no wire type that a message here has.
-_NO_VARINT = (1 << 72) - 1
 
 
 def parse(data: bytes) -> Any:
@@ -37,13 +35,13 @@ def parse(data: bytes) -> Any:
     Raises:
       ValueError: the bytes are no tf.Example; says what they are instead.
     """
-    # Bytes of another kind often parse: as fields that the message does not know.
-    if _top_fields(data) - {_FEATURES}:
-        if is_sequence_example(data):
-            raise ValueError("a tf.SequenceExample, not a tf.Example")
-        raise ValueError("not a tf.Example: it has fields of another message")
     try:
+        check_wire_format(data)
         return _EXAMPLE.FromString(data)
+    except ValueError as error:
+        if is_sequence_example(data):
+            raise ValueError("a tf.SequenceExample, not a tf.Example") from error
+        raise
     except message.DecodeError as error:
         raise ValueError("not a tf.Example: the bytes do not parse") from error
 
@@ -51,46 +49,17 @@ def parse(data: bytes) -> Any:
 def is_sequence_example(data: bytes) -> bool:
     """Whether a record is a tf.SequenceExample, with lists of features.
 
-    The fields 1 and 2 do not tell: many a message of a user's own has them.
+    That it parses does not tell: many a message of a user's own has the fields 1 and 2.
     """
-    if not _FEATURE_LISTS in _top_fields(data) <= {_FEATURES, _FEATURE_LISTS}:
-        return False
-    try:
-        found = _SEQUENCE_EXAMPLE.FromString(data)
-    except message.DecodeError:
-        return False
-    size = found.ByteSize()
+    with warnings.catch_warnings():
+        # Of bytes after an end of a group, which are left out.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            found = _SEQUENCE_EXAMPLE.FromString(data)
+        except message.DecodeError:
+            return False
     found.DiscardUnknownFields()
-    return bool(found.ByteSize() == size)
-
-
-def _top_fields(data: bytes) -> set[int]:
-    """Returns the numbers of a message's own fields, -1 for what is none."""
-    fields: set[int] = set()
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        size, at = _varint(data, at)
-        at += size
-        # Only fields of this wire type, length-delimited, are in either message.
-        if tag & 7 != 2 or at > len(data):
-            return fields | {-1}
-        fields.add(tag >> 3)
-    return fields
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a number and where it ends; a huge one where it is none."""
-    value = 0
-    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    return _NO_VARINT, at
+    return found.HasField("feature_lists") and bool(found.ByteSize() == len(data))
 
 
 def _declare() -> tuple[Any, Any]:

@@ -217,14 +217,15 @@ def test_a_compressed_file_that_is_no_tfrecord(room, make):
 
 def test_valid_framing_around_something_else(room, make):
     good = make.examples(2)
-    bad = [b"not a proto", b"\x08\x01", good[0][:-1], b"\n\x03abc"]
+    no_value, unknown = b"\n\x05\n\x03\n\x01a", b"\n\x02\x50\x01"
+    bad = [b"not a proto", b"\x08\x01", good[0][:-1], b"\n\x03abc", no_value, unknown]
     path = room.put("a", make.framed([good[0], *bad, good[1]]))
 
     records, faults = split(path)
 
     assert [record.data for record in records] == good
-    assert [record.number for record in records] == [1, 6]
-    assert [fault.kind for fault in faults] == ["not_example"] * 4
+    assert [record.number for record in records] == [1, 8]
+    assert [fault.kind for fault in faults] == ["not_example"] * 6
     assert [fault.data for fault in faults] == bad
 
 
