@@ -160,7 +160,7 @@ def _judge_and_push(draft: Draft, data: DataNodes, trainer: Any) -> list[Any]:
     analysis = ["tfx", "tensorflow", "tensorflow-model-analysis"]
     return [
         baseline,
-        draft.stamp(evaluator, analysis),
+        draft.stamp(evaluator, analysis, ["components.model_verdict.class_counts"]),
         draft.stamp(model_verdict, analysis, ["components.model_verdict.executor"]),
         draft.stamp(pusher, ["tfx"], ["components.pusher.executor"]),
     ]

@@ -40,7 +40,7 @@ def eval_config(
         "model_specs": [model],
         "metrics_specs": [
             {"metrics": [_metric(*metric) for metric in metrics]},
-            class_counts.metrics_spec(label.class_names),
+            {"metrics": [class_counts.metric_config(label.class_names)]},
         ],
         "slicing_specs": [{}, *({"feature_keys": list(keys)} for keys in slices)],
     }

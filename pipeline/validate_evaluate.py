@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 from pipeline.config import Evaluate, KeyPath, Metric, Threshold
 from pipeline.config_layer import describe
 from pipeline.config_problem import Problems
@@ -72,7 +73,13 @@ def _check_metrics(
             _check_task(path, metric.class_name, row, classes, problems)
         _check_params(path, metric, row, problems)
         name = metric.name or row.name
-        if name in named:
+        if name == EXAMPLES_PER_CLASS:
+            problems.add(
+                path,
+                f"No metric can be called {name!r}: every evaluation has one.",
+                hint=f"rename this one: {{class: {metric.class_name}, name: {name}_2}}",
+            )
+        elif name in named:
             problems.add(
                 path,
                 f"Two metrics are called {name!r}.",

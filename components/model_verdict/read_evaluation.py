@@ -6,12 +6,11 @@ Values that are not finite are left out: a metric that cannot be computed has no
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 from components.model_verdict import class_counts
 from components.model_verdict.judge import Evaluation, SliceKey
+from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 
 
 def read_candidate(uri: str, classes: Sequence[str]) -> Evaluation:
@@ -46,24 +45,20 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
     examples: dict[SliceKey, dict[str, int]] = {}
     for slice_key, outputs in result.slicing_metrics:
         key = tuple((name, str(value)) for name, value in slice_key)
-        by_class_id: dict[int | None, dict[str, float]] = defaultdict(dict)
-        for by_sub_key in outputs.values():
-            for sub_key, values in by_sub_key.items():
-                class_id = _class_id(sub_key)
-                for name, value in values.items():
-                    number = float(value.get("doubleValue", math.nan))
-                    if math.isfinite(number):
-                        by_class_id[class_id][name] = number
-        examples[key] = class_counts.counts(by_class_id, classes)
-        metrics[key] = {
+        values = {
             name: value
-            for name, value in by_class_id[None].items()
-            if not class_counts.is_counter(name)
+            for by_sub_key in outputs.values()
+            for sub_key, named in by_sub_key.items()
+            if not str(sub_key).startswith("classId:")
+            for name, value in named.items()
+        }
+        if (counted := values.pop(EXAMPLES_PER_CLASS, None)) is not None:
+            examples[key] = class_counts.counts(counted, classes)
+        numbers = {
+            name: float(value.get("doubleValue", math.nan))
+            for name, value in values.items()
+        }
+        metrics[key] = {
+            name: number for name, number in numbers.items() if math.isfinite(number)
         }
     return Evaluation(metrics, examples)
-
-
-def _class_id(sub_key: Any) -> int | None:
-    """Parses TFMA's ``classId:3``; anything else counts as no class."""
-    kind, _, value = str(sub_key).partition(":")
-    return int(value) if kind == "classId" else None

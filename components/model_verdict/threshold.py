@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 Direction = Literal["higher_is_better", "lower_is_better"]
 
+# The metric that ``min_examples_per_class`` looks at; see ``class_counts``.
+EXAMPLES_PER_CLASS = "examples_per_class"
+
 
 @dataclass(frozen=True)
 class Threshold:

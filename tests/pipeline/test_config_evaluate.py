@@ -160,6 +160,13 @@ def test_two_results_of_one_name_are_refused(refused, pair: tuple[str, str]) -> 
     assert f"rename this one: {{class: {pair[1]}, name:" in message
 
 
+def test_the_name_of_the_counts_per_class_is_taken(refused) -> None:
+    message = refused(metrics("{class: AUC, name: examples_per_class}"), thresholds())
+
+    assert "No metric can be called 'examples_per_class'" in message
+    assert "name: examples_per_class_2}" in message
+
+
 def test_a_slice_s_feature_must_be_in_the_schema(refused) -> None:
     message = refused("evaluate.slices=[[payment_type], [payment_typ]]")
 

@@ -1,0 +1,146 @@
+"""A place in which models are evaluated as the Evaluator node does it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sample_data.tf_example import encode
+from sluice.records import tfrecord
+
+_SCHEMA = """
+feature { name: "x" type: FLOAT presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "region" type: BYTES value_count { max: 1 } }
+feature { name: "label" type: INT value_count { max: 1 } }
+"""
+
+
+@dataclass
+class Evaluations:
+    """Examples, models and evaluations in one folder, laid out as TFX does.
+
+    Attributes:
+      folder: holds everything.
+      classes: of the label, whose values are the class ids.
+      metrics: class names of the metrics.
+      slices: lists of features to slice by.
+    """
+
+    folder: Path
+    classes: int
+    metrics: Sequence[str] = ("ExampleCount",)
+    slices: Sequence[Sequence[str]] = (("region",),)
+    _numbers: Iterable[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        (self.folder / "schema").mkdir(parents=True)
+        (self.folder / "schema" / "schema.pbtxt").write_text(_SCHEMA)
+
+    @property
+    def class_names(self) -> list[str]:
+        return [str(class_id) for class_id in range(self.classes)]
+
+    def write_examples(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
+        """Writes the split ``test``; a feature that is None is missing."""
+        split = self.folder / name / "Split-test"
+        split.mkdir(parents=True)
+        tfrecord.write(
+            split / "data_tfrecord-00000-of-00001.gz",
+            [
+                encode({key: [v] for key, v in record.items() if v is not None})
+                for record in records
+            ],
+        )
+        return split.parent
+
+    def write_model(self, name: str, slope: float) -> Path:
+        """Writes a model whose probabilities follow from ``x`` and the slope."""
+        import tensorflow as tf
+
+        examples = tf.TensorSpec([None], tf.string, "examples")
+        offsets = tf.range(self.classes, dtype=tf.float32)
+
+        @tf.function(input_signature=[examples])
+        def predict(examples: Any) -> Any:
+            spec = {"x": tf.io.FixedLenFeature([1], tf.float32)}
+            x = tf.io.parse_example(examples, spec)["x"]
+            if self.classes == 2:
+                return {"probabilities": tf.sigmoid(slope * x)}
+            return {"probabilities": tf.nn.softmax(slope * x * offsets)}
+
+        @tf.function(input_signature=[examples])
+        def transform(examples: Any) -> Any:
+            spec = {"label": tf.io.FixedLenFeature([1], tf.int64, -1)}
+            return {"label_xf": tf.io.parse_example(examples, spec)["label"][:, 0]}
+
+        signatures = {"serving_default": predict, "transform_features": transform}
+        target = str(self.folder / name / "Format-Serving")
+        tf.saved_model.save(tf.Module(), target, signatures=signatures)
+        return self.folder / name
+
+    def evaluate(
+        self,
+        executor: type,
+        examples: Path,
+        model: Path,
+        baseline: Path | None = None,
+        **properties: str,
+    ) -> Path:
+        """Runs an Evaluator's executor and returns its evaluation."""
+        from google.protobuf import json_format
+        from tfx.dsl.components.base import base_beam_executor
+        from tfx.types import standard_artifacts
+
+        from pipeline.eval_config import eval_config
+        from pipeline.feature_set import Label
+        from pipeline.places import LOCAL_BEAM_ARGS
+
+        inputs = {
+            "examples": _artifact(standard_artifacts.Examples, examples),
+            "model": _artifact(standard_artifacts.Model, model),
+            "schema": _artifact(standard_artifacts.Schema, self.folder / "schema"),
+        }
+        if baseline:
+            inputs["baseline_model"] = _artifact(standard_artifacts.Model, baseline)
+        inputs["examples"][0].split_names = '["test"]'
+        config = eval_config(
+            [(name, None, {}) for name in self.metrics],
+            self.slices,
+            Label("label", tuple(range(self.classes))),
+        )
+        number = next(iter(self._numbers))
+        target = self.folder / "evaluation" / str(number)
+        target.mkdir(parents=True)
+        context = base_beam_executor.BaseBeamExecutor.Context(
+            beam_pipeline_args=list(LOCAL_BEAM_ARGS),
+            tmp_dir=str(self.folder / "tmp"),
+            unique_id=str(number),
+        )
+        executor(context).Do(
+            inputs,
+            {"evaluation": _artifact(standard_artifacts.ModelEvaluation, target)},
+            {
+                "eval_config": json_format.MessageToJson(config),
+                "example_splits": json.dumps(["test"]),
+                **properties,
+            },
+        )
+        return target
+
+
+def _artifact(kind: Any, uri: Path) -> list[Any]:
+    made = kind()
+    made.uri = str(uri)
+    return [made]
+
+
+@pytest.fixture
+def evaluations(tmp_path: Path) -> type[Evaluations]:
+    """Makes a place to evaluate in."""
+    return Evaluations
