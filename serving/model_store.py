@@ -3,18 +3,20 @@
 A server loads the highest number that it sees, at the moment it sees it. So a version
 appears whole, never changes, and a later push always has a higher number. Layout:
 
-    7/                a SavedModel, byte for byte what was published
-    .versions/7.json  digest, time and facts of version 7
-    .versions/next    the next free number; it never goes back
-    .staging/         the copy under way
-    .lock             held while a version is published
+    7/                    a SavedModel, byte for byte what was published
+    .versions/7.json      digest, time and facts of version 7
+    .versions/next        the next free number; it never goes back
+    .versions/owner.json  the pipeline that may publish here
+    .staging-<random>/    the copy under way
+    .lock                 held while a version is published
 
 The record lies beside the version, so that ``digest.of_tree`` of a version is the
 model's own digest. It is written before the rename and found by the version's name:
 the rename publishes both at once.
 
-This module neither loads models nor deletes versions. It wants a POSIX file system
-(``flock``, atomic rename), not an object store.
+This module neither loads models nor deletes versions, and of other files only those
+that a killed publisher left. It follows no link (``serving.no_links``). It wants a
+POSIX file system (``flock``, atomic rename), not an object store.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ import contextlib
 import errno
 import json
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,12 +34,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
+from serving.no_links import find_strange, is_directory, read_file, refuse_links
 from serving.saved_model_tree import SavedModelTree
-from sluice.errors import ServingError
+from serving.store_owner import Owner, check_owner, claim
+from sluice.errors import ServingError, SluiceError, UsageError
 from sluice.files import atomic, digest
 
 # TensorFlow Serving reads a version's number into an int64.
 _MAX_VERSION = 2**63 - 1
+# What a killed publisher may leave: its copy, and the temporary files of ``atomic``.
+_STAGING = re.compile(r"\.staging-[0-9a-f]{16}")
+_TEMPORARY = re.compile(r"\.(next|owner\.json|\d+\.json)\.[0-9a-f]{16}", re.ASCII)
 _FREE_SPACE = "free some space there, then push again"
 _MAKE_WRITABLE = "make it a directory that this user can write, or name another one"
 _HINTS = {
@@ -56,8 +65,8 @@ class ModelVersion:
     Attributes:
       version: its number.
       path: the directory of the SavedModel.
-      digest: of what was published; None where someone else made the version.
-      published_at: UTC, ISO 8601; None where someone else made the version.
+      digest: of what was published; None where the store has not recorded it.
+      published_at: UTC, ISO 8601; None likewise.
       facts: what its publisher said about it, such as the run id.
     """
 
@@ -67,12 +76,21 @@ class ModelVersion:
     published_at: str | None
     facts: dict[str, Any]
 
+    def difference(self) -> str | None:
+        """Reads every byte; returns how they differ from what was published."""
+        if self.digest is None:
+            return "no record of a push"
+        try:
+            if strange := find_strange(self.path):
+                return f"a link or a special file, {strange}"
+            found = digest.of_tree(self.path)
+        except OSError as error:
+            return str(error)
+        return None if found == self.digest else f"files with the digest {found}"
+
     def is_intact(self) -> bool:
         """Reads every byte; false unless they are the ones that were published."""
-        try:
-            return self.digest is not None and digest.of_tree(self.path) == self.digest
-        except OSError:
-            return False
+        return self.difference() is None
 
 
 @dataclass(frozen=True)
@@ -97,9 +115,10 @@ class ModelStore:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
-        self._staging = self.root / ".staging"
         self._records = self.root / ".versions"
         self._counter = self._records / "next"
+        self._owner = self._records / "owner.json"
+        self._lock = self.root / ".lock"
 
     def versions(self) -> list[ModelVersion]:
         """Returns all versions, oldest first, without waiting for publishers.
@@ -124,12 +143,35 @@ class ModelStore:
         versions = self.versions()
         return versions[-1] if versions else None
 
+    def prepare(self, owner: Owner | None = None) -> None:
+        """Does all that ``publish`` does but for the model.
+
+        So what would stop a push can stop a run before it trains. The store stays
+        without an owner where it has none.
+
+        Args:
+          owner: as ``publish`` takes it.
+
+        Raises:
+          UsageError: the root cannot be written, is another's, or has a link or a
+            version number in it that is in the way.
+        """
+        with (
+            self._os_errors_as("The serving directory cannot be used", UsageError),
+            self._held(owner),
+        ):
+            atomic.write_text(self._counter, f"{self._next_number()}\n")
+            staging = self._new_staging()
+            staging.mkdir()
+            staging.rmdir()
+
     def publish(
         self,
         saved_model_dir: str | Path,
         *,
         facts: dict[str, Any],
         expected_digest: str | None = None,
+        owner: Owner | None = None,
     ) -> Publication:
         """Makes a copy of a SavedModel visible as a new version.
 
@@ -140,11 +182,15 @@ class ModelStore:
           saved_model_dir: only read; it may be a version of this store.
           facts: what to remember with the version; JSON values.
           expected_digest: of the model as it was judged; None if it is not known.
+          owner: the publisher, who becomes the owner of a store that has none; None
+            for one that is no pipeline, and may not publish where a pipeline does.
 
         Raises:
           ServingError: the source is no SavedModel, is not what was judged or changed
             meanwhile, the disk is full, or the root cannot be written. No new version
             is visible then.
+          UsageError: the root is another's, or has a link or a version number in it
+            that is in the way. Nothing has changed then.
         """
         json.dumps(facts)  # What is no JSON must fail before anything is written.
         source = SavedModelTree.read(saved_model_dir)
@@ -156,23 +202,28 @@ class ModelStore:
                 actual=source.digest,
                 hint="run the whole pipeline again: it makes a damaged model anew",
             )
-        with self._os_errors_as("The model could not be pushed"):
-            self._make_directories()
-            with atomic.lock(self.root / ".lock"):
-                self._sweep()
-                newest = self.newest()
-                if newest and newest.digest == source.digest and newest.is_intact():
-                    return Publication(
-                        newest.version, "already_served", newest.path, source.digest
-                    )
-                version = self._publish_locked(source, facts)
+        with (
+            self._os_errors_as("The model could not be pushed"),
+            self._held(owner),
+        ):
+            self._next_number()
+            claim(self._owner, owner, facts)
+            newest = self.newest()
+            if newest and newest.digest == source.digest and newest.is_intact():
+                return Publication(
+                    newest.version, "already_served", newest.path, source.digest
+                )
+            version = self._publish_locked(source, facts)
         path = self.root / str(version)
         return Publication(version, "pushed", path, source.digest)
 
     def _publish_locked(self, source: SavedModelTree, facts: dict[str, Any]) -> int:
+        staging = self._new_staging()
         try:
-            source.copy_to(self._staging)
-            version = self._take_number()
+            source.copy_to(staging)
+            # Taken for good: a publisher killed after this leaves a gap.
+            version = self._next_number()
+            atomic.write_text(self._counter, f"{version + 1}\n")
             record = {
                 "digest": source.digest,
                 "published_at": datetime.now(timezone.utc).isoformat(),
@@ -180,12 +231,25 @@ class ModelStore:
             }
             atomic.write_json(self._records / f"{version}.json", record)
             # Rename last: TensorFlow Serving ignores names that are not numbers.
-            os.rename(self._staging, self.root / str(version))
+            os.rename(staging, self.root / str(version))
         except BaseException:
-            shutil.rmtree(self._staging, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
             raise
         atomic.sync_directory(self.root)
         return version
+
+    @contextlib.contextmanager
+    def _held(self, owner: Owner | None) -> Iterator[None]:
+        """Holds the lock of a store that is in order and not another's."""
+        refuse_links((self._records, self._lock, self._counter, self._owner))
+        self._make_directories()
+        with atomic.lock(self._lock):
+            check_owner(self._owner, owner)
+            self._sweep()
+            yield
+
+    def _new_staging(self) -> Path:
+        return self.root / f".staging-{secrets.token_hex(8)}"
 
     def _make_directories(self) -> None:
         for directory in (self.root, self._records):
@@ -195,43 +259,70 @@ class ModelStore:
 
     def _sweep(self) -> None:
         """Removes what killed publishers left: under the lock, nobody else copies."""
-        if self._staging.exists():
-            shutil.rmtree(self._staging)
-        known = {self._counter.name, *(f"{number}.json" for number in self._numbers())}
+        names = os.listdir(self.root)
+        for path in map(self.root.joinpath, names):
+            if _STAGING.fullmatch(path.name) and is_directory(path):
+                shutil.rmtree(path)
         for path in self._records.iterdir():
-            if path.name not in known:
+            left = path.suffix == ".json" and path.stem not in names
+            if path.is_symlink() or path.is_dir():
+                continue
+            if _TEMPORARY.fullmatch(path.name) or (left and self._record(path.stem)):
                 path.unlink()
 
-    def _take_number(self) -> int:
-        """Takes a number for good: a publisher killed after this leaves a gap."""
+    def _next_number(self) -> int:
+        """Returns the lowest number that nothing has had so far.
+
+        Raises:
+          UsageError: a server could not read it.
+        """
+        # By a directory or by a stray file.
+        highest = max(self._numbered(), default=(0, ""))
         try:
-            counted = int(self._counter.read_text())
+            counted = int(read_file(self._counter))
         except (FileNotFoundError, ValueError):
             counted = 1
-        number = max(counted, 1 + max(self._numbers(), default=0))
-        atomic.write_text(self._counter, f"{number + 1}\n")
+        number = max(counted, highest[0] + 1)
+        if number > _MAX_VERSION:
+            culprit = self._counter if counted > highest[0] else self.root / highest[1]
+            raise UsageError(
+                "There is no version number left that a model server could read.",
+                where=culprit,
+                expected=f"a number below {_MAX_VERSION}",
+                actual=f"{number - 1}",
+                hint=f"if nobody needs it: mv {culprit} {culprit}.aside",
+            )
         return number
 
-    def _numbers(self) -> set[int]:
-        """Returns every number in use, be it by a directory or by a stray file."""
-        numbers = map(_number, os.listdir(self.root))
-        return {number for number in numbers if number is not None}
+    def _numbered(self) -> list[tuple[int, str]]:
+        names = os.listdir(self.root)
+        return [
+            (number, name) for name in names if (number := _number(name)) is not None
+        ]
 
     def _load(self, number: int, path: Path) -> ModelVersion:
+        record = None if path.is_symlink() else self._record(path.name)
+        model_digest, published_at, facts = record or (None, None, {})
+        return ModelVersion(number, path, model_digest, published_at, facts)
+
+    def _record(self, name: str) -> tuple[str, str, dict[str, Any]] | None:
+        """Returns digest, time and facts of a version, None without a sound record."""
+        if self._records.is_symlink():
+            return None
         try:
-            record = json.loads((self._records / f"{path.name}.json").read_text())
-            return ModelVersion(
-                number, path, record["digest"], record["published_at"], record["facts"]
-            )
+            record = json.loads(read_file(self._records / f"{name}.json"))
+            return record["digest"], record["published_at"], record["facts"]
         except (OSError, ValueError, KeyError, TypeError):
-            return ModelVersion(number, path, None, None, {})
+            return None
 
     @contextlib.contextmanager
-    def _os_errors_as(self, what: str) -> Iterator[None]:
+    def _os_errors_as(
+        self, what: str, kind: type[SluiceError] = ServingError
+    ) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise ServingError(
+            raise kind(
                 f"{what}: {error.strerror}.",
                 where=self.root,
                 actual=str(error),

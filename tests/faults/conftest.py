@@ -216,7 +216,7 @@ class Place:
         names = os.listdir(root / "serving") if (root / "serving").exists() else []
         visible = sorted(name for name in names if not name.startswith("."))
         assert visible == [str(version) for version in versions]
-        assert ".staging" not in names
+        assert not [name for name in names if name.startswith(".staging")]
         for version in versions:
             assert (root / "serving" / str(version) / "saved_model.pb").is_file()
         assert self.executions(*_OPEN) == {}

@@ -1,0 +1,62 @@
+"""The one rule of what lies in a model store: no link in it is followed.
+
+The store writes regular files and directories only. A link is somebody else's, and
+what it leads to is no business of the store: not to read, to delete, nor to serve.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from sluice.errors import UsageError
+
+
+def read_file(path: Path) -> str:
+    """Returns the text of a regular file.
+
+    Raises:
+      OSError: it is missing, a link or a special file, or cannot be read.
+    """
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
+    return path.read_text("utf-8")
+
+
+def is_directory(path: Path) -> bool:
+    """Whether a path is a directory, and not a link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def find_strange(root: Path) -> Path | None:
+    """Returns a path that is neither directory nor regular file, None without any.
+
+    Args:
+      root: a directory, or whatever is there in its place.
+    """
+    for path in (root, *root.rglob("*")):
+        mode = os.lstat(path).st_mode
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            return path
+    return None
+
+
+def refuse_links(paths: Iterable[Path]) -> None:
+    """Refuses a store whose own files or folders are links.
+
+    Raises:
+      UsageError: one of the paths is a link.
+    """
+    for path in paths:
+        if path.is_symlink():
+            raise UsageError(
+                "A link is in the way in the serving directory; it is not followed.",
+                where=path,
+                expected="what Sluice itself has made there, or nothing",
+                actual=f"a link to {os.readlink(path)}",
+                hint=f"rm {path}   (that leaves alone what it leads to); the store "
+                "itself may lie behind a link: push.serving_dir is followed",
+            )

@@ -1,0 +1,98 @@
+"""Whose model store this is: one pipeline's, which is written in it.
+
+Two pipelines that push to one directory would take turns in being served, each judged
+by gates that know nothing of the other.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from serving.no_links import read_file
+from sluice.errors import UsageError
+from sluice.files import atomic
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A pipeline, wherever its files are moved to.
+
+    Attributes:
+      pipeline: its name.
+      workspace_id: tells pipelines of one name apart; None where it is not known, and
+        the name alone counts.
+    """
+
+    pipeline: str
+    workspace_id: str | None = None
+
+    def is_same_as(self, other: Owner) -> bool:
+        """Whether the two may be one, as far as is known of both."""
+        ids = {self.workspace_id, other.workspace_id} - {None}
+        return self.pipeline == other.pipeline and len(ids) < 2
+
+    def __str__(self) -> str:
+        workspace = f" of the workspace {self.workspace_id}" if self.workspace_id else ""
+        return f"the pipeline {self.pipeline!r}{workspace}"
+
+
+def check_owner(file: Path, publisher: Owner | None) -> None:
+    """Refuses a publisher that does not own the store; a store may have no owner yet.
+
+    Args:
+      file: says who owns the store.
+      publisher: None for one that is no pipeline.
+
+    Raises:
+      UsageError: it is another's, or the file cannot be read.
+    """
+    owner = read_owner(file)
+    if owner is None or (publisher and owner.is_same_as(publisher)):
+        return
+    raise UsageError(
+        "This serving directory belongs to another pipeline.",
+        where=file.parent.parent,
+        expected=f"a push by {owner}, see {file}",
+        actual=f"a push by {publisher or 'nobody that says its name'}",
+        hint="give this pipeline a push.serving_dir of its own; or, for the next push "
+        f"to take this one over: rm {file}",
+    )
+
+
+def claim(file: Path, publisher: Owner | None, facts: dict[str, Any]) -> None:
+    """Writes down who owns a store, unless that is known as well as it is now.
+
+    Args:
+      file: says who owns the store.
+      publisher: has been checked.
+      facts: about the push, for people.
+    """
+    owner = read_owner(file)
+    if publisher is None or (owner and not publisher.workspace_id):
+        return
+    if owner != publisher:
+        atomic.write_json(file, {**asdict(publisher), "claimed_by": facts})
+
+
+def read_owner(file: Path) -> Owner | None:
+    """Returns the owner of a store, None if it has none.
+
+    Raises:
+      UsageError: the file is damaged, or a link.
+    """
+    try:
+        known = json.loads(read_file(file))
+        return Owner(known["pipeline"], known["workspace_id"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            "The file that says which pipeline owns this directory cannot be read.",
+            where=file,
+            expected='JSON such as {"pipeline": "digits", "workspace_id": null}',
+            actual=str(error),
+            hint=f"for the next push to take the directory over: rm {file}",
+        ) from error

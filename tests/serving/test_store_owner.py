@@ -1,0 +1,117 @@
+"""A store has one owner, who is written in it; nobody else publishes there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from serving.model_store import ModelStore
+from serving.store_owner import Owner, read_owner
+from sluice.errors import UsageError
+
+pytestmark = pytest.mark.unit
+
+DIGITS = Owner("digits", "aa11")
+REFUSED = "belongs to another pipeline"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "serving")
+
+
+def _owner(store: ModelStore) -> Owner | None:
+    return read_owner(store.root / ".versions" / "owner.json")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Owner("taxi", "aa11"), Owner("taxi"), Owner("digits", "bb22"), None],
+    ids=str,
+)
+def test_another_pipeline_is_refused(store, make_saved_model, other) -> None:
+    store.publish(make_saved_model("a", b"a"), facts={"n": 1}, owner=DIGITS)
+    theirs = make_saved_model("b", b"b")
+
+    with pytest.raises(UsageError, match=REFUSED) as refused:
+        store.publish(theirs, facts={}, owner=other)
+    with pytest.raises(UsageError, match=REFUSED):
+        store.prepare(other)
+    with pytest.raises(UsageError, match=REFUSED):  # Not even the model that is served.
+        store.publish(store.newest().path, facts={}, owner=other)
+
+    assert [version.facts for version in store.versions()] == [{"n": 1}]
+    assert _owner(store) == DIGITS
+    assert "the pipeline 'digits' of the workspace aa11" in str(refused.value.expected)
+    way_out = str(refused.value.hint).rpartition(": rm ")[2]
+    Path(way_out).unlink()
+    store.prepare(other)
+    assert store.publish(theirs, facts={}, owner=other).version == 2
+
+
+def test_the_owner_goes_on_wherever_the_store_is_moved(
+    store, make_saved_model, tmp_path
+) -> None:
+    store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
+    shutil.move(store.root, tmp_path / "moved")
+
+    moved = ModelStore(tmp_path / "moved")
+    moved.prepare(DIGITS)
+
+    assert moved.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)
+    assert [version.version for version in moved.versions()] == [1, 2]
+
+
+@pytest.mark.parametrize("model", ["new", "already served"])
+def test_a_store_of_before_is_taken_over_by_the_next_pusher(
+    store, make_saved_model, model
+) -> None:
+    store.publish(make_saved_model("a", b"a"), facts={})
+    (store.root / ".versions" / "owner.json").unlink(missing_ok=True)
+
+    store.prepare(DIGITS)
+    assert _owner(store) is None  # It has pushed nothing yet.
+    content = b"a" if model == "already served" else b"b"
+    store.publish(make_saved_model("again", content), facts={}, owner=DIGITS)
+
+    assert _owner(store) == DIGITS
+
+
+def test_a_pipeline_whose_workspace_is_not_known_goes_by_its_name(
+    store, make_saved_model
+) -> None:
+    """Such as in TFX's own runner; once the workspace is known it counts."""
+    store.publish(make_saved_model("a", b"a"), facts={}, owner=Owner("digits"))
+    store.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)
+    store.publish(make_saved_model("c", b"c"), facts={}, owner=Owner("digits"))
+
+    assert _owner(store) == DIGITS
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"pipeline": "digits"}'])
+def test_an_owner_that_cannot_be_read_is_not_passed_over(
+    store, make_saved_model, content
+) -> None:
+    store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
+    (store.root / ".versions" / "owner.json").write_text(content)
+
+    with pytest.raises(UsageError, match="cannot be read") as refused:
+        store.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)
+
+    assert "owner.json" in str(refused.value.hint)
+    assert len(store.versions()) == 1
+
+
+def test_what_is_written_says_which_push_it_was(store, make_saved_model) -> None:
+    store.publish(make_saved_model(), facts={"pipeline_run_id": "r1"}, owner=DIGITS)
+
+    written = json.loads((store.root / ".versions" / "owner.json").read_text())
+
+    assert written == {
+        "pipeline": "digits",
+        "workspace_id": "aa11",
+        "claimed_by": {"pipeline_run_id": "r1"},
+    }
