@@ -18,6 +18,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2, trainer_pb2, transform_pb2
 from tfx.types import Channel, standard_artifacts
 
+from components.baseline.resolver_strategy import LatestIntactBlessedModel
 from components.model_verdict.component import ModelVerdict
 from components.model_verdict.threshold import Threshold
 from components.pusher.component import Pusher
@@ -123,11 +124,7 @@ def _train(draft: Draft, data: DataNodes) -> tuple[Any, Any]:
 def _judge_and_push(draft: Draft, data: DataNodes, trainer: Any) -> list[Any]:
     """Returns the baseline's resolver, Evaluator, ModelVerdict and Pusher."""
     config, label = draft.config, draft.feature_set.label
-    baseline = Resolver(
-        strategy_class=LatestBlessedModelStrategy,
-        model=Channel(type=standard_artifacts.Model),
-        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-    ).with_id(BASELINE_RESOLVER)
+    baseline = _baseline(draft.places)
     metrics = [
         (metric.class_name, metric.name, metric.params)
         for metric in config.evaluate.metrics
@@ -161,9 +158,32 @@ def _judge_and_push(draft: Draft, data: DataNodes, trainer: Any) -> list[Any]:
     return [
         baseline,
         draft.stamp(evaluator, analysis, ["components.model_verdict.class_counts"]),
-        draft.stamp(model_verdict, analysis, ["components.model_verdict.executor"]),
+        draft.stamp(
+            model_verdict,
+            analysis,
+            ["components.model_verdict.executor", "components.model_verdict.driver"],
+        ),
         draft.stamp(pusher, ["tfx"], ["components.pusher.executor"]),
     ]
+
+
+def _baseline(places: Places) -> Any:
+    """Returns the resolver of the model that a new one is compared with.
+
+    A service compiles TFX's strategy and runs none of ours: there the latest blessed
+    model is the baseline though it may be retired or damaged.
+    """
+    strategy: dict[str, Any] = {"strategy_class": LatestBlessedModelStrategy}
+    if not places.is_service:
+        strategy = {
+            "strategy_class": LatestIntactBlessedModel,
+            "config": {"restores": places.restores_baseline},
+        }
+    return Resolver(
+        **strategy,
+        model=Channel(type=standard_artifacts.Model),
+        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+    ).with_id(BASELINE_RESOLVER)
 
 
 def thresholds_of(config: Config) -> list[Threshold]:

@@ -29,6 +29,8 @@ class Places:
       serving_dir: where versions of the model go.
       ledger: where accepted data is written down, a directory or a ``gs://`` URI.
       beam_args: options of the Beam pipelines inside the nodes.
+      restores_baseline: whether a damaged baseline may be restored from what is
+        served; false for who asks and runs nothing.
     """
 
     pipeline_root: str
@@ -37,6 +39,7 @@ class Places:
     serving_dir: str
     ledger: str
     beam_args: tuple[str, ...] = ()
+    restores_baseline: bool = True
 
     @property
     def is_service(self) -> bool:

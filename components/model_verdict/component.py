@@ -11,7 +11,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import component_spec, standard_artifacts
 
 from components import artifacts
-from components.model_verdict import executor
+from components.model_verdict import driver, executor
 from components.model_verdict.threshold import Threshold
 
 
@@ -22,6 +22,8 @@ class ModelVerdictSpec(component_spec.ComponentSpec):
         "thresholds": component_spec.ExecutionParameter(type=str),
         "classes": component_spec.ExecutionParameter(type=str),
         "split": component_spec.ExecutionParameter(type=str),
+        # Set by the driver; see there.
+        "compared_with": component_spec.ExecutionParameter(type=str, optional=True),
     }
     INPUTS = {
         "evaluation": component_spec.ChannelParameter(
@@ -62,6 +64,7 @@ class ModelVerdict(base_component.BaseComponent):
 
     SPEC_CLASS = ModelVerdictSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+    DRIVER_CLASS = driver.Driver
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
+from components.model_verdict.baseline import PROPERTY, Baseline
 from components.model_verdict.judge import judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Threshold
@@ -29,23 +30,31 @@ class Executor(base_executor.BaseExecutor):
         uri = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         # A model that was blessed before is its own baseline on the next run.
-        baselines = [
-            item
-            for item in input_dict.get("baseline_model") or []
-            if item.id != model.id
-        ]
+        given = input_dict.get("baseline_model") or []
+        baselines = [item for item in given if item.id != model.id]
         classes = json.loads(exec_properties["classes"])
         verdict = judge(
             [Threshold(**item) for item in json.loads(exec_properties["thresholds"])],
             read_candidate(uri, classes),
             read_evaluation(uri, "baseline", classes) if baselines else None,
             exec_properties["split"],
+            _compared_with(exec_properties, given, baselines),
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
         )
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         _bless(blessing, verdict.passed, model, baselines)
+
+
+def _compared_with(
+    exec_properties: dict[str, Any], given: list[Any], baselines: list[Any]
+) -> Baseline:
+    """Returns what the driver found; where there was no driver, what inputs say."""
+    if text := exec_properties.get(PROPERTY):
+        return Baseline.from_json(text)
+    name = baselines[0].uri if baselines else None
+    return Baseline(name=name, is_candidate=bool(given) and not baselines)
 
 
 def _bless(blessing: Any, passed: bool, model: Any, baselines: list[Any]) -> None:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from components.model_verdict.baseline import Baseline
 from components.model_verdict.threshold import Threshold
 from sluice.verdict import Check, Verdict
 
@@ -39,17 +40,21 @@ def judge(
     candidate: Evaluation,
     baseline: Evaluation | None,
     split: str,
+    compared_with: Baseline | None = None,
 ) -> Verdict:
     """Returns the verdict of the model gate.
 
     Args:
       thresholds: the limits, in the order of the config.
       candidate: what the new model reached.
-      baseline: what the latest blessed model reached, None if there is none yet.
+      baseline: what the latest blessed model reached, None if there is none.
       split: the split that was evaluated. Any but ``test`` is said in the verdict,
         since ``eval`` also chose the model.
+      compared_with: which model the baseline is, and why it is not a newer one; None
+        where nothing is known of it.
     """
     rows: list[Check] = []
+    compared_with = compared_with or Baseline()
     if split != "test":
         why = f"there is no test split, so the model is judged on {split!r}"
         rows.append(Check("split", "overall", None, None, split, True, why))
@@ -57,7 +62,9 @@ def judge(
         why = "the config sets no threshold, so nothing holds a model back"
         rows.append(Check("thresholds", "overall", None, None, "none", True, why))
     for threshold in thresholds:
-        rows += _rows(threshold, candidate, baseline)
+        rows += _rows(threshold, _Compared(candidate, baseline, compared_with))
+    if row := compared_with.row():
+        rows.append(row)
     return Verdict("model", tuple(rows))
 
 
@@ -66,9 +73,24 @@ def slice_name(key: SliceKey) -> str:
     return ", ".join(f"{name}: {value}" for name, value in key) or "overall"
 
 
-def _rows(
-    threshold: Threshold, candidate: Evaluation, baseline: Evaluation | None
-) -> Iterator[Check]:
+@dataclass(frozen=True)
+class _Compared:
+    """What both models reached, and which the second is; see ``judge``."""
+
+    candidate: Evaluation
+    baseline: Evaluation | None
+    compared_with: Baseline
+
+    @property
+    def why_none(self) -> str:
+        """Says why there is no value to compare with."""
+        if self.baseline is None:
+            return self.compared_with.why_none
+        return "the baseline has no value for it on this slice"
+
+
+def _rows(threshold: Threshold, models: _Compared) -> Iterator[Check]:
+    candidate = models.candidate
     if isinstance(threshold.slice, list):
         wanted = set(threshold.slice)
         keys = sorted(
@@ -89,7 +111,7 @@ def _rows(
                     why=f"not judged: {small}",
                 )
             else:
-                yield from _judge_slice(threshold, key, candidate, baseline)
+                yield from _judge_slice(threshold, key, models)
         return
     wanted_key = tuple(
         sorted((name, str(value)) for name, value in (threshold.slice or {}).items())
@@ -101,7 +123,7 @@ def _rows(
     elif small := _too_small(threshold, candidate, found):
         yield _unmeasured(threshold, slice_name(found), small)
     else:
-        yield from _judge_slice(threshold, found, candidate, baseline)
+        yield from _judge_slice(threshold, found, models)
 
 
 def _too_small(
@@ -125,21 +147,20 @@ def _unmeasured(threshold: Threshold, name: str, why: str) -> Check:
 def _judge_slice(
     threshold: Threshold,
     key: SliceKey,
-    candidate: Evaluation,
-    baseline: Evaluation | None,
+    models: _Compared,
 ) -> Iterator[Check]:
-    actual = candidate.metrics[key].get(threshold.metric)
+    actual = models.candidate.metrics[key].get(threshold.metric)
     name = slice_name(key)
     if actual is None or math.isnan(actual):
         yield _unmeasured(threshold, name, "the metric has no value on this slice")
         return
     before = None
-    if baseline is not None:
-        before = baseline.metrics.get(key, {}).get(threshold.metric)
+    if models.baseline is not None:
+        before = models.baseline.metrics.get(key, {}).get(threshold.metric)
     for limit, margin in _bounds(threshold, actual):
         why = "" if margin >= 0 else f"misses the limit by {-margin:.4f}"
         yield Check(threshold.metric, name, limit, before, actual, margin >= 0, why)
-    yield from _changes(threshold, name, actual, before)
+    yield from _changes(threshold, name, actual, before, models)
 
 
 def _bounds(threshold: Threshold, actual: float) -> Iterator[tuple[str, float]]:
@@ -151,7 +172,11 @@ def _bounds(threshold: Threshold, actual: float) -> Iterator[tuple[str, float]]:
 
 
 def _changes(
-    threshold: Threshold, name: str, actual: float, before: float | None
+    threshold: Threshold,
+    name: str,
+    actual: float,
+    before: float | None,
+    models: _Compared,
 ) -> Iterator[Check]:
     if threshold.direction is None:
         return
@@ -165,8 +190,9 @@ def _changes(
             continue
         limit = f"{kind} {sign} {limit_value:g}"
         if before is None or math.isnan(before):
-            why = "no baseline yet: this would be the first blessed model"
-            yield Check(check, name, limit, None, actual, True, why)
+            is_lost = models.baseline is None and models.compared_with.is_lost
+            why = models.why_none
+            yield Check(check, name, limit, None, actual, not is_lost, why)
             continue
         change = actual - before
         if kind == "relative":

@@ -50,6 +50,7 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
             pipeline_root=str(place / "artifacts"),
             inputs_dir=place / "inputs",
             metadata_db=Path(metadata_copy),
+            restores_baseline=False,
         )
         ir = compiler.Compiler().compile(create_pipeline(config, places))
         runtime_parameter_utils.substitute_runtime_parameter(

@@ -238,6 +238,16 @@ def test_another_baseline_counts(root: Path) -> None:
     assert key_of(without_baseline(other)) == key_of(alone)
 
 
+def test_what_is_said_of_the_baseline_counts_with_it(root: Path) -> None:
+    """But not where it is the candidate itself, as in the first run after a push."""
+    other = _judge(MODEL, InputArtifact(2, "/artifacts/Trainer/model/2"))
+    keys = {key_of(_parts(root, other, compared_with=text)) for text in ("a", "b")}
+    assert len(keys) == 2
+    judged = _parts(root, _judge(MODEL), compared_with="none")
+    itself = _parts(root, _judge(MODEL, MODEL), compared_with="itself")
+    assert key_of(without_baseline(judged)) == key_of(itself)
+
+
 def test_nodes_without_a_baseline_are_left_alone(root: Path) -> None:
     node = replace(NODE, inputs={"model": [MODEL], "examples": []})
     parts = _parts(root, node)

@@ -43,6 +43,8 @@ from sluice.workspace import installed_version
 
 CANDIDATE = "model"
 BASELINE = "baseline_model"
+# The exec property in which a driver says what is known of the baseline.
+_ABOUT_BASELINE = "compared_with"
 
 _FINGERPRINT = "fingerprint"
 _MODULE_PATH = "module_path"
@@ -119,7 +121,7 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
         del properties[_FINGERPRINT]
     reader = _PropertyReader(follows_code=stamp is None)
     seen = {name: reader.read(value, name) for name, value in properties.items()}
-    return {
+    parts = {
         "node": {
             "pipeline": facts.pipeline,
             "id": facts.id,
@@ -136,6 +138,7 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
         if stamp
         else {name: installed_version(name) for name in _PACKAGES},
     }
+    return without_baseline(parts) if is_own_baseline(facts.inputs) else parts
 
 
 def edited_since(facts: NodeFacts, roots: Sequence[Path]) -> list[str]:
@@ -160,9 +163,11 @@ def key_of(parts: Mapping[str, Any]) -> str:
 
 
 def without_baseline(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parts with no model to compare with among the inputs."""
-    inputs = {key: item for key, item in parts["inputs"].items() if key != BASELINE}
-    return {**parts, "inputs": inputs}
+    """Returns the parts without the model to compare with and what is said of it."""
+    inputs, properties = dict(parts["inputs"]), dict(parts["properties"])
+    inputs.pop(BASELINE, None)
+    properties.pop(_ABOUT_BASELINE, None)
+    return {**parts, "inputs": inputs, "properties": properties}
 
 
 def is_own_baseline(inputs: Mapping[str, Sequence[InputArtifact]]) -> bool:
@@ -358,14 +363,11 @@ def _named_module(text: str, roots: Sequence[Path], is_module: bool) -> str | No
 def _inputs_of(
     inputs: Mapping[str, Sequence[InputArtifact]],
 ) -> dict[str, list[dict[str, Any]]]:
-    found = {
+    return {
         key: [_input_of(artifact) for artifact in artifacts]
         for key, artifacts in inputs.items()
         if artifacts
     }
-    if is_own_baseline(inputs):
-        del found[BASELINE]
-    return found
 
 
 def _input_of(artifact: InputArtifact) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Chooses the model that a new one is compared with."""

@@ -1,0 +1,151 @@
+"""The models that were blessed, and which of them can be the baseline.
+
+TFX takes the latest blessed model, whatever has become of its files since. Here a
+model that has been retired or damaged is passed over, and the next older one stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from sluice.files import digest
+from sluice.files.contents import Contents, Damage
+from sluice.files.storage import is_remote
+from sluice.plain_properties import plain_properties
+
+# Custom properties of a Model artifact: why a person has retired it, and from which
+# version its damaged files were restored.
+RETIRED = "sluice_retired"
+RESTORED = "sluice_restored"
+
+
+class Stored(Protocol):
+    """An artifact of ML Metadata with its properties as plain values."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def properties(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class StoredArtifact:
+    """An artifact read from ML Metadata's own message; see ``Stored``."""
+
+    id: int
+    uri: str
+    properties: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, proto: Any) -> StoredArtifact:
+        """Returns the plain form of a ``metadata_store_pb2.Artifact``."""
+        return cls(proto.id, proto.uri, plain_properties(proto))
+
+
+@dataclass(frozen=True)
+class BlessedModel:
+    """A Model artifact that has been blessed.
+
+    Attributes:
+      model: the artifact.
+      blessing_id: of the latest blessing that names it.
+    """
+
+    model: Stored
+    blessing_id: int
+
+    @property
+    def retired(self) -> str | None:
+        """Why a person has retired it, None if nobody has."""
+        return self.model.properties.get(RETIRED)
+
+    @property
+    def contents(self) -> Contents | None:
+        """What it held when it was made, None where that was not recorded."""
+        return Contents.recorded(self.model.properties)
+
+    def damage(self) -> Damage | None:
+        """Returns how its files differ from what they were, None if they do not."""
+        if self.contents is not None:
+            return self.contents.damage(self.model.uri)
+        if is_remote(self.model.uri) or Path(self.model.uri).exists():
+            return None
+        return Damage("a model", "nothing is there")
+
+    def why_not(self) -> str | None:
+        """Returns why it cannot be the baseline, None if it can."""
+        if self.retired is not None:
+            return f"retired: {self.retired}"
+        damage = self.damage()
+        return None if damage is None else f"damaged: {damage}"
+
+
+def blessed_models(
+    models: Iterable[Stored], blessings: Iterable[Stored]
+) -> list[BlessedModel]:
+    """Returns the blessed ones among some models, newest first.
+
+    Args:
+      models: the live Model artifacts of a pipeline.
+      blessings: its live ModelBlessing artifacts.
+    """
+    blessed = {
+        item.properties.get("current_model_id"): item.id
+        for item in sorted(blessings, key=lambda item: item.id)
+        if item.properties.get("blessed") == 1
+    }
+    newest_first = sorted(models, key=lambda item: item.id, reverse=True)
+    return [
+        BlessedModel(item, blessed[item.id])
+        for item in newest_first
+        if item.id in blessed
+    ]
+
+
+def up_to_usable(
+    blessed: Iterable[BlessedModel],
+) -> Iterator[tuple[BlessedModel, str | None]]:
+    """Yields each model and why it cannot be the baseline, up to the first that can."""
+    for model in blessed:
+        why_not = model.why_not()
+        yield model, why_not
+        if why_not is None:
+            return
+
+
+def served_copy(model: BlessedModel, pushes: Iterable[Stored]) -> Path | None:
+    """Returns an undamaged served version with the bytes of a model, if there is one.
+
+    Args:
+      model: whose bytes are looked for.
+      pushes: PushedModel artifacts.
+    """
+    for item in _pushes_of(model, pushes):
+        path = Path(str(item.properties.get("pushed_destination", "")))
+        if path.is_dir() and digest.of_tree(path) == item.properties["digest"]:
+            return path
+    return None
+
+
+def served_version(model: BlessedModel, pushes: Iterable[Stored]) -> str | None:
+    """Returns the latest version that a model was pushed as; None if it never was."""
+    versions = [item.properties["pushed_version"] for item in _pushes_of(model, pushes)]
+    return str(versions[0]) if versions else None
+
+
+def _pushes_of(model: BlessedModel, pushes: Iterable[Stored]) -> list[Stored]:
+    """Returns the pushes of a model's bytes, newest first."""
+    contents = model.contents
+    if contents is None or contents.model_digest is None:
+        return []
+    newest_first = sorted(pushes, key=lambda item: item.id, reverse=True)
+    return [
+        item
+        for item in newest_first
+        if item.properties.get("digest") == contents.model_digest
+    ]

@@ -1,0 +1,95 @@
+"""What the candidate is compared with, and why not with a newer blessed model.
+
+The driver finds it out; it travels to the executor as JSON, and the verdict says it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from sluice.verdict import Check
+
+# The exec property that the driver sets and the executor reads.
+PROPERTY = "compared_with"
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A blessed model that is not the baseline though it is newer.
+
+    Attributes:
+      name: as people know it.
+      why: such as ``damaged: held 5 files (12 bytes), now 4 files (9 bytes)``.
+      retired: whether a person has decided so; false where its files are damaged.
+    """
+
+    name: str
+    why: str
+    retired: bool
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the candidate is compared with.
+
+    Attributes:
+      pipeline: its name.
+      name: of the baseline; None where there is none.
+      is_candidate: whether the latest blessed model is the candidate itself.
+      restored: the version from which its damaged files were restored.
+      passed_over: newer blessed models, newest first.
+    """
+
+    pipeline: str = ""
+    name: str | None = None
+    is_candidate: bool = False
+    restored: str | None = None
+    passed_over: tuple[PassedOver, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is none only because files are damaged."""
+        nothing = self.name is None and not self.is_candidate
+        return nothing and any(not item.retired for item in self.passed_over)
+
+    @property
+    def why_none(self) -> str:
+        """Says why the candidate is compared with nothing."""
+        if self.is_candidate:
+            return "not compared: this model is the latest blessed one itself"
+        if self.is_lost:
+            return (
+                "the baseline is lost; restore its files, or let this model be the "
+                f"first: sluice models retire {self.pipeline} --damaged --reason WHY"
+            )
+        if self.passed_over:
+            return "no baseline: all models blessed before are retired"
+        return "no baseline yet: this would be the first blessed model"
+
+    def row(self) -> Check | None:
+        """Returns the row that names the baseline, None where there is none to name."""
+        if self.name is None and not self.passed_over:
+            return None
+        passed_over = [f"{item.name} is {item.why}" for item in self.passed_over]
+        parts = []
+        if self.restored:
+            parts.append(f"its files were damaged and restored from {self.restored}")
+        if passed_over:
+            stands_in = "stands in: " if self.name else ""
+            parts.append(stands_in + "; ".join(passed_over))
+        actual = "this model itself" if self.is_candidate else self.name or "none"
+        why = "; ".join(parts)
+        return Check("baseline", "overall", None, None, actual, True, why)
+
+    def to_json(self) -> str:
+        """Returns the value of the exec property."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Baseline:
+        """Reads what ``to_json`` wrote."""
+        values = json.loads(text)
+        passed_over: Sequence[dict] = values.pop("passed_over")
+        return cls(**values, passed_over=tuple(PassedOver(**p) for p in passed_over))

@@ -1,0 +1,103 @@
+"""Finds out, before the cache is asked, what the candidate is compared with and why.
+
+The blessed models that were passed over are no inputs of the node in the graph. Found
+here, they are part of the node's key. The cloud runs no driver of ours; there the
+verdict names the baseline by its address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ml_metadata.proto import metadata_store_pb2
+from tfx.dsl.components.base import base_driver
+from tfx.orchestration.portable import base_driver as portable_driver
+from tfx.proto.orchestration import driver_output_pb2
+
+from components.artifact_origin import origin_of
+from components.baseline.blessed_models import (
+    RESTORED,
+    BlessedModel,
+    StoredArtifact,
+    blessed_models,
+    served_version,
+)
+from components.model_verdict.baseline import PROPERTY, Baseline, PassedOver
+
+_KINDS = ("Model", "ModelBlessing", "PushedModel")
+
+
+class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
+    """Driver of ``ModelVerdict``; sets the exec property ``compared_with``."""
+
+    def __init__(self, metadata_handle: Any) -> None:
+        base_driver.BaseDriver.__init__(self, metadata_handle)
+        portable_driver.BaseDriver.__init__(self, metadata_handle)
+
+    def run(self, execution_info: Any) -> driver_output_pb2.DriverOutput:
+        pipeline = execution_info.pipeline_info.id
+        inputs = execution_info.input_dict
+        candidate = [item.id for item in inputs["model"]]
+        used = [item.id for item in inputs.get("baseline_model", ())]
+        with self._mlmd_connection as handle:
+            found = find_baseline(handle.store, pipeline, candidate, used)
+        result = driver_output_pb2.DriverOutput()
+        result.exec_properties[PROPERTY].string_value = found.to_json()
+        return result
+
+
+def find_baseline(
+    store: Any, pipeline: str, candidate: list[int], used: list[int]
+) -> Baseline:
+    """Returns what a candidate is compared with.
+
+    Args:
+      store: an ML Metadata store.
+      pipeline: whose blessed models count.
+      candidate: the id of the model to be judged.
+      used: the id of the baseline that was resolved; empty where there is none.
+    """
+    artifacts = _artifacts(store, pipeline)
+    pushes = artifacts["PushedModel"]
+    blessed = blessed_models(artifacts["Model"], artifacts["ModelBlessing"])
+
+    def name(model: BlessedModel) -> str:
+        version = served_version(model, pushes)
+        run_id = origin_of(store, model.model.id).run_id
+        artifact = f"artifact {model.model.id} of run {run_id}"
+        return f"version {version} ({artifact})" if version else artifact
+
+    newest = next((item for item in blessed if item.model.id in used), None)
+    is_candidate = bool(used) and used == candidate
+    return Baseline(
+        pipeline=pipeline,
+        name=name(newest) if newest and not is_candidate else None,
+        is_candidate=is_candidate,
+        restored=newest.model.properties.get(RESTORED) if newest else None,
+        passed_over=tuple(
+            PassedOver(name(model), why, model.retired is not None)
+            for model, why in _newer(blessed, newest)
+        ),
+    )
+
+
+def _newer(
+    blessed: list[BlessedModel], used: BlessedModel | None
+) -> Iterator[tuple[BlessedModel, str]]:
+    """Yields the blessed models that came after the baseline, each with why not."""
+    for model in blessed:
+        if model is used:
+            return
+        if why := model.why_not():
+            yield model, why
+
+
+def _artifacts(store: Any, pipeline: str) -> dict[str, list[StoredArtifact]]:
+    """Returns the live artifacts of a pipeline, of the types that matter here."""
+    found: dict[str, list[StoredArtifact]] = {kind: [] for kind in _KINDS}
+    context = store.get_context_by_type_and_name("pipeline", pipeline)
+    for item in store.get_artifacts_by_context(context.id) if context else ():
+        if item.type in found and item.state == metadata_store_pb2.Artifact.LIVE:
+            found[item.type].append(StoredArtifact.of(item))
+    return found
