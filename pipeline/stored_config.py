@@ -41,9 +41,5 @@ def read_stored_config(path: Path) -> Config:
 
 
 def sensitive_features(path: Path) -> list[str]:
-    """Returns the features whose values are not shown; none without such a config."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    return document["config"]["sensitive"]
+    """Returns the features whose values are not shown."""
+    return json.loads(path.read_text(encoding="utf-8"))["config"]["sensitive"]

@@ -14,7 +14,7 @@ import importlib.machinery
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sluice.errors import ConfigError, UsageError
@@ -72,13 +72,31 @@ def check_names(root: Path) -> None:
     for name in OWN_PACKAGES:
         for hiding in (root / name / "__init__.py", root / f"{name}.py"):
             if hiding.is_file():
-                raise ConfigError(
-                    f"This project's {name!r} hides Sluice's own package of that name.",
-                    where=hiding,
-                    expected="no package or module named " + ", ".join(OWN_PACKAGES),
-                    hint=f"rename it, for example to my_{name}, and change the "
-                    "imports that name it",
-                )
+                raise _hidden(name, hiding, OWN_PACKAGES)
+
+
+def check_imports(names: Sequence[str]) -> None:
+    """Refuses a process in which packages of ours are hidden; imports none of them.
+
+    Raises:
+      ConfigError: Python finds another package under one of the names.
+    """
+    for name in names:
+        spec = importlib.util.find_spec(name)
+        # A directory without Python in it has no origin, and hides nothing.
+        origin = Path(spec.origin).resolve() if spec and spec.origin else None
+        if origin and origin.parent != own_root() / name:
+            raise _hidden(name, origin, names)
+
+
+def _hidden(name: str, hiding: Path, names: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        f"This project's {name!r} hides Sluice's own package of that name.",
+        where=hiding,
+        expected="no package or module named " + ", ".join(names),
+        hint=f"rename it, for example to my_{name}, and change the imports that "
+        "name it",
+    )
 
 
 def activate(root: Path) -> None:

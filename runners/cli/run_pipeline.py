@@ -15,7 +15,6 @@ from components.tfrecord_gen.spans.window import Window
 from pipeline.check_inputs import check_inputs, serving_inputs
 from pipeline.config import Config
 from pipeline.load_config import load_config
-from pipeline.retries import Retries
 from pipeline.run_inputs import RunInputs, differences, run_inputs
 from pipeline.staleness import check_staleness
 from pipeline.stored_config import plain_config, write_stored_config
@@ -45,6 +44,7 @@ from sluice.errors import bounded
 from sluice.files import atomic
 from sluice.files.file_digests import FileDigests
 from sluice.project import activate
+from sluice.retries import Retries
 from sluice.run_record import RunRecord
 from sluice.workspace import Workspace, utc_now
 

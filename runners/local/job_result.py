@@ -1,8 +1,13 @@
-"""What a job reports at its end: a file that is there whole or not at all."""
+"""What a job reports at its end: files that are there whole or not at all."""
 
 from __future__ import annotations
 
 import json
+import pickle
+from multiprocessing.pool import (  # type: ignore[attr-defined]
+    ExceptionWithTraceback,
+    RemoteTraceback,
+)
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +37,36 @@ def read_result(run_dir: Path, name: str) -> dict[str, Any] | None:
         return None
 
 
+def write_exception(run_dir: Path, name: str, error: BaseException) -> None:
+    """Keeps what a job raised for the process that waits for it.
+
+    As ``multiprocessing`` does for its pools, with the traceback as text. An exception
+    that cannot be pickled leaves the traceback alone.
+    """
+    wrapped = ExceptionWithTraceback(error, error.__traceback__)
+    try:
+        data = pickle.dumps(wrapped)
+        pickle.loads(data)
+    except Exception:
+        data = pickle.dumps(RemoteTraceback(wrapped.tb))
+    path = _exception(run_dir, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write_bytes(path, data)
+
+
+def read_exception(run_dir: Path, name: str) -> BaseException | None:
+    """Returns what ``write_exception`` kept, None where there is nothing."""
+    try:
+        return pickle.loads(_exception(run_dir, name).read_bytes())
+    except Exception:  # Its class may not be importable here.
+        return None
+
+
 def forget_result(run_dir: Path, name: str) -> None:
-    """Removes the result of an earlier attempt."""
+    """Removes what an earlier attempt has left."""
     _path(run_dir, name).unlink(missing_ok=True)
+    _exception(run_dir, name).unlink(missing_ok=True)
+
+
+def _exception(run_dir: Path, name: str) -> Path:
+    return _path(run_dir, name).with_suffix(".exception")

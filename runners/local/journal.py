@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
-
-from sluice.workspace import utc_now
 
 _FILE = "journal.jsonl"
 
@@ -23,7 +22,8 @@ class Journal:
 
     def append(self, event: dict[str, Any]) -> dict[str, Any]:
         """Writes an event and returns it with the time, ``at``, when it was written."""
-        dated = {"at": utc_now(), **event}
+        at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        dated = {"at": at, **event}
         line = json.dumps(dated).encode() + b"\n"
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:

@@ -6,10 +6,11 @@ else, whose metadata is in SQLite. Nested pipelines are refused.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,15 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.orchestration.portable import runtime_parameter_utils, tfx_runner
 from tfx.proto.orchestration import pipeline_pb2
 
-from pipeline.retries import Retries
 from runners.local.execute import execute
 from runners.local.graph_file import IR_FILE, GraphFile
+from runners.local.job_result import PREPARE, read_exception
 from runners.local.journal import Journal
 from runners.local.limit_memory import MemoryLimits
 from runners.local.plan import Plan
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.processes.job import INSIDE_JOB
-from runners.local.processes.nursery import PRELOADED, Nursery
+from runners.local.processes.nursery import PRELOADED, Nursery, can_fork
 from runners.local.run_result import NodeResult, OnEvent, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
@@ -42,12 +43,19 @@ from sluice.errors import (
     bounded,
 )
 from sluice.files import atomic
+from sluice.project import check_imports
+from sluice.retries import Retries
 from sluice.usable_cores import usable_cores
 from sluice.workspace import new_run_id
 
 _KINDS: dict[int, type[SluiceError]] = {
     kind.exit_code: kind for kind in (UsageError, DataError, ServingError)
 }
+# What is imported in any pipeline's nodes: a user's own package may have every other
+# name of ours.
+_NEEDED = ("runners", "serving", "sluice")
+# The zygotes that wait for the next run of this process, by what they were made with.
+_KEPT: dict[tuple[Any, ...], Nursery] = {}
 
 
 class LocalRunner(tfx_runner.IrBasedRunner):
@@ -70,8 +78,10 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             beside the metadata's file.
           retries: of transient failures; None for none.
           memory: how much of it each node may use; None for what there is.
-          nursery: where the nodes' processes come from; None for one of the run's own,
-            which imports TFX once (10 to 20 seconds).
+          nursery: where the nodes' processes come from; None for a fork of this
+            process, or where it cannot be forked (it has threads, or TensorFlow has
+            opened its devices) for one that imports TFX once (10 to 20 seconds) and
+            serves later runs as well.
         """
         self._workers = workers or usable_cores()
         self._runs_dir = Path(runs_dir) if runs_dir else None
@@ -131,6 +141,9 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             DataError, UsageError or ServingError where that was the reason.
           UsageError: the pipeline cannot be run here, or is not that of the run to
             be continued.
+
+          Of these, what a node has raised is the ``__cause__``, and the traceback of
+          its process is the cause of that; None where the node was killed.
           LockedError: another process has begun this run and not ended it.
           KeyboardInterrupt: the run was interrupted.
         """
@@ -140,6 +153,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                 where=getattr(sys.modules["__main__"], "__file__", None),
                 hint='put the call of run() under: if __name__ == "__main__":',
             )
+        check_imports(_NEEDED)
         run_dir = self._runs_folder(pipeline) / (run_id or new_run_id())
         run_dir.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
@@ -186,26 +200,39 @@ class LocalRunner(tfx_runner.IrBasedRunner):
 
         stop = StopRequest()
         watch = Watch(record, stop=stop)
-        with stop.listen():
-            if self._nursery is not None:
-                result = execute(plan, self._nursery, watch)
-            else:
-                log = plan.run_dir / "logs" / "start.log"
-                with Nursery(
-                    log,
-                    cwd=Path.cwd(),
-                    modules=_modules(),
-                    keep_open=[lock],
-                    from_here=True,
-                ) as nursery:
-                    result = execute(plan, nursery, watch)
-        if stop.signal is not None:
-            raise KeyboardInterrupt(stop.reason)
+        log = plan.run_dir / "logs" / "start.log"
+        with stop.listen(), self._processes(log, lock) as nursery:
+            result = execute(plan, nursery, watch)
+            if stop.signal is not None:
+                raise KeyboardInterrupt(stop.reason)
         if result is None:
-            raise _as_error(stopped[-1])
+            raise _as_error(stopped[-1], plan.run_dir)
         if failed := [node for node in result.nodes if node.error]:
-            raise _failure(failed, plan.run_dir / "logs")
+            raise _failure(failed, plan.run_dir)
         return result
+
+    @contextmanager
+    def _processes(self, log: Path, lock: int) -> Iterator[Nursery]:
+        """Yields where the processes of one run come from."""
+        modules, cwd = _modules(), Path.cwd()
+        if self._nursery is not None:
+            yield self._nursery
+        elif can_fork():
+            with Nursery(
+                log, cwd=cwd, modules=modules, keep_open=[lock], from_here=True
+            ) as nursery:
+                yield nursery
+        else:
+            made_with = (os.getpid(), cwd, modules, frozenset(os.environ.items()))
+            kept = _KEPT.pop(made_with, None) or Nursery(cwd=cwd, modules=modules)
+            with ExitStack() as stack:
+                stack.enter_context(kept)
+                kept.belong_to(log, [lock])
+                yield kept
+                kept.release()
+                _close_kept()
+                _KEPT[made_with] = kept
+                stack.pop_all()
 
     def _runs_folder(self, pipeline: Any) -> Path:
         if self._runs_dir is not None:
@@ -230,6 +257,7 @@ def _surroundings() -> Surroundings:
         main_path=os.path.abspath(main_path) if main_path else None,
         # The standard library leaves a package's own __main__ alone.
         main_module=None if name.endswith("__main__") else name,
+        arguments=tuple(sys.argv),
     )
 
 
@@ -276,7 +304,16 @@ def _base_run_id(partial: Any | None) -> str | None:
     return strategy.base_run_id or None
 
 
-def _failure(failed: Sequence[NodeResult], logs: Path) -> SluiceError:
+@atexit.register
+def _close_kept() -> None:
+    """Ends the zygotes that wait for a run; a fork of this process lets them be."""
+    while _KEPT:
+        (pid, *_), nursery = _KEPT.popitem()
+        if pid == os.getpid():
+            nursery.close()
+
+
+def _failure(failed: Sequence[NodeResult], run_dir: Path) -> SluiceError:
     """Returns the first node's failure as an error; it names the other nodes."""
     lines: list[str] = []
     for node in failed[:1]:
@@ -284,10 +321,14 @@ def _failure(failed: Sequence[NodeResult], logs: Path) -> SluiceError:
         lines += [node.error.message, *(f"  | {line}" for line in node.error.log_tail)]
     if others := [node.node for node in failed[1:]]:
         lines.append("  as well:  " + ", ".join(bounded(others)))
-    lines.append(f"  log:      {logs / failed[0].node}.log")
+    lines.append(f"  log:      {run_dir / 'logs' / failed[0].node}.log")
     code = failed[0].error.exit_code if failed[0].error else ExitCode.NODE
-    return _KINDS.get(code, NodeError)("\n".join(lines))
+    error = _KINDS.get(code, NodeError)("\n".join(lines))
+    error.__cause__ = read_exception(run_dir, failed[0].node)
+    return error
 
 
-def _as_error(event: dict[str, Any]) -> SluiceError:
-    return _KINDS.get(event["exit_code"], NodeError)(event["message"])
+def _as_error(event: dict[str, Any], run_dir: Path) -> SluiceError:
+    error = _KINDS.get(event["exit_code"], NodeError)(event["message"])
+    error.__cause__ = read_exception(run_dir, PREPARE)
+    return error

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from components.tfrecord_gen.checking.find_mixed_types import find_mixed_types
 from runners.record.describe_outputs import RECORD_DIR
 
 
@@ -25,6 +24,10 @@ def mixed_types(run_dir: Path, upstream: Iterable[str]) -> tuple[str, ...]:
         path = run_dir / RECORD_DIR / f"{name}.intake.json"
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             artifacts = json.loads(path.read_text(encoding="utf-8"))["artifacts"]
+            from components.tfrecord_gen.checking.find_mixed_types import (
+                find_mixed_types,
+            )
+
             files = [file for artifact in artifacts for file in artifact["files"]]
             return find_mixed_types((file["path"], file["split"]) for file in files)
     return ()

@@ -15,12 +15,11 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import cache_utils, launcher
 
-from pipeline.stored_config import sensitive_features
 from runners.local.cache.node_cache import NodeCache
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.hush_tfx import hush_tfx
-from runners.local.job_result import write_result
+from runners.local.job_result import write_exception, write_result
 from runners.local.mixed_types import mixed_types
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
@@ -69,6 +68,8 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
                 raised,
                 partial(mixed_types, place, planned.upstream),
             )
+            if not surroundings.project_root:
+                write_exception(place, node_id, raised)
     ended = Ended(time.monotonic() - started, error, stopped)
     # From here on a request to stop must not hide how the node has ended.
     with interrupt.cooperative():
@@ -153,8 +154,13 @@ def _describe(
     node_id: str, outputs: Mapping[str, list[dict[str, Any]]], run_dir: Path
 ) -> dict[str, Any]:
     """Returns the record's documents; what cannot be described is only noted."""
+    config = run_dir / "config.json"
+    sensitive: list[str] = []
     try:
-        sensitive = sensitive_features(run_dir / "config.json")
+        if config.exists():
+            from pipeline.stored_config import sensitive_features
+
+            sensitive = sensitive_features(config)
         documents = describe_outputs(
             node_id, dict(outputs), run_dir, sensitive=sensitive
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.retries import Retries
 from runners.local.limit_memory import MemoryLimits
 from runners.local.surroundings import Surroundings
+from sluice.retries import Retries
 
 
 @dataclass(frozen=True)

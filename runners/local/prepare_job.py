@@ -16,7 +16,7 @@ from tfx.proto.orchestration import pipeline_pb2
 from runners.local import node_status
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import IR_FILE, Action, GraphFile, PlannedNode
-from runners.local.job_result import PREPARE, write_result
+from runners.local.job_result import PREPARE, write_exception, write_result
 from runners.local.surroundings import Surroundings
 from sluice.errors import UsageError
 from sluice.files import atomic
@@ -67,6 +67,8 @@ def prepare(
         write_result(place, PREPARE, {"error": None})
     except Exception as error:
         failure = explain_failure("the pipeline", "", error)
+        if workspace is None:
+            write_exception(place, PREPARE, error)
         write_result(place, PREPARE, {"error": vars(failure)})
         raise
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.retries import Retries
 from runners.local.follow_progress import FollowProgress, OnProgress, progress_file
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_result import forget_result, read_result
@@ -36,6 +35,7 @@ from runners.local.wait_for_job import POLL_S
 from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
 from sluice.progress import PROGRESS_FILE
+from sluice.retries import Retries
 
 _TAIL_LINES = 8
 # How Python's fault handler begins; the stack of each thread follows.

@@ -11,6 +11,7 @@ import multiprocessing.spawn
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from runners.local.cache.cache_key import code_roots
 from sluice.files import atomic
@@ -28,12 +29,14 @@ class Surroundings:
       python_path: ``sys.path`` of the process that built the pipeline.
       main_path: the script that is ``__main__`` there, None if it is no file.
       main_module: its name, where it was started by ``python -m``.
+      arguments: its ``sys.argv``, which it may read while it is imported.
     """
 
     project_root: str | None = None
     python_path: tuple[str, ...] = ()
     main_path: str | None = None
     main_module: str | None = None
+    arguments: tuple[str, ...] = ()
 
     def save(self, run_dir: Path) -> None:
         """Writes them beside the run's record."""
@@ -43,20 +46,29 @@ class Surroundings:
     def load(cls, run_dir: Path) -> Surroundings:
         """Reads what ``save`` wrote."""
         data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
-        return cls(**{**data, "python_path": tuple(data["python_path"])})
+        for name in ("python_path", "arguments"):
+            data[name] = tuple(data[name])
+        return cls(**data)
 
     def enter(self) -> None:
         """Makes this process look like the one that built the pipeline."""
-        for entry in self.python_path:
-            if entry not in sys.path:
-                sys.path.append(entry)
+        # In its order: it decides which of two packages of one name is found.
+        sys.path[:] = dict.fromkeys([*self.python_path, *sys.path])
         if self.project_root:
             activate(Path(self.project_root))
         # As a spawned process of the standard library finds its functions.
+        main: dict[str, Any] = {}
         if self.main_module:
-            multiprocessing.spawn.prepare({"init_main_from_name": self.main_module})
+            main["init_main_from_name"] = self.main_module
         elif self.main_path:
-            multiprocessing.spawn.prepare({"init_main_from_path": self.main_path})
+            main["init_main_from_path"] = self.main_path
+        if main:
+            rest = sys.argv
+            try:
+                multiprocessing.spawn.prepare({**main, "sys_argv": [*self.arguments]})
+            finally:
+                # Beam and TFX would take its arguments for theirs.
+                sys.argv = rest
 
     def roots(self) -> list[Path]:
         """Returns the directories whose modules count as the pipeline's own code."""

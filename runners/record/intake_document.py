@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.report import Report
-
 MAX_FILES = 1000
 
 
@@ -17,6 +15,8 @@ def intake_document(directory: Path) -> dict[str, Any]:
       OSError: the report cannot be read.
       ValueError, KeyError, TypeError: it is damaged.
     """
+    from components.tfrecord_gen.report import Report
+
     document = Report.load(str(directory)).to_dict()
     del document["schema_version"]
     files = document["files"]

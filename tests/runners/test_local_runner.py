@@ -60,6 +60,10 @@ def test_a_failed_node_stops_what_needs_it_and_nothing_else(foreign, own) -> Non
     assert "runners/local" not in run.message("InContainer")
     assert "Traceback" in run.log("Raise")
     assert isinstance(run.error, NodeError)
+    # Of the first in the graph, with the traceback of its process.
+    cause = run.error.__cause__
+    assert cause is not None and type(cause).__name__ == "DockerException"
+    assert "Traceback" in str(cause.__cause__)
     assert str(run.error).count("where:") <= 1
     assert str(run.run_dir / "logs") in str(run.error)
 

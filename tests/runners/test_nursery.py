@@ -47,6 +47,12 @@ def wait(ready):
     time.sleep(300)
 
 
+def say_as_parent(text):
+    """Writes where the zygote's own output goes."""
+    with open(f"/proc/{os.getppid()}/fd/1", "a") as file:
+        print(text, file=file)
+
+
 def fail(message):
     raise ValueError(message)
 
@@ -296,6 +302,37 @@ def test_a_nursery_that_began_before_its_run_takes_the_runs_log_and_lock(
         assert atomic.is_locked(lock_file)
         assert log.read_text() == "said while it was imported\n"
     assert not atomic.is_locked(lock_file)
+
+
+@fault
+def test_runs_one_after_another_have_logs_and_locks_of_their_own(
+    jobs_dir: Path,
+) -> None:
+    with Nursery(cwd=jobs_dir, modules=()) as nursery:
+        for name in ("first", "second"):
+            log, lock_file = jobs_dir / f"{name}.log", jobs_dir / f"{name}.lock"
+            with atomic.lock(lock_file, wait=False) as lock:
+                nursery.belong_to(log, [lock])
+                nursery.start("one", _job(jobs_dir, "say_as_parent", text=name))
+                assert _messages_until(nursery, "ended")[-1]["status"] == 0
+                nursery.release()
+            assert not atomic.is_locked(lock_file)
+            assert log.read_text() == f"{name}\n"
+
+
+@fault
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_packages_of_the_working_directory_hide_none_of_ours(
+    jobs_dir: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setenv(START_METHOD, method)
+    for name in ("runners", "sluice"):
+        (jobs_dir / name).mkdir()
+        (jobs_dir / name / "__init__.py").write_text("raise ImportError('not ours')\n")
+    with Nursery(jobs_dir / "start.log", cwd=jobs_dir, modules=()) as nursery:
+        job = _job(jobs_dir, "write", path=str(jobs_dir / "out"), text="hi")
+        nursery.start("one", job)
+        assert _messages_until(nursery, "ended")[-1]["status"] == 0
 
 
 @fault

@@ -16,8 +16,11 @@ DEADLINE_S = 120.0
 
 
 SCRIPT = """
+import os
 import sys
 from pathlib import Path
+
+import tensorflow as tf
 
 from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
@@ -26,28 +29,64 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples
 
 import beside
+import components
+import reports
+import sample_data
+import schemas
+from pipeline.config import TEXT
+
+from runners.local import LocalRunner
+
+ROOT = Path(sys.argv[1])
+
+
+class OutOfPatience(Exception):
+    pass
 
 
 @component
 def Make(out: OutputArtifact[Examples], text: Parameter[str]):
-    Path(out.uri, "data.txt").write_text(text + beside.TEXT)
+    words = [text, beside.TEXT, TEXT, ROOT.name]
+    Path(out.uri, "data.txt").write_text(", ".join(words))
+    Path(out.uri, "parent.txt").write_text(str(os.getppid()))
 
 
-if __name__ == "__main__":
-    from runners.local.local_runner import LocalRunner
+@component
+def Refuse():
+    raise OutOfPatience("not today")
 
-    root = sys.argv[1]
-    path = root + "/metadata.db"
+
+def run(name, *nodes):
+    path = str(ROOT / "metadata.db")
     pipeline = Pipeline(
         pipeline_name="script",
-        pipeline_root=root,
+        pipeline_root=str(ROOT / "root"),
         metadata_connection_config=metadata.sqlite_metadata_connection_config(path),
-        components=[Make(text="from a script"), Make(text="again").with_id("Again")],
+        components=[*nodes],
     )
-    result = LocalRunner().run(pipeline)
+    result = LocalRunner().run(pipeline, run_id=name)
+    parents = set()
     for node in result.nodes:
         (artifact,) = node.outputs["out"]
         print(node.node, node.state, Path(artifact["uri"], "data.txt").read_text())
+        parents.add(Path(artifact["uri"], "parent.txt").read_text())
+    return parents
+
+
+if __name__ == "__main__":
+    run("forked", Make(text="forked"), Make(text="again").with_id("Again"))
+    tf.constant(1)  # Opens the devices, and no process can be forked from here on.
+    first = run("spawned", Make(text="spawned"))
+    second = run("once more", Make(text="once more"))
+    print("imported once:", first == second)
+    try:
+        run("refused", Refuse())
+    except Exception as error:
+        cause = error.__cause__
+        print(type(error).__name__, type(cause) is OutOfPatience, cause)
+        print("raise OutOfPatience" in str(cause.__cause__))
+    again = run("spawned", Make(text="spawned"))
+    print("went on:", again == first)
 """
 
 
@@ -73,8 +112,13 @@ def test_a_module_started_by_its_name_is_main_in_a_node_too(tmp_path: Path) -> N
 def test_components_of_a_script_run(tmp_path: Path) -> None:
     """They are in ``__main__``, which is another module in a node's process."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    (tmp_path / "beside.py").write_text("TEXT = ', and a module beside it'\n")
-    root = tmp_path / "root"
+    (tmp_path / "beside.py").write_text("TEXT = 'beside it'\n")
+    # As TFX's templates have them; ours with these names must not be in the way.
+    for package in ("pipeline", "components", "schemas", "reports", "sample_data"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    (tmp_path / "pipeline" / "config.py").write_text("TEXT = 'its own config'\n")
+    root = tmp_path / "place"
     root.mkdir()
     # A script of somebody else does not set what ours sets.
     environment = {**os.environ}
@@ -88,12 +132,21 @@ def test_components_of_a_script_run(tmp_path: Path) -> None:
         timeout=5 * DEADLINE_S,
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == [
-        "Again ran again, and a module beside it",
-        "Make ran from a script, and a module beside it",
+    first, second, *rest = done.stdout.splitlines()
+    assert sorted([first, second]) == [
+        "Again ran again, beside it, its own config, place",
+        "Make ran forked, beside it, its own config, place",
     ]
-    (run_dir,) = (root / "runs").iterdir()
-    assert {path.name for path in (run_dir / "logs").iterdir()} >= {
+    assert rest == [
+        "Make ran spawned, beside it, its own config, place",
+        "Make ran once more, beside it, its own config, place",
+        "imported once: True",
+        "NodeError True not today",
+        "True",
+        "Make ran spawned, beside it, its own config, place",
+        "went on: True",
+    ]
+    assert {path.name for path in (root / "runs" / "forked" / "logs").iterdir()} >= {
         "Make.log",
         "Again.log",
     }

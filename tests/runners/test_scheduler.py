@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from pipeline.retries import Retries
 from sluice.errors import UsageError
+from sluice.retries import Retries
 
 pytestmark = pytest.mark.tf
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import ConfigError, UsageError
-from sluice.project import OWN_PACKAGES, activate, find_root, find_user_code, own_root
+from sluice.project import (
+    OWN_PACKAGES,
+    activate,
+    check_imports,
+    find_root,
+    find_user_code,
+    own_root,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -70,6 +77,22 @@ def test_activate_makes_user_code_importable(project: Path, clean_path: None) ->
 
     assert sys.path.count(str(project)) == 1
     assert importlib.import_module("activated_models.small").ANSWER == 42
+
+
+def test_a_package_that_comes_before_ours_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_imports(OWN_PACKAGES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "serving", raising=False)
+    (tmp_path / "serving" / "1").mkdir(parents=True)
+    check_imports(OWN_PACKAGES)  # A folder of models is no package.
+
+    hiding = write(tmp_path / "serving" / "__init__.py")
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigError, match="'serving' hides Sluice's own") as caught:
+        check_imports(("sluice", "serving"))
+    assert str(hiding) in str(caught.value)
 
 
 @pytest.mark.parametrize("name", OWN_PACKAGES)

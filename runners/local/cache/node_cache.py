@@ -39,7 +39,6 @@ from runners.local.cache.cache_key import (
     without_baseline,
 )
 from runners.local.cache.still_accepted import still_accepted
-from serving.model_store import ModelStore
 from sluice.errors import ServingError, UsageError
 from sluice.files import digest
 from sluice.files.contents import Contents
@@ -202,6 +201,9 @@ def still_served(pushed_model: Any) -> bool:
     destination = pushed_model.get_string_custom_property("pushed_destination")
     if is_remote(destination) or destination.startswith("projects/"):
         return True
+    # Imported here: a cache without pushes needs no package of ours beside `runners`.
+    from serving.model_store import ModelStore
+
     path = Path(destination)
     try:
         newest = ModelStore(path.parent).newest()

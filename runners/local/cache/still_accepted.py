@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from components.accept_data.ledger import holds
-from components.tfrecord_gen.report import Report
 from runners.local.cache.cache_key import NodeFacts
 
 _KIND = "components.accept_data.component.AcceptData"
@@ -16,6 +14,9 @@ def still_accepted(facts: NodeFacts) -> bool:
     """
     if facts.kind != _KIND:
         return True
+    from components.accept_data.ledger import holds
+    from components.tfrecord_gen.report import Report
+
     try:
         report = Report.load(facts.inputs["quarantine"][0].uri)
         return holds(str(facts.properties["ledger"]), report)

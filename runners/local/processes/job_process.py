@@ -12,6 +12,6 @@ from sluice.compat import prepare_environment
 
 def main(arguments: list[str]) -> None:
     """Runs the job given as JSON after the pid of the parent; never returns."""
-    die_with(int(arguments[1]))
+    die_with(int(arguments[0]))
     prepare_environment()
-    os._exit(run_job(Job(**json.loads(arguments[2]))))
+    os._exit(run_job(Job(**json.loads(arguments[1]))))

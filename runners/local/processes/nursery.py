@@ -22,7 +22,7 @@ from typing import Any
 from runners.local.processes.forked_process import ForkedProcess
 from runners.local.processes.job import Job, redirect_output
 from runners.local.processes.process_tree import kill_group
-from runners.local.processes.zygote import FORK, SPAWN, copy_output
+from runners.local.processes.zygote import FORK, SPAWN, copy_output, python_command
 from runners.local.processes.zygote import main as zygote_main
 from sluice.errors import NodeError, UsageError
 
@@ -121,7 +121,7 @@ class Nursery:
         theirs: socket.socket,
     ) -> subprocess.Popen:
         return subprocess.Popen(
-            [sys.executable, "-m", "runners.local.processes.zygote", *arguments],
+            python_command("runners.local.processes.zygote", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,
@@ -151,7 +151,7 @@ class Nursery:
         return self._started.get(name)
 
     def belong_to(self, log: Path, keep_open: Iterable[int] = ()) -> None:
-        """Makes this the nursery of a run, once.
+        """Makes this the nursery of a run, until ``release``.
 
         Args:
           log: gets what the zygote itself prints, and has printed so far.
@@ -167,6 +167,16 @@ class Nursery:
                 socket.send_fds(self._socket, [request], lent)
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise self._lost() from error
+
+    def release(self) -> None:
+        """Lets go of what was lent to ``belong_to``; another run may follow.
+
+        Raises:
+          NodeError: the zygote has ended by itself.
+        """
+        self._send({"release": True})
+        while not any("released" in message for message in self.messages(_GRACE_S)):
+            pass
 
     def start(self, name: str, job: Job) -> None:
         """Asks for a job in a process of its own; ``name`` is free again at its end."""

@@ -1,18 +1,19 @@
 """A process that has imported TFX once, and forks a child for each job.
 
-``python -m runners.local.processes.zygote PARENT SOCKET_FD MODE FOLDER [MODULE ...]``.
-Importing TFX costs 10 to 20 seconds, a fork of a process that has done so a few
-milliseconds. The zygote imports and does nothing else: no connection, no thread of its
-own, no device query, since none of these survives a fork. In the mode ``spawn`` it
-imports nothing, and every job is a fresh interpreter.
+Its arguments are ``PARENT SOCKET_FD MODE FOLDER [MODULE ...]``. Importing TFX costs 10 to
+20 seconds, a fork of a process that has done so a few milliseconds. The zygote imports
+and does nothing else: no connection, no thread of its own, no device query, since none
+of these survives a fork. In the mode ``spawn`` it imports nothing, and every job is a
+fresh interpreter.
 
 It speaks JSON lines over a socket:
 
-* in: ``{"start": NAME, "job": {...}}``, ``{"signal": NAME, "number": N}``, and once
-  ``{"belong": N}`` with N descriptors: of the run's log, and others to hold open
-* out: ``{"ready": SECONDS}``, ``{"started": NAME, "pid": N}`` and
-  ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``, the status negative after
-  a signal, as in ``subprocess``
+* in: ``{"start": NAME, "job": {...}}``, ``{"signal": NAME, "number": N}``, and for
+  each run ``{"belong": N}`` with N descriptors: of the run's log, and others to hold
+  open until ``{"release": true}``
+* out: ``{"ready": SECONDS}``, ``{"started": NAME, "pid": N}``, ``{"released": true}``
+  and ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``, the status negative
+  after a signal, as in ``subprocess``
 
 When the other end of the socket closes, for whatever reason, everything that was
 started is killed, whatever process group it has moved to, and the folder removed: the
@@ -47,14 +48,25 @@ from runners.local.processes.process_tree import (
     outlive_parent,
 )
 from sluice.compat import prepare_environment
+from sluice.project import own_root
 
 FORK, SPAWN = "fork", "spawn"
 # ru_maxrss has the unit of the BSDs on macOS and kilobytes elsewhere.
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 _MAX_DESCRIPTORS = 8
-_INTERPRETER = (
-    "import sys; from runners.local.processes.job_process import main; main(sys.argv)"
-)
+
+
+def python_command(module: str, *arguments: str) -> list[str]:
+    """Returns the command that calls ``main`` of a module of ours with arguments.
+
+    Our packages are found whatever the working directory and ``sys.path`` hold, and
+    everything that is imported later is found as in any other interpreter.
+    """
+    program = (
+        f"import sys; sys.path.insert(0, {str(own_root())!r}); "
+        f"from {module} import main; del sys.path[0]; main(sys.argv[1:])"
+    )
+    return [sys.executable, "-c", program, *arguments]
 
 
 def main(arguments: list[str]) -> None:
@@ -106,6 +118,9 @@ class _Zygote:
         self._mode = mode
         self._names: dict[int, str] = {}
         self._received: list[int] = []
+        self._held: list[int] = []
+        # What is printed while no run is on goes to the log of the next one.
+        self._output = os.dup(1)
 
     def say(self, **message: Any) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -143,6 +158,9 @@ class _Zygote:
         if "belong" in request:
             self._belong(request["belong"])
             return
+        if "release" in request:
+            self._release()
+            return
         if "start" in request:
             pid = self._start(request["start"], Job(**request["job"]))
             self._names[pid] = request["start"]
@@ -159,16 +177,28 @@ class _Zygote:
 
     def _belong(self, count: int) -> None:
         """Moves the output to the run's log; the other descriptors stay open."""
-        log, *held = self._received[:count]
+        log, *self._held = self._received[:count]
         del self._received[:count]
         sys.stdout.flush()
         sys.stderr.flush()
-        copy_output(1, log)
+        copy_output(self._output, log)
+        os.ftruncate(self._output, 0)
+        os.lseek(self._output, 0, os.SEEK_SET)
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
-        for descriptor in held:
+        for descriptor in self._held:
             os.set_inheritable(descriptor, True)
+
+    def _release(self) -> None:
+        """Takes ``_belong`` back."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(self._output, 1)
+        os.dup2(self._output, 2)
+        while self._held:
+            os.close(self._held.pop())
+        self.say(released=True)
 
     def _start(self, name: str, job: Job) -> int:
         """Returns the pid of a new child, which leads a session of its own."""
@@ -191,7 +221,9 @@ class _Zygote:
             self._control.close()
             if self._mode == SPAWN:
                 text = json.dumps(job.to_dict())
-                command = [sys.executable, "-c", _INTERPRETER, str(parent), text]
+                command = python_command(
+                    "runners.local.processes.job_process", str(parent), text
+                )
                 os.execv(sys.executable, command)
             status = run_job(job)
         finally:
@@ -222,7 +254,3 @@ def copy_output(source: int, target: int) -> None:
     while chunk := os.pread(source, 1 << 16, at):
         os.write(target, chunk)
         at += len(chunk)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.config import Retry
-from pipeline.retries import Retries
+from sluice.retries import Retries
 
 pytestmark = pytest.mark.unit
 
