@@ -317,6 +317,8 @@ class Config(Section):
       push: where the model goes.
       retries: how often a node is tried again.
       memory_mb: how much memory a node may use.
+      private: whether only this user may read what a run writes into the workspace,
+        all but the served model.
     """
 
     version: Literal[1]
@@ -337,6 +339,7 @@ class Config(Section):
     push: Push = Push()
     retries: Retry = Retry()
     memory_mb: Memory = Memory()
+    private: Annotated[bool, Field(strict=True)] = False
 
     _origin: Origin = PrivateAttr(default=Origin(root=Path("/"), file="<config>"))
 

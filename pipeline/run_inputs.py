@@ -38,7 +38,7 @@ PACKAGES = (
     "tfx",
     "tfx-bsl",
 )
-_NO_RESULT = ("description", "memory_mb", "retries")
+_NO_RESULT = ("description", "memory_mb", "private", "retries")
 _ENTRIES = (
     "pipeline.create_pipeline",
     "pipeline.preprocessing",

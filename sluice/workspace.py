@@ -89,8 +89,12 @@ class Workspace:
         """Returns the folder of a run; it need not exist."""
         return self.runs / run_id
 
-    def prepare(self) -> None:
+    def prepare(self, *, private: bool = False) -> None:
         """Creates what is missing and checks the format of what is there.
+
+        Args:
+          private: whether to close it to other users, all but ``serving``, which they
+            can reach and not find. What lies deeper is as it was made.
 
         Raises:
           WorkspaceError: the folder cannot be written, or a newer Sluice made it.
@@ -105,8 +109,17 @@ class Workspace:
                 _check_format(path)
             else:
                 atomic.write_json(path, {"format": FORMAT, **_versions()})
+            if private:
+                self._close_to_others()
         except OSError as error:
             raise _unwritable(self.root, error) from error
+
+    def _close_to_others(self) -> None:
+        own = [path for path in self.root.iterdir() if path != self.serving]
+        for path, allowed in [(self.root, 0o711), *((path, 0o700) for path in own)]:
+            mode = path.stat().st_mode & 0o777
+            if mode & ~allowed:  # Else its time of change says that it was changed.
+                path.chmod(mode & allowed)
 
     def run_ids(self) -> list[str]:
         """Returns the ids of the runs that have a record, oldest first."""
@@ -204,6 +217,24 @@ class RunLock:
 
     descriptor: int
     note: str | None
+
+
+@contextmanager
+def private_umask(private: bool) -> Iterator[None]:
+    """Makes what this process writes meanwhile readable by its user alone.
+
+    That holds for the jobs of a run as well: a nursery starts them with the umask that
+    its owner has. The model store gives what it serves a mode of its own.
+
+    Args:
+      private: false changes nothing.
+    """
+    before = os.umask(0o077) if private else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.umask(before)
 
 
 def locate(root: Path, pipeline: str, override: str | None = None) -> Workspace:

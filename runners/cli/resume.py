@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -48,7 +49,7 @@ from sluice.files.file_digests import FileDigests
 from sluice.project import activate
 from sluice.run_record import RunRecord
 from sluice.usable_cores import usable_cores
-from sluice.workspace import Workspace
+from sluice.workspace import Workspace, private_umask
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,12 @@ def _resume(request: _Request, console: Console) -> RunRecord:
         workspace = find_run(name, request.workspace_dir).workspace
 
     held = hold(workspace, request.command, request.wait, console)
-    with held as (lock, notes):
+    with held as (lock, notes), ExitStack() as written:
         record = _resumable(workspace, name, request.run_id)
         record.notes += [note for note in notes if note not in record.notes]
         run_dir = workspace.run_dir(record.run_id)
         config = _stored_config(run_dir, name)
+        written.enter_context(private_umask(config.private))
         inputs = _check_unchanged(record, config, workspace, name)
         asked = _asked(run_dir, name)
         recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))

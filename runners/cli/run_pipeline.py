@@ -46,7 +46,7 @@ from sluice.files.file_digests import FileDigests
 from sluice.project import activate
 from sluice.retries import Retries
 from sluice.run_record import RunRecord
-from sluice.workspace import Workspace, utc_now
+from sluice.workspace import Workspace, private_umask, utc_now
 
 INPUTS_FILE = "inputs.json"
 
@@ -122,14 +122,14 @@ def _run(request: Request, nursery: Nursery | None, console: Console) -> RunReco
     serving_inputs(config)
     check_staleness(window, config.validate_data.stale_after_h, time.time())
     workspace = workspace_of(config, request.workspace_dir)
-    workspace.prepare()
+    workspace.prepare(private=config.private)
     held = hold(workspace, request.command, request.wait, console)
 
     def start_nursery() -> Nursery:
         # One that was started before is ended by who started it.
         return nursery or started.enter_context(Nursery(cwd=config.root))
 
-    with ExitStack() as started, held as (lock, notes):
+    with private_umask(config.private), ExitStack() as started, held as (lock, notes):
         passed_over = [
             f"{span.name} was not taken: {span.why}" for span in window.skipped
         ]

@@ -67,9 +67,13 @@ def keep_copy(workspace: Workspace) -> None:
 
 
 def copy_metadata(source: Path, target: Path) -> None:
-    """Copies a database by SQLite's own means; the target appears whole."""
+    """Copies a database by SQLite's own means; the target appears whole.
+
+    It is readable by no more users than the source.
+    """
     temporary = target.with_name(f".{target.name}.new")
     temporary.unlink(missing_ok=True)
+    temporary.touch(source.stat().st_mode & 0o777)
     try:
         with (
             closing(sqlite3.connect(source)) as reading,

@@ -137,7 +137,9 @@ class RecordRun:
         record.gates, record.artifacts = deepcopy(last.gates), dict(last.artifacts)
         before = self._run_dir.with_name(last.run_id)
         if last.documents and (before / "record").is_dir():
-            shutil.copytree(before / "record", self._run_dir / "record")
+            (self._run_dir / "record").mkdir()
+            for path in (before / "record").iterdir():
+                shutil.copyfile(path, self._run_dir / "record" / path.name)
             record.documents = deepcopy(last.documents)
         record.status, record.exit_code = "nothing_to_do", int(ExitCode.DONE)
         record.ended_at = workspace.utc_now()

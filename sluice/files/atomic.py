@@ -16,7 +16,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     """Writes a file so that a reader sees the old content or the new, never a part.
 
     The bytes and the directory entry are flushed to the disk before this returns. The
-    file's mode is the umask's.
+    file's mode is the umask's, and never wider than that of the old file.
 
     Raises:
       OSError: the directory cannot be written, or the disk is full; the old file is
@@ -24,8 +24,11 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     """
     path = Path(path)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    mode = 0o666
+    with contextlib.suppress(FileNotFoundError):
+        mode &= path.stat().st_mode
     # Not tempfile's, whose mode is 0600: the umask can be read only by setting it.
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -45,6 +45,7 @@ evaluate:
     - {class: SparseCategoricalAccuracy, name: accuracy}
   thresholds:
     - {metric: accuracy, lower_bound: 0.01}
+private: true
 """
 _FOLDER = Path(__file__).parent
 _MOMENTS = "FAULTS_MOMENTS"

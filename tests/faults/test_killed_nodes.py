@@ -50,6 +50,21 @@ def test_what_a_killed_node_has_left_is_not_read(killed_nodes: Any) -> None:
     assert [place.records_in(split) for split in SPLITS] == [120, 120, 120]
 
 
+def test_only_the_served_model_can_be_read_by_others(killed_nodes: Any) -> None:
+    """As ``private: true`` asks, of every process of each run and resume."""
+    root = killed_nodes.place.project / "pristine"
+    modes: dict[str, set[str]] = {"files": set(), "directories": set(), "served": set()}
+    for path in root.rglob("*"):
+        kind = "directories" if path.is_dir() else "files"
+        name = path.relative_to(root).as_posix()
+        if name == "serving" or name.startswith("serving/1"):
+            kind = "served"
+        if not name.startswith("serving/."):
+            modes[kind].add(f"{path.stat().st_mode & 0o777:o}")
+    assert modes == {"files": {"600"}, "directories": {"700"}, "served": {"755", "644"}}
+    assert f"{root.stat().st_mode & 0o777:o}" == "711"
+
+
 def test_a_segfault_in_user_code_is_named_with_its_line(killed_nodes: Any) -> None:
     outcome = killed_nodes.outcomes["segfault"]
     assert outcome.code == 7

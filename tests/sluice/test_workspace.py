@@ -17,10 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from runners.local.journal import Journal
 from sluice.errors import LockedError, WorkspaceError
 from sluice.files import atomic
 from sluice.project import own_root
-from sluice.workspace import Workspace, locate, new_run_id
+from sluice.workspace import Workspace, locate, new_run_id, private_umask
 
 pytestmark = pytest.mark.unit
 
@@ -37,6 +38,43 @@ def test_prepare_makes_the_layout_and_can_be_repeated(tmp_path: Path) -> None:
         "workspace.json",
     ]
     assert json.loads((made.root / "workspace.json").read_text())["format"] == 1
+
+
+def test_a_private_workspace_lets_others_pass_to_the_served_model_alone(
+    tmp_path: Path,
+) -> None:
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    made.metadata_db.touch()
+    made.serving.mkdir()
+    made.prepare(private=True)
+    with private_umask(True):
+        made.run_dir("one").mkdir()
+        atomic.write_json(made.run_dir("one") / "run.json", {})
+        Journal(made.run_dir("one")).append({"event": "finished"})
+    # By a verb that does not know the config, such as `sluice status`.
+    atomic.write_json(made.run_dir("one") / "run.json", {})
+    modes = {
+        path.relative_to(made.root).as_posix(): oct(path.stat().st_mode & 0o777)
+        for path in [made.root, *made.root.rglob("*")]
+    }
+    assert modes == {
+        ".": "0o711",
+        "serving": "0o755",
+        **dict.fromkeys(("artifacts", "inputs", "runs", "runs/one", "state"), "0o700"),
+        **dict.fromkeys(
+            (
+                "metadata.db",
+                "workspace.json",
+                "runs/one/run.json",
+                "runs/one/journal.jsonl",
+            ),
+            "0o600",
+        ),
+    }
+    with private_umask(False):
+        made.run_dir("two").mkdir()
+    assert made.run_dir("two").stat().st_mode & 0o777 == 0o755
 
 
 def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -180,7 +180,9 @@ class Nursery:
 
     def start(self, name: str, job: Job) -> None:
         """Asks for a job in a process of its own; ``name`` is free again at its end."""
-        self._send({"start": name, "job": job.to_dict()})
+        umask = os.umask(0o077)
+        os.umask(umask)
+        self._send({"start": name, "job": job.to_dict(), "umask": umask})
 
     def signal(self, name: str, number: int) -> None:
         """Signals a running job: SIGKILL its whole group, others its process."""

@@ -1,16 +1,16 @@
 """A process that has imported TFX once, and forks a child for each job.
 
-Its arguments are ``PARENT SOCKET_FD MODE FOLDER [MODULE ...]``. Importing TFX costs 10 to
-20 seconds, a fork of a process that has done so a few milliseconds. The zygote imports
-and does nothing else: no connection, no thread of its own, no device query, since none
-of these survives a fork. In the mode ``spawn`` it imports nothing, and every job is a
-fresh interpreter.
+Its arguments are ``PARENT SOCKET_FD MODE FOLDER [MODULE ...]``. Importing TFX costs 10
+to 20 seconds, a fork of a process that has done so a few milliseconds. The zygote
+imports and does nothing else: no connection, no thread of its own, no device query,
+since none of these survives a fork. In the mode ``spawn`` it imports nothing, and every
+job is a fresh interpreter.
 
 It speaks JSON lines over a socket:
 
-* in: ``{"start": NAME, "job": {...}}``, ``{"signal": NAME, "number": N}``, and for
-  each run ``{"belong": N}`` with N descriptors: of the run's log, and others to hold
-  open until ``{"release": true}``
+* in: ``{"start": NAME, "job": {...}, "umask": N}``,
+  ``{"signal": NAME, "number": N}``, and for each run ``{"belong": N}`` with N
+  descriptors: of the run's log, and others to hold open until ``{"release": true}``
 * out: ``{"ready": SECONDS}``, ``{"started": NAME, "pid": N}``, ``{"released": true}``
   and ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``, the status negative
   after a signal, as in ``subprocess``
@@ -162,7 +162,8 @@ class _Zygote:
             self._release()
             return
         if "start" in request:
-            pid = self._start(request["start"], Job(**request["job"]))
+            job = Job(**request["job"])
+            pid = self._start(request["start"], job, request["umask"])
             self._names[pid] = request["start"]
             self.say(started=request["start"], pid=pid)
             return
@@ -200,7 +201,7 @@ class _Zygote:
             os.close(self._held.pop())
         self.say(released=True)
 
-    def _start(self, name: str, job: Job) -> int:
+    def _start(self, name: str, job: Job, umask: int) -> int:
         """Returns the pid of a new child, which leads a session of its own."""
         parent = os.getpid()
         with warnings.catch_warnings():
@@ -213,6 +214,7 @@ class _Zygote:
         status = 1
         try:
             os.setsid()
+            os.umask(umask)
             die_with(parent)
             name_process(f"sluice:{name}")
             signal.set_wakeup_fd(-1)

@@ -25,17 +25,24 @@ def test_a_write_replaces_the_content_and_leaves_nothing_else(tmp_path: Path) ->
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
 def test_files_have_the_mode_of_the_umask(tmp_path: Path, umask: int) -> None:
-    path = tmp_path / "a"
-    path.touch(0o600)
     before = os.umask(umask)
     try:
-        atomic.write_text(path, "x")
+        atomic.write_text(tmp_path / "a", "x")
         with atomic.lock(tmp_path / "lock"):
             pass
     finally:
         os.umask(before)
     for name in ("a", "lock"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_file_never_gets_a_wider_mode_than_the_one_that_it_replaces(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a"
+    path.touch(0o600)
+    atomic.write_text(path, "x")
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
