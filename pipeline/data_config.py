@@ -120,7 +120,9 @@ def _complete_when(value: Any) -> Any:
 
 
 class Images(Section):
-    """What an image must be before it is trained on; its size is told from its header.
+    """What an image must be before it is trained on, beside that TensorFlow decodes it.
+
+    Its size is told from its header, and no image is decoded that is too large.
 
     Attributes:
       min_side: in pixels, of the shorter side.
@@ -128,7 +130,8 @@ class Images(Section):
       max_pixels: height times width, so that a small file cannot fill the memory.
       channels: of the encoded image: 1 gray, 3 colour, 4 with alpha; None for any, as
         training decodes all to what ``features`` says.
-      formats: those allowed. Of a ``gif`` training decodes the first frame.
+      formats: those allowed. Of a ``gif`` training decodes the first frame, but reads
+        all: their pixels count together.
     """
 
     min_side: Count = ImageCheck.min_side

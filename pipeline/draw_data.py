@@ -122,7 +122,7 @@ def _take_in(
     if SERVING in patterns:
         node = node.with_id("ServingTFRecordGen")
     code = ["components.tfrecord_gen.executor", "components.tfrecord_gen.driver"]
-    return draft.stamp(node, ["tfx", "pillow"] if images else ["tfx"], code)
+    return draft.stamp(node, ["tfx", "tensorflow"] if images else ["tfx"], code)
 
 
 def _spans(draft: Draft, patterns: dict[str | None, str]) -> str | RuntimeParameter:
@@ -165,6 +165,7 @@ def image_checks_of(config: Config) -> list[ImageCheck]:
         ImageCheck(
             feature=name,
             is_sensitive=name in config.sensitive,
+            decoded_channels=spec.channels,
             **limits.model_dump(),
         )
         for name, spec in (config.features or {}).items()

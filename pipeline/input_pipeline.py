@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.feature_set import Feature, FeatureSet
+from sluice.records.image_decoder import decode_image
 
 SHUFFLE_RECORDS = 10_000
 
@@ -77,8 +78,7 @@ def decode_images(
             size: tuple[int, int] = (height, width),
             channels: int = channels,
         ) -> tf.Tensor:
-            pixels = tf.io.decode_image(data, channels, expand_animations=False)
-            pixels = tf.image.resize(pixels, size)
+            pixels = tf.image.resize(decode_image(data, channels), size)
             return tf.ensure_shape(pixels, (*size, channels)) / 255.0
 
         decoded[key] = tf.map_fn(

@@ -9,11 +9,12 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.anomaly_kind import KINDS, OF_NO_FEATURE
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
-from pipeline.config import Config, KeyPath
+from pipeline.config import Config, Image, KeyPath
 from pipeline.config_problem import Problems
 from pipeline.data_config import SPLITS, Rule
 from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError
+from sluice.records.image_decoder import CHANNELS
 
 
 def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) -> None:
@@ -42,6 +43,7 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
                 "The label cannot be sensitive: its classes are shown everywhere.",
                 hint="leave it out, or give the classes names that say nothing",
             )
+    _check_images(config, problems)
     _check_slices(config, problems)
     for index, rule in enumerate(config.validate_data.rules):
         path = ("validate", "rules", index)
@@ -98,6 +100,25 @@ def _check_patterns(config: Config, problems: Problems) -> None:
             expected="each file in one split, so that no model is judged on what it "
             "has seen",
         )
+
+
+def _check_images(config: Config, problems: Problems) -> None:
+    """Notes channels that no allowed format decodes to: no record would be left."""
+    if config.examples.images is None:
+        return
+    formats = config.examples.images.formats
+    for name, spec in (config.features or {}).items():
+        if not isinstance(spec, Image):
+            continue
+        if not any(spec.channels in CHANNELS[item] for item in formats):
+            possible = {number for item in formats for number in CHANNELS[item]}
+            problems.add(
+                ("features", name, "channels"),
+                f"No image of the formats that are allowed decodes to {spec.channels}.",
+                expected=" or ".join(map(str, sorted(possible)))
+                + f" for {', '.join(formats)} (examples.images.formats)",
+                actual=str(spec.channels),
+            )
 
 
 def _check_slices(config: Config, problems: Problems) -> None:

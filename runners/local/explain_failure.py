@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from runners.local.bad_records import BadRecords
 from runners.local.run_result import NodeFailure
 from sluice.errors import (
     DataError,
@@ -16,29 +17,14 @@ from sluice.errors import (
     TransientError,
 )
 from sluice.files.full_disk import FULL, FULL_TEXTS
+from sluice.records.image_decoder import reason_in
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
 _MESSAGE_LINES = 4
-_MIXED_TYPES = "records of one feature have values of different types"
-# What TFX's readers and decoders say about bad records: pattern, meaning, way out.
-_BAD_DATA = (
-    (
-        "had wrong type",
-        _MIXED_TYPES,
-        "write the feature with the type that the schema has in all records",
-    ),
-    (
-        "Unable to merge incompatible type",
-        _MIXED_TYPES,
-        "write every feature with the type that the schema has, in all files",
-    ),
-    (
-        "Unknown image file format",
-        "a record's image is neither PNG, JPEG, GIF nor BMP",
-        "correct the record, or leave it out",
-    ),
-)
+# What TFX's readers and TensorFlow's decoder say about bad records.
+_MIXED_TYPES = ("had wrong type", "Unable to merge incompatible type")
+_UNDECODABLE = "/DecodeImage}}"
 # Of gRPC, TensorFlow, ML Metadata and Google's clients, by their names: importing them
 # to name them would cost seconds.
 _TRANSIENT_NAMES = (
@@ -58,7 +44,7 @@ def explain_failure(
     node: str,
     kind: str,
     error: BaseException,
-    mixed_types: Callable[[], Sequence[str]] = tuple,
+    find: Callable[[BadRecords], Sequence[str]] = lambda kind: (),
 ) -> NodeFailure:
     """Returns what to tell the user about a node that raised.
 
@@ -69,7 +55,7 @@ def explain_failure(
       node: its id.
       kind: its component's class.
       error: what it raised.
-      mixed_types: finds the records, where their types are at fault.
+      find: names the records, where they are at fault.
     """
     causes = _causes(error)
     explicit = _explicit_causes(error)
@@ -79,16 +65,8 @@ def explain_failure(
             transient = isinstance(cause, TransientError) and cause in explicit
             return NodeFailure(str(cause), int(cause.exit_code), gate, transient)
     text = "\n".join(str(cause) for cause in causes)
-    for pattern, what, hint in _BAD_DATA:
-        if pattern in text:
-            actual = next(line for line in text.splitlines() if pattern in line)
-            bad = DataError(
-                f"{node} failed: {what}",
-                actual=actual.strip(),
-                examples=mixed_types() if what == _MIXED_TYPES else (),
-                hint=hint,
-            )
-            return NodeFailure(str(bad), int(bad.exit_code))
+    if bad := _bad_data(node, text, find):
+        return NodeFailure(str(bad), int(bad.exit_code))
     hint = "the whole traceback is in the log"
     if isinstance(error, MemoryError):
         hint = "lower train.batch_size or free memory; the traceback is in the log"
@@ -101,6 +79,30 @@ def explain_failure(
     )
     transient = any(map(_is_transient, explicit))
     return NodeFailure(str(explained), int(ExitCode.NODE), transient=transient)
+
+
+def _bad_data(
+    node: str, text: str, find: Callable[[BadRecords], Sequence[str]]
+) -> DataError | None:
+    """Returns the error that says which records are at fault, if records are."""
+    for line in text.splitlines():
+        if any(pattern in line for pattern in _MIXED_TYPES):
+            return DataError(
+                f"{node} failed: records of one feature have values of different types",
+                actual=line.strip(),
+                examples=find("mixed types"),
+                hint="write the feature with the type that the schema has in all "
+                "records, of all files",
+            )
+    if _UNDECODABLE in text:
+        return DataError(
+            f"{node} failed: a record's image does not decode",
+            actual=reason_in(text),
+            examples=find("undecodable images"),
+            hint="correct the records or leave them out; with 'examples: {images: {}}' "
+            "in the config such records go to the quarantine",
+        )
+    return None
 
 
 def _is_full(error: BaseException) -> bool:

@@ -15,12 +15,12 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import cache_utils, launcher
 
+from runners.local.bad_records import bad_records
 from runners.local.cache.node_cache import NodeCache
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.hush_tfx import hush_tfx
 from runners.local.job_result import write_exception, write_result
-from runners.local.mixed_types import mixed_types
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_back import read_back
@@ -66,7 +66,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
                 node_id,
                 planned.kind,
                 raised,
-                partial(mixed_types, place, planned.upstream),
+                partial(bad_records, place, planned.upstream),
             )
             if not surroundings.project_root:
                 write_exception(place, node_id, raised)

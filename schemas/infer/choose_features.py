@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemas.infer.image_header import ImageHeader
 from schemas.infer.role import Role, common_image, role_of, words
 from schemas.infer.summarize import FeatureSummary, Summary
+from sluice.records.image_decoder import CHANNELS
+from sluice.records.image_header import ImageHeader
 
 # The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights.
 MAX_SIDE = 96
@@ -103,12 +104,11 @@ def image_size(feature: FeatureSummary) -> tuple[int, int, int]:
 
 
 def _channels(images: Mapping[ImageHeader, int]) -> int:
-    kinds = {image.channels for image in images if image.width}
-    if kinds <= {1, 2}:
-        return 1
-    # A JPEG of 4 channels is CMYK, which TensorFlow turns into RGB.
-    plain = {image.format for image in images} <= {"png", "bmp"}
-    return 4 if kinds == {4} and plain else 3
+    """Returns the fewest channels that hold what is seen and that all decode to."""
+    seen = {image.channels for image in images if image.width}
+    wanted = 1 if seen <= {1, 2} else 4 if seen == {4} else 3
+    decodable = all(wanted in CHANNELS[image.format] for image in images)
+    return wanted if decodable else 3
 
 
 def _spec(feature: FeatureSummary, role: Role) -> dict[str, int | str]:

@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from schemas.infer.image_header import ImageHeader
 from schemas.infer.summarize import FeatureSummary, Kind
+from sluice.records.image_header import ImageHeader
 
 RoleName = Literal[
     "image",

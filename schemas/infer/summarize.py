@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from schemas.infer.image_header import ImageHeader, image_header
 from sluice.errors import DataError
 from sluice.records import tf_example_proto
+from sluice.records.image_header import ImageHeader, image_header
 
 # What is kept per feature: beyond either, values are counted but not told apart.
 MAX_DISTINCT = 10_000

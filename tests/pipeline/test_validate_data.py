@@ -77,6 +77,20 @@ def test_what_cannot_be_is_named_with_its_key(
     assert override.partition("=")[0] in str(caught.value)
 
 
+def test_some_allowed_format_must_decode_to_the_channels_of_a_feature() -> None:
+    def validate(*overrides: str) -> Config:
+        return load_config("digits", overrides=overrides, cwd=own_root())
+
+    one = "features.image.channels=1"
+    for formats in ("[gif]", "[bmp, gif]"):
+        config = validate(one, f"examples.images.formats={formats}")
+        with pytest.raises(ConfigError, match="allowed decodes to 1") as caught:
+            validate_config(config)
+        assert "features.image.channels" in str(caught.value)
+    validate_config(validate(one, "examples.images.formats=[bmp, jpeg]"))
+    validate_config(validate("features.image.channels=3", "examples.images={}"))
+
+
 @pytest.mark.parametrize(
     ("by", "says"),
     [

@@ -94,7 +94,12 @@ def test_some_failures_have_a_way_out(error: Exception, words: str) -> None:
     [
         ('Feature "label" had wrong type, expected int64', "different types"),
         ("Unable to merge incompatible type: int64 vs large_binary", "different types"),
-        ("2 root error(s) found.\nUnknown image file format. One of", "neither PNG"),
+        (
+            "Graph execution error:\n\nDetected at node map/DecodeImage defined at\n"
+            "Invalid PNG data, size 124\n\t [[{{node map/while/DecodeImage}}]]\n"
+            "\t [[IteratorGetNext]] [Op:__inference_train_function_532]",
+            "image does not decode\n  found:    Invalid PNG data, size 124\n",
+        ),
     ],
 )
 def test_bad_records_are_bad_data(text: str, words: str) -> None:
@@ -106,14 +111,21 @@ def test_bad_records_are_bad_data(text: str, words: str) -> None:
     assert code == 3
 
 
-def test_records_of_mixed_types_are_named_where_they_are_found() -> None:
-    def merge() -> None:
-        raise RuntimeError("Unable to merge incompatible type: int64 vs large_binary")
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Unable to merge incompatible type: int64 vs large_binary", "mixed types"),
+        ("Invalid PNG [[{{node map/DecodeImage}}]]", "undecodable images"),
+    ],
+)
+def test_bad_records_are_named_where_they_are_found(text: str, kind: str) -> None:
+    def read() -> None:
+        raise RuntimeError(text)
 
     failure = explain_failure(
-        "StatisticsGen", "tfx.StatisticsGen", _raised(merge), lambda: ("in a", "in b")
+        "Any", "tfx.Any", _raised(read), lambda asked: (f"{asked} in a", "in b")
     )
-    assert "\n  - in a\n  - in b\n" in failure.message
+    assert f"\n  - {kind} in a\n  - in b\n" in failure.message
 
 
 def _transient(function) -> bool:

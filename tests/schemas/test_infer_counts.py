@@ -11,9 +11,9 @@ from PIL import Image
 
 from sample_data.tf_example import encode
 from schemas.infer import summarize as module
-from schemas.infer.image_header import ImageHeader, image_header
 from schemas.infer.summarize import summarize
 from sluice.errors import DataError
+from sluice.records.image_header import ImageHeader, image_header
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ def picture(kind: str, mode: str = "RGB", size: tuple[int, int] = (5, 7)) -> byt
         ("PNG", "RGBA", 4),
         ("JPEG", "L", 1),
         ("JPEG", "RGB", 3),
-        ("JPEG", "CMYK", 4),
+        ("JPEG", "CMYK", 3),
         ("GIF", "P", 3),
         ("BMP", "RGB", 3),
         ("BMP", "L", 1),

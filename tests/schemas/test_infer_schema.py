@@ -62,9 +62,9 @@ def role(column, name: str = "x", count: int = 200):
     return role_of(table(count, **{name: column}).features[name])
 
 
-def png(width: int, height: int, mode: str = "RGB") -> bytes:
+def picture(width: int, height: int, mode: str = "RGB", kind: str = "PNG") -> bytes:
     file = io.BytesIO()
-    Image.new(mode, (width, height)).save(file, "PNG")
+    Image.new(mode, (width, height)).save(file, kind)
     return file.getvalue()
 
 
@@ -106,8 +106,8 @@ def png(width: int, height: int, mode: str = "RGB") -> bytes:
         ("visits", lambda n: max(n - 190, 0), "number"),
         ("weekday", lambda n: max(n - 190, 0), "categorical"),
         ("x", lambda n: n % 12, "categorical"),
-        ("x", lambda n: png(8, 6), "image"),
-        ("x", lambda n: png(8, 6) if n % 2 else None, "binary"),
+        ("x", lambda n: picture(8, 6), "image"),
+        ("x", lambda n: picture(8, 6) if n % 2 else None, "binary"),
     ],
 )
 def test_the_part_that_a_feature_plays(name, column, expected):
@@ -325,7 +325,7 @@ def test_a_feature_that_gives_the_label_away_is_found():
 
 def test_beside_an_image_the_cnn_takes_nothing():
     summary = table(
-        40, image=lambda n: png(9, 9), label=lambda n: n % 2, x=lambda n: n / 7
+        40, image=lambda n: picture(9, 9), label=lambda n: n % 2, x=lambda n: n / 7
     )
 
     choices = {c.name: c for c in choose_features(summary, "label", {})}
@@ -343,12 +343,15 @@ def test_beside_an_image_the_cnn_takes_nothing():
 @pytest.mark.parametrize(
     ("images", "expected"),
     [
-        ([png(8, 8, "L")], (8, 8, 1)),
-        ([png(1000, 500)], (48, 96, 3)),
-        ([png(8, 8, "RGBA")], (8, 8, 4)),
-        ([png(8, 8, "RGBA"), png(8, 8)], (8, 8, 3)),
-        ([png(20, 30), png(20, 30), png(90, 10)], (30, 20, 3)),
-        ([png(2, 2)], (4, 4, 3)),
+        ([picture(8, 8, "L")], (8, 8, 1)),
+        ([picture(1000, 500)], (48, 96, 3)),
+        ([picture(8, 8, "RGBA")], (8, 8, 4)),
+        ([picture(8, 8, "RGBA"), picture(8, 8)], (8, 8, 3)),
+        ([picture(20, 30), picture(20, 30), picture(90, 10)], (30, 20, 3)),
+        ([picture(2, 2)], (4, 4, 3)),
+        # TensorFlow decodes no BMP to 1 channel, and no JPEG to 4.
+        ([picture(8, 8, "L"), picture(8, 8, "L", "BMP")], (8, 8, 3)),
+        ([picture(8, 8, "CMYK", "JPEG")], (8, 8, 3)),
     ],
 )
 def test_the_size_that_images_are_brought_to(images, expected):

@@ -18,7 +18,8 @@ class ImageCheck:
         min_side: fewest pixels of width and of height.
         max_side: most pixels of width and of height.
         max_pixels: most pixels in all; told before anything is decoded.
-        channels: 1 gray, 3 colour, 4 with alpha; None: any.
+        channels: of the encoded image: 1 gray, 3 colour, 4 with alpha; None: any.
+        decoded_channels: what training decodes it to.
         formats: those allowed.
         is_sensitive: whether none of its bytes may be shown.
     """
@@ -28,5 +29,6 @@ class ImageCheck:
     max_side: int = 16_384
     max_pixels: int = 50_000_000
     channels: int | None = None
+    decoded_channels: int = 3
     formats: tuple[ImageFormat, ...] = ("png", "jpeg", "bmp")
     is_sensitive: bool = False

@@ -1,19 +1,21 @@
-"""Finds a feature that holds values of one type here and of another there.
+"""Finds the records at which a node after the intake has failed.
 
-TFX decodes the records of a batch into one table, and fails where that cannot be. It
-names no record, and between batches not even the feature. Asked after that failure, so
-that an intake without it pays nothing.
+TFX decodes the records of a batch into one table, TensorFlow the images of a batch into
+one tensor. Neither names the record, the one between batches not even the feature.
+Asked after the failure, so that an intake without it pays nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from components.tfrecord_gen.checking.sound_records import sound_records
+from sluice.records.image_decoder import why_undecodable
 from sluice.records.tf_example_proto import parse
 
 MAX_RECORDS = 2_000_000
+_SHOWN = 5
 
 
 def find_mixed_types(
@@ -41,6 +43,30 @@ def find_mixed_types(
             if known != kind:
                 return _line(name, known, seen), _line(name, kind, place)
     return ()
+
+
+def find_undecodable_images(
+    files: Iterable[tuple[str, str | None]],
+    channels: Mapping[str, int],
+    *,
+    max_records: int = MAX_RECORDS,
+) -> tuple[str, ...]:
+    """Returns a line for each of the first records whose image does not decode.
+
+    Args:
+      files: as ``find_mixed_types`` takes them.
+      channels: what each feature's images are decoded to.
+      max_records: how many are read at most.
+    """
+    bad = (
+        f"feature {name!r} in {place}: {why}"
+        for _, place, data in islice(_records(files), max_records)
+        for name, feature in parse(data).features.feature.items()
+        if name in channels
+        for image in feature.bytes_list.value
+        if (why := why_undecodable(image, channels[name]))
+    )
+    return tuple(islice(bad, _SHOWN))
 
 
 def _records(

@@ -1,7 +1,7 @@
-"""Reads an encoded image's format, size and channels from its first bytes.
+"""Reads an encoded image's format, size and channels without decoding it.
 
-Nothing is decoded and nothing after the header is looked at: a header can be right and
-the rest damaged. The formats:
+The size is the one that TensorFlow's decoder will take memory for. A header can be
+right and the rest damaged. The formats:
 https://www.w3.org/TR/png-3/#11IHDR
 https://www.w3.org/Graphics/JPEG/itu-t81.pdf (B.2.2, frame header)
 https://www.w3.org/Graphics/GIF/spec-gif89a.txt
@@ -18,11 +18,13 @@ from sluice.records.image_format import image_format
 
 # Colour type -> channels; a palette is decoded to RGB.
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
-# The sizes that the second header of a BMP comes in: "BM" alone begins many a word.
-_BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
+# The sizes that the second header of a BMP comes in: "BM" alone begins many a word. Not
+# OS/2's 12: TensorFlow reads its fields at the places that they have in the others.
+_BMP_HEADERS = (16, 40, 52, 56, 64, 108, 124)
 # Start of frame, but for those numbers that mean something else.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_JPEG_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))
+_JPEG_ALONE = frozenset((0x00, 0x01, *range(0xD0, 0xD8)))
+_GIF_EXTENSION, _GIF_FRAME, _GIF_END = 0x21, 0x2C, 0x3B
 
 
 class ImageHeader(NamedTuple):
@@ -32,7 +34,8 @@ class ImageHeader(NamedTuple):
       format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
       width: in pixels; 0 where the header is cut short.
       height: in pixels; 0 where the header is cut short.
-      channels: as decoded: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA or CMYK.
+      channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA; 0 where the
+        header is cut short.
     """
 
     format: str
@@ -48,7 +51,7 @@ def image_header(data: bytes) -> ImageHeader | None:
         return None
     try:
         return ImageHeader(name, *_READERS[name](data))
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, ValueError):
         return ImageHeader(name, 0, 0, 0)
 
 
@@ -64,29 +67,51 @@ def _png(data: bytes) -> tuple[int, int, int]:
 def _jpeg(data: bytes) -> tuple[int, int, int]:
     at = 2
     while True:
-        if data[at] != 0xFF:
-            raise IndexError
-        marker = data[at + 1]
+        # As libjpeg does: what is no marker is passed over.
+        at = data.index(b"\xff", at) + 1
+        marker = data[at]
         if marker == 0xFF:
-            at += 1
-        elif marker in _JPEG_ALONE:
-            at += 2
-        elif marker in _JPEG_FRAMES:
-            height, width, channels = struct.unpack_from(">HHB", data, at + 5)
-            return width, height, channels
-        else:
-            at += 2 + struct.unpack_from(">H", data, at + 2)[0]
+            continue
+        if marker in _JPEG_FRAMES:
+            height, width, channels = struct.unpack_from(">HHB", data, at + 4)
+            return width, height, min(channels, 3)
+        if marker not in _JPEG_ALONE:
+            at += struct.unpack_from(">H", data, at + 1)[0]
+        at += 1
 
 
 def _gif(data: bytes) -> tuple[int, int, int]:
-    width, height = struct.unpack_from("<HH", data, 6)
-    return width, height, 3
+    widths, heights = zip(*gif_frames(data), strict=True)
+    return max(widths), max(heights), 3
+
+
+def gif_frames(data: bytes) -> list[tuple[int, int]]:
+    """Returns width and height of every frame of a GIF, up to where it is damaged."""
+    frames = []
+    try:
+        at = 13 + _gif_palette_bytes(data[10])
+        while data[at] != _GIF_END:
+            if data[at] == _GIF_FRAME:
+                width, height, flags = struct.unpack_from("<HHB", data, at + 5)
+                frames.append((width, height))
+                at += 11 + _gif_palette_bytes(flags)
+            elif data[at] == _GIF_EXTENSION:
+                at += 2
+            else:
+                break
+            while data[at]:
+                at += 1 + data[at]
+            at += 1
+    except (struct.error, IndexError):
+        pass
+    return frames
+
+
+def _gif_palette_bytes(flags: int) -> int:
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
 def _bmp(data: bytes) -> tuple[int, int, int]:
-    if data[14] == 12:
-        width, height, _, bits = struct.unpack_from("<HHHH", data, 18)
-        return width, height, {8: 1, 32: 4}.get(bits, 3)
     width, height = struct.unpack_from("<ii", data, 18)
     bits = struct.unpack_from("<H", data, 28)[0]
     # A negative height means that the rows go from top to bottom.

@@ -1,0 +1,275 @@
+"""An image is taken in exactly where training decodes it, of whatever make it is.
+
+The other side is the Trainer's own ``decode_images`` in a ``tf.data`` pipeline, so
+nothing here knows what TensorFlow's decoder can do.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import random
+import struct
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from components.tfrecord_gen.checking.check_images import check_image
+from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
+from pipeline.feature_set import Feature
+from sluice.records.image_decoder import CHANNELS
+
+pytestmark = pytest.mark.tf
+
+ALL: tuple[ImageFormat, ...] = ("png", "jpeg", "bmp", "gif")
+DECODED = (1, 3, 4)
+SIDE = 8
+# Where we are stricter on purpose: TensorFlow is not asked of what is beyond a limit,
+# as the sizes may be absurd, nor of a BMP whose second header has a size that none has.
+STRICTER = (
+    "are allowed",
+    "side allowed is",
+    "a BMP image that does not decode: its header cannot be read",
+)
+
+
+def pixels(channels: int, width: int = 17, height: int = 13) -> np.ndarray:
+    shape = (height, width, channels)
+    return np.random.default_rng(7).integers(0, 256, shape, np.uint8).squeeze()
+
+
+def saved(image: Image.Image, kind: str, **options) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def png(depth: int, colour: int, rows: int = 13, extra: bytes = b"") -> bytes:
+    """A PNG of any colour type and depth, with as many rows of its 13 as are said."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        body = name + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    row_bytes = (17 * samples * depth + 7) // 8
+    line = b"\0" + random.Random(depth).randbytes(row_bytes)
+    palette = chunk(b"PLTE", bytes(range(48)) * 16) if colour == 3 else b""
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 17, 13, depth, colour, 0, 0, 0))
+        + palette
+        + extra
+        + chunk(b"IDAT", zlib.compress(line * rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+def bmp(bits: int, *, packing: int = 0, header: int = 40, top_down: bool = False):
+    """A BMP of any depth; packing 1 and 2 are RLE of 8 and 4 bits, 3 are bit fields."""
+    width, height = 17, 13
+    palette = bytes(4 * (1 << bits)) if bits <= 8 else b""
+    row = (width * bits + 31) // 32 * 4
+    body = random.Random(bits).randbytes(row * height)
+    if packing in (1, 2):
+        body = (bytes((width, 5)) + b"\0\0") * height + b"\0\1"
+    masks = struct.pack("<III", 0xF800, 0x07E0, 0x001F) if packing == 3 else b""
+    if header == 12:
+        palette = bytes(3 * (1 << bits)) if bits <= 8 else b""
+        info = struct.pack("<IHHHH", 12, width, height, 1, bits)
+    else:
+        info = struct.pack(
+            "<IiiHHIIiiII",
+            header,
+            width,
+            -height if top_down else height,
+            1,
+            bits,
+            packing,
+            len(body),
+            0,
+            0,
+            0,
+            0,
+        ).ljust(header, b"\0")
+    at = 14 + len(info) + len(masks) + len(palette)
+    head = b"BM" + struct.pack("<IHHI", at + len(body), 0, 0, at)
+    return head + info + masks + palette + body
+
+
+def gif(frames: int, *, first: tuple[int, int] = (17, 13)) -> bytes:
+    """A GIF, animated or not, whose first frame may be smaller than the canvas."""
+    images = [
+        Image.fromarray(pixels(3)).rotate(90 * number).quantize(16)
+        for number in range(frames)
+    ]
+    data = bytearray(saved(images[0], "GIF", save_all=True, append_images=images[1:]))
+    struct.pack_into("<HH", data, 6, max(17, first[0]), max(13, first[1]))
+    return bytes(data)
+
+
+@functools.cache
+def images() -> dict[str, bytes]:
+    """One of every format, colour type, bit depth and packing."""
+    found = {
+        f"png of colour type {colour}, {depth} bits": png(depth, colour)
+        for colour, depths in {
+            0: (1, 2, 4, 8, 16),
+            2: (8, 16),
+            3: (1, 2, 4, 8),
+            4: (8, 16),
+            6: (8, 16),
+        }.items()
+        for depth in depths
+    }
+    found |= {
+        f"bmp of {bits} bits{', top down' * top_down}": bmp(bits, top_down=top_down)
+        for bits in (1, 4, 8, 16, 24, 32)
+        for top_down in (False, True)
+    }
+    rgb, gray = Image.fromarray(pixels(3)), Image.fromarray(pixels(1))
+    cmyk = Image.fromarray(pixels(4), "CMYK")
+    return found | {
+        "png, a palette with alpha": saved(
+            rgb.quantize(9), "PNG", transparency=bytes(9)
+        ),
+        "png with half of its rows": png(8, 2, rows=6),
+        "png with a row too many": png(8, 2, rows=14),
+        "png without rows": png(8, 2, rows=0),
+        "bmp of 8 bits, RLE": bmp(8, packing=1),
+        "bmp of 4 bits, RLE": bmp(4, packing=2),
+        "bmp of 16 bits, bit fields": bmp(16, packing=3),
+        "bmp of 32 bits, bit fields": bmp(32, packing=3),
+        "bmp with a header of version 5": bmp(24, header=124),
+        "jpeg, gray": saved(gray, "JPEG"),
+        "jpeg, colour": saved(rgb, "JPEG"),
+        "jpeg, progressive": saved(rgb, "JPEG", progressive=True),
+        "jpeg, CMYK": saved(cmyk, "JPEG"),
+        # The first segment ends after 20 bytes.
+        "jpeg with a byte between markers": (
+            saved(rgb, "JPEG")[:20] + b"\0" + saved(rgb, "JPEG")[20:]
+        ),
+        "jpeg with fill bytes": b"\xff\xd8\xff\xff" + saved(rgb, "JPEG")[2:],
+        "gif": gif(1),
+        "gif, animated": gif(3),
+        "gif, its first frame smaller than the canvas": gif(2, first=(40, 30)),
+    }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_graph_outlives_tensorflow():
+    yield
+    trainer.cache_clear()
+
+
+@functools.cache
+def trainer(channels: int):
+    import tensorflow as tf
+
+    from pipeline.input_pipeline import decode_images
+
+    size = {"height": SIDE, "width": SIDE, "channels": channels}
+    feature = Feature("image", "image", size)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def decode(data):
+        batch = {"image_xf": data[:, tf.newaxis]}
+        return decode_images(batch, {"image_xf": feature})["image_xf"]
+
+    return decode
+
+
+def trains(data: bytes, channels: int) -> bool:
+    """Whether the Trainer's own input pipeline decodes it."""
+    import tensorflow as tf
+
+    try:
+        decoded = trainer(channels)(tf.constant([data]))
+    except tf.errors.InvalidArgumentError:
+        return False
+    assert decoded.shape == (1, SIDE, SIDE, channels)
+    return True
+
+
+def reason(data: bytes, channels: int) -> str | None:
+    check = ImageCheck("image", formats=ALL, decoded_channels=channels)
+    return check_image(data, check)
+
+
+def by_format() -> dict[str, list[bytes]]:
+    return {
+        name: [data for title, data in images().items() if title.startswith(name)]
+        for name in ALL
+    }
+
+
+def cut(data: bytes) -> Iterator[bytes]:
+    for part in (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97):
+        yield data[: int(part * len(data))]
+    for tail in (1, 2, 4, 12, 13):
+        yield data[:-tail]
+
+
+@pytest.mark.parametrize("channels", DECODED)
+@pytest.mark.parametrize("name", images())
+def test_every_kind_of_image_whole_and_cut(name, channels):
+    data = images()[name]
+    for part in (data, *cut(data)):
+        why = reason(part, channels)
+        assert (why is None) == trains(part, channels), (len(part), why)
+
+
+def test_each_kind_of_image_is_trained_on_with_some_number_of_channels():
+    """The images above are no heap of junk: these and no others decode at all."""
+    never = {
+        name for name in images() if not any(trains(images()[name], c) for c in DECODED)
+    }
+
+    assert never == {
+        *(
+            f"bmp of {bits} bits{tail}"
+            for bits in (1, 4, 16)
+            for tail in ("", ", top down")
+        ),
+        "bmp of 4 bits, RLE",
+        "bmp of 8 bits, RLE",
+        "bmp of 16 bits, bit fields",
+        "png with half of its rows",
+        "png without rows",
+    }
+
+
+def test_the_channels_that_a_format_is_said_to_decode_to():
+    """``sluice init`` and the check of a config go by this table."""
+    assert {
+        format: tuple(
+            channels
+            for channels in DECODED
+            if any(trains(data, channels) for data in group)
+        )
+        for format, group in by_format().items()
+    } == CHANNELS
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    name=st.sampled_from(sorted(images())),
+    channels=st.sampled_from(DECODED),
+    places=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), max_size=3),
+    length=st.floats(0, 1) | st.just(1.0),
+)
+def test_damaged_anywhere(name, channels, places, length):
+    data = bytearray(images()[name])
+    for place, value in places:
+        data[int(place * len(data))] = value
+    damaged = bytes(data[: int(length * len(data))])
+
+    why = reason(damaged, channels)
+
+    if why is None or not any(sign in why for sign in STRICTER):
+        assert (why is None) == trains(damaged, channels), why
