@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
@@ -26,6 +25,7 @@ from pipeline.config_types import (
     Channels,
     ClassList,
     Count,
+    NotEmpty,
     Number,
     Params,
     PipelineName,
@@ -33,7 +33,6 @@ from pipeline.config_types import (
     SliceSpec,
     Text,
     expect,
-    not_empty,
 )
 from pipeline.data_config import Data, Examples, Sensitive, Validate
 from sluice.files.storage import is_remote
@@ -77,64 +76,63 @@ class Origin:
 
 
 class Label(Section):
-    """What is predicted.
+    """What is predicted."""
 
-    Attributes:
-      feature: the label's name in the schema.
-      classes: its values in the order of the model's outputs (of two, the second is
-        the positive one); None takes them from the schema's domain.
-    """
+    feature: Text = Field(description="The label's name in the schema.")
+    classes: ClassList = Field(
+        default=None,
+        description="The label's values in the order of the model's outputs; of two, "
+        "the second is the positive one. null: the values of its domain in the schema.",
+    )
 
-    feature: Text
-    classes: ClassList = None
+
+_KIND = "What the feature is turned into."
 
 
 class Numeric(Section):
     """A number, as a z-score."""
 
-    kind: Literal["numeric"] = "numeric"
+    kind: Literal["numeric"] = Field(default="numeric", description=_KIND)
 
 
 class Bucketized(Section):
-    """A number, as the one of ``buckets`` quantiles that it falls into."""
+    """A number, as the one of `buckets` quantiles that it falls into."""
 
-    kind: Literal["bucketized"] = "bucketized"
-    buckets: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 10
+    kind: Literal["bucketized"] = Field(default="bucketized", description=_KIND)
+    buckets: Annotated[int, Field(strict=True, ge=2, le=10_000)] = Field(
+        default=10, description="How many quantiles."
+    )
 
 
 class Vocabulary(Section):
-    """A string or a whole number, as its place among those seen in training.
+    """A string or a whole number, as its place among those seen in training."""
 
-    Attributes:
-      top_k: how many of the most frequent values are kept; None keeps all.
-      oov_buckets: how many buckets the other values are hashed into.
-    """
-
-    kind: Literal["vocabulary"] = "vocabulary"
-    top_k: Count | None = None
-    oov_buckets: Count = 1
+    kind: Literal["vocabulary"] = Field(default="vocabulary", description=_KIND)
+    top_k: Count | None = Field(
+        default=None,
+        description="How many of the most frequent values are kept. null: all.",
+    )
+    oov_buckets: Count = Field(
+        default=1, description="How many buckets the other values are hashed into."
+    )
 
 
 class Hashed(Section):
     """A string or a whole number, as a hash; nothing is learned from the data."""
 
-    kind: Literal["hashed"] = "hashed"
-    buckets: Annotated[int, Field(strict=True, ge=2)] = 64
+    kind: Literal["hashed"] = Field(default="hashed", description=_KIND)
+    buckets: Annotated[int, Field(strict=True, ge=2)] = Field(
+        default=64, description="How many hash buckets."
+    )
 
 
 class Image(Section):
-    """An encoded image (PNG, JPEG), decoded and resized.
+    """An encoded image (PNG, JPEG), decoded and resized."""
 
-    Attributes:
-      height: in pixels.
-      width: in pixels.
-      channels: 1 for grey, 3 for RGB, 4 for RGBA.
-    """
-
-    kind: Literal["image"] = "image"
-    height: Pixels
-    width: Pixels
-    channels: Channels
+    kind: Literal["image"] = Field(default="image", description=_KIND)
+    height: Pixels = Field(description="Height after resizing, in pixels.")
+    width: Pixels = Field(description="Width after resizing, in pixels.")
+    channels: Channels = Field(description="1 for grey, 3 for RGB, 4 for RGBA.")
 
 
 FeatureSpec = Annotated[
@@ -144,58 +142,75 @@ FEATURE_KINDS = ("numeric", "bucketized", "vocabulary", "hashed", "image")
 
 
 class EarlyStopping(Section):
-    """Stops after ``patience`` epochs in which the eval loss has not improved."""
+    """When training stops before its last epoch."""
 
-    patience: Count = 3
+    patience: Count = Field(
+        default=3,
+        description="Stop after so many epochs without a better loss on `eval`.",
+    )
 
 
 class Train(Section):
-    """How the model is trained.
+    """How the model is trained."""
 
-    Attributes:
-      epochs: passes over the train split, at most.
-      batch_size: examples per step over all replicas (the global batch size).
-      learning_rate: of the optimizer.
-      seed: of shuffling, initial weights and dropout.
-      early_stopping: None trains all epochs.
-    """
-
-    epochs: Count = 10
-    batch_size: Count = 128
-    learning_rate: Annotated[Number, Field(gt=0)] = 0.001
-    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 17
-    early_stopping: EarlyStopping | None = None
+    epochs: Count = Field(
+        default=10, description="Passes over the train split, at most."
+    )
+    batch_size: Count = Field(
+        default=128,
+        description="Examples per step over all replicas (the global batch size).",
+    )
+    learning_rate: Annotated[Number, Field(gt=0)] = Field(
+        default=0.001, description="Learning rate of the optimizer."
+    )
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = Field(
+        default=17, description="Seed of shuffling, initial weights and dropout."
+    )
+    early_stopping: EarlyStopping | None = Field(
+        default=None, description="When to stop early. null: train all epochs."
+    )
 
 
 class Metric(Section):
-    """A metric that TFMA computes. ``AUC`` is short for ``{class: AUC}``.
+    """A metric that TFMA computes. `AUC` is short for `{class: AUC}`."""
 
-    Attributes:
-      class_name: a class of TFMA or of ``tf_keras.metrics``.
-      name: what the result is called; None for the class's own name.
-      params: arguments of the class.
-    """
-
-    class_name: Annotated[Text, Field(alias="class")]
-    name: Text | None = None
-    params: Params = {}
+    class_name: Annotated[Text, Field(alias="class")] = Field(
+        description="A class of TFMA or of `tf_keras.metrics`."
+    )
+    name: Text | None = Field(
+        default=None,
+        description="What the result is called. null: the class's own name.",
+    )
+    params: Params = Field(default={}, description="Arguments of the class.")
 
 
 def _metric(value: Any) -> Any:
     return {"class": value} if isinstance(value, str) else value
 
 
+MetricSpec = Annotated[
+    Metric, BeforeValidator(_metric, json_schema_input_type=Text | Metric)
+]
+
+
 class Change(Section):
     """How far a metric may move from the latest blessed model's, as TFMA has it.
 
-    With ``higher_is_better``, candidate - baseline must be at least ``absolute``, and
-    (candidate - baseline) / |baseline| at least ``relative``; with ``lower_is_better``
-    at most. ``absolute: -0.01`` lets a metric that should be high fall by 0.01.
+    With `higher_is_better` a difference must be at least the limit; with
+    `lower_is_better`, at most.
     """
 
-    direction: Literal["higher_is_better", "lower_is_better"]
-    absolute: Number | None = None
-    relative: Number | None = None
+    direction: Literal["higher_is_better", "lower_is_better"] = Field(
+        description="Which way the metric is better."
+    )
+    absolute: Number | None = Field(
+        default=None,
+        description="Limit of candidate - baseline: -0.01 lets a metric that should be "
+        "high fall by 0.01.",
+    )
+    relative: Number | None = Field(
+        default=None, description="Limit of (candidate - baseline) / |baseline|."
+    )
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Change:
@@ -207,22 +222,33 @@ class Change(Section):
 class Threshold(Section):
     """What a metric must reach before the model is pushed.
 
-    Attributes:
-      metric: a result's name: one of ``evaluate.metrics``.
-      slice: ``{feature: value}``, or ``[feature]`` for each of its values, or None
-        for all examples.
-      lower_bound: in the metric's own unit, inclusive.
-      upper_bound: likewise.
-      change: against the latest blessed model; not judged where there is none.
-      min_examples_per_class: a slice with fewer examples of some class is not judged.
+    It has at least one of `lower_bound`, `upper_bound` and `change`.
     """
 
-    metric: Text
-    slice: SliceSpec = None
-    lower_bound: Number | None = None
-    upper_bound: Number | None = None
-    change: Change | None = None
-    min_examples_per_class: Count | None = None
+    metric: Text = Field(
+        description="The name of a result: of one of `evaluate.metrics`."
+    )
+    slice: SliceSpec = Field(
+        default=None,
+        description="`{feature: value}`, or `[feature]` for each of its values. null: "
+        "all examples.",
+    )
+    lower_bound: Number | None = Field(
+        default=None, description="Least value, in the metric's own unit, inclusive."
+    )
+    upper_bound: Number | None = Field(
+        default=None, description="Greatest value, in the metric's own unit, inclusive."
+    )
+    change: Change | None = Field(
+        default=None,
+        description="Limit against the latest blessed model; not judged while there is "
+        "none.",
+    )
+    min_examples_per_class: Count | None = Field(
+        default=None,
+        description="A slice with fewer examples of some class is not judged. null: "
+        "every slice is.",
+    )
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Threshold:
@@ -235,30 +261,30 @@ class Threshold(Section):
 
 
 class Evaluate(Section):
-    """What is measured, on which slices, and what gates the push.
+    """What is measured, on which slices, and what gates the push."""
 
-    Attributes:
-      metrics: at least one.
-      slices: each a list of features that are crossed; all examples are always one.
-      thresholds: all of them must hold.
-    """
-
-    metrics: Annotated[
-        tuple[Annotated[Metric, BeforeValidator(_metric)], ...],
-        AfterValidator(not_empty),
-    ]
-    slices: tuple[Annotated[tuple[Text, ...], AfterValidator(not_empty)], ...] = ()
-    thresholds: tuple[Threshold, ...] = ()
+    metrics: NotEmpty[tuple[MetricSpec, ...]] = Field(
+        description="What is measured: at least one metric."
+    )
+    slices: tuple[NotEmpty[tuple[Text, ...]], ...] = Field(
+        default=(),
+        description="Each a list of features, whose values are crossed; all examples "
+        "together are always measured.",
+    )
+    thresholds: tuple[Threshold, ...] = Field(
+        default=(),
+        description="What must hold before the model is pushed: all of them.",
+    )
 
 
 class Push(Section):
-    """Where the model goes.
+    """Where the model goes."""
 
-    ``serving_dir`` is relative to the project root or absolute; None is ``serving/``
-    in the workspace.
-    """
-
-    serving_dir: Text | None = None
+    serving_dir: Text | None = Field(
+        default=None,
+        description="Relative to the project root, or absolute. null: `serving/` in "
+        "the workspace.",
+    )
 
 
 class Retry(Section):
@@ -266,80 +292,89 @@ class Retry(Section):
 
     Such as a service that does not answer or a connection that broke; never a gate,
     bad data or a bug.
-
-    Attributes:
-      default: further attempts of every node that is not named.
-      nodes: further attempts by node, such as ``{Trainer: 2}``.
-      backoff_s: seconds before the second attempt; doubled with each further one.
     """
 
-    default: Annotated[int, Field(strict=True, ge=0, le=20)] = 0
-    nodes: dict[Text, Annotated[int, Field(strict=True, ge=0, le=20)]] = {}
-    backoff_s: Annotated[Number, Field(ge=0)] = 5.0
+    default: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
+        default=0, description="Further attempts of every node that is not named."
+    )
+    nodes: dict[Text, Annotated[int, Field(strict=True, ge=0, le=20)]] = Field(
+        default={}, description="Further attempts by node, such as `{Trainer: 2}`."
+    )
+    backoff_s: Annotated[Number, Field(ge=0)] = Field(
+        default=5.0,
+        description="Seconds before the second attempt; doubled with each further.",
+    )
 
 
 class Memory(Section):
     """How much memory a node may use, on local runs.
 
     Counted are all of its processes together, what they share once. A node that uses
-    more is killed and has failed; None leaves it what the machine has.
-
-    Attributes:
-      default: of every node that is not named, in MB (1,000,000 bytes).
-      nodes: by node, such as ``{Trainer: 8000}``.
+    more is killed and has failed.
     """
 
-    default: Count | None = None
-    nodes: dict[Text, Count | None] = {}
+    default: Count | None = Field(
+        default=None,
+        description="Of every node that is not named, in MB (1,000,000 bytes). null: "
+        "what the machine has.",
+    )
+    nodes: dict[Text, Count | None] = Field(
+        default={}, description="By node, such as `{Trainer: 8000}`."
+    )
 
 
 class Config(Section):
-    """One pipeline.
+    """One pipeline."""
 
-    Attributes:
-      version: of this format.
-      name: of the pipeline, its workspace and its metadata.
-      description: one line.
-      data: where the TFRecords are.
-      examples: which of the records are taken.
-      validate_data: what the data gate lets pass.
-      sensitive: features whose values are never printed, logged, stored in ML Metadata
-        or drawn, only counted.
-      schema_file: the reviewed schema, relative to the project root or absolute;
-        None is ``schemas/<name>/schema.pbtxt``.
-      label: what is predicted.
-      features: None uses every feature of the schema, by its type.
-      preprocessing: None, or ``package.module:preprocessing_fn``.
-      model: ``dense``, ``cnn``, ``wide_deep``, or ``package.module:build_model``.
-      model_params: arguments of ``build_model``.
-      train: how the model is trained.
-      evaluate: what is measured, and what gates the push.
-      push: where the model goes.
-      retries: how often a node is tried again.
-      memory_mb: how much memory a node may use.
-      private: whether only this user may read what a run writes into the workspace,
-        all but the served model.
-    """
-
-    version: Literal[1]
-    name: PipelineName
-    description: Annotated[str, Field(strict=True)] = ""
+    version: Literal[1] = Field(description="Version of the config's format.")
+    name: PipelineName = Field(
+        description="Name of the pipeline, its workspace and its metadata: lower-case "
+        "letters, digits and hyphens."
+    )
+    description: Annotated[str, Field(strict=True)] = Field(
+        default="", description="What it is for, in one line."
+    )
     data: Data
     examples: Examples = Examples()
     validate_data: Annotated[Validate, Field(alias="validate")] = Validate()
-    sensitive: Sensitive = ()
-    schema_file: Annotated[Text | None, Field(alias="schema")] = None
+    sensitive: Sensitive = Field(
+        default=(),
+        description="Features whose values are never printed, logged, stored in ML "
+        "Metadata or drawn, only counted.",
+    )
+    schema_file: Annotated[Text | None, Field(alias="schema")] = Field(
+        default=None,
+        description="The reviewed schema, relative to the project root or absolute. "
+        "null: `schemas/<name>/schema.pbtxt`.",
+    )
     label: Label
-    features: Annotated[dict[str, FeatureSpec] | None, AfterValidator(not_empty)] = None
-    preprocessing: Text | None = None
-    model: Text
-    model_params: Params = {}
+    features: NotEmpty[dict[str, FeatureSpec]] | None = Field(
+        default=None,
+        description="What the model is given, by feature. null: every feature of the "
+        "schema but the label, by its type.",
+    )
+    preprocessing: Text | None = Field(
+        default=None,
+        description="A function of your own, `package.module:preprocessing_fn`. null: "
+        "what `features` says.",
+    )
+    model: Text = Field(
+        description="`dense`, `cnn`, `wide_deep`, or a function of your own, "
+        "`package.module:build_model`."
+    )
+    model_params: Params = Field(
+        default={}, description="Arguments of the model's function."
+    )
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()
     retries: Retry = Retry()
     memory_mb: Memory = Memory()
-    private: Annotated[bool, Field(strict=True)] = False
+    private: Annotated[bool, Field(strict=True)] = Field(
+        default=False,
+        description="Whether only this user may read what a run writes into the "
+        "workspace, all but the served model.",
+    )
 
     _origin: Origin = PrivateAttr(default=Origin(root=Path("/"), file="<config>"))
 

@@ -9,13 +9,16 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import AfterValidator, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 Classes = tuple[int, ...] | tuple[str, ...]
 Slice = dict[str, int | str] | tuple[str, ...]
+
+_NAME = r"[a-z0-9][a-z0-9-]{0,127}"
+_CHANNELS = [1, 3, 4]
 
 
 def expect(wanted: str) -> NoReturn:
@@ -25,15 +28,18 @@ def expect(wanted: str) -> NoReturn:
     )
 
 
-def not_empty(value: Any) -> Any:
-    """Refuses an empty list or mapping; None is the field's own business."""
-    if value is not None and not value:
+def _not_empty(value: Any) -> Any:
+    if not value:
         expect("at least one")
     return value
 
 
+def _at_least_one(schema: dict[str, Any]) -> None:
+    schema["minItems" if schema["type"] == "array" else "minProperties"] = 1
+
+
 def _name(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,127}", value):
+    if not re.fullmatch(_NAME, value):
         expect(
             "1 to 128 lower-case letters, digits and hyphens, the first not a hyphen "
             "(Kubeflow's rule)"
@@ -52,7 +58,7 @@ def _pattern(value: str) -> str:
 
 
 def _channels(value: int) -> int:
-    if value not in (1, 3, 4):
+    if value not in _CHANNELS:
         expect("1 (grey), 3 (RGB) or 4 (RGBA)")
     return value
 
@@ -104,13 +110,30 @@ def _not_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
             yield from _not_finite(item, f"{place}[{index}]")
 
 
+_Value = TypeVar("_Value")
+# Not min_length, which complains once more where an item has been refused.
+NotEmpty = Annotated[
+    _Value, AfterValidator(_not_empty), Field(json_schema_extra=_at_least_one)
+]
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Params = dict[str, Annotated[Any, AfterValidator(_finite)]]
-PipelineName = Annotated[str, Field(strict=True), AfterValidator(_name)]
+PipelineName = Annotated[
+    str,
+    Field(strict=True, json_schema_extra={"pattern": f"^{_NAME}$"}),
+    AfterValidator(_name),
+]
 Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
 Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]
-Channels = Annotated[int, Field(strict=True), AfterValidator(_channels)]
-ClassList = Annotated[Classes | None, PlainValidator(_classes)]
-SliceSpec = Annotated[Slice | None, PlainValidator(_slice)]
+Channels = Annotated[
+    int,
+    Field(strict=True, json_schema_extra={"enum": _CHANNELS}),
+    AfterValidator(_channels),
+]
+ClassList = Annotated[
+    Classes | None, PlainValidator(_classes, json_schema_input_type=Classes | None)
+]
+SliceSpec = Annotated[
+    Slice | None, PlainValidator(_slice, json_schema_input_type=Slice | None)
+]

@@ -8,47 +8,54 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
 from pipeline.config_section import Section
-from pipeline.config_types import Count, Number, Pattern, Text, expect
+from pipeline.config_types import (
+    Channels,
+    Count,
+    NotEmpty,
+    Number,
+    Pattern,
+    Text,
+    expect,
+)
 
 Action = Literal["fail", "warn", "ignore"]
 SplitName = Literal["train", "eval", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
+
+_ACTION = "`fail` stops the run, `warn` is shown, `ignore` is only counted."
 
 _Positive = Annotated[Number, Field(gt=0)]
 _Fraction = Annotated[Number, Field(ge=0, le=1)]
 
 
 class Splits(Section):
-    """File patterns below ``data.dir``, one per split.
+    """File patterns below `data.dir`, one per split.
 
-    They may hold ``{SPAN}``, or ``{YYYY}{MM}{DD}``, and ``{VERSION}``.
-
-    Attributes:
-      train: what the model and the transform learn from.
-      eval: early stopping and tuning.
-      test: what the gates judge; without it they judge on ``eval`` and say so.
+    They may hold `{SPAN}`, or `{YYYY}{MM}{DD}`, and `{VERSION}`.
     """
 
-    train: Pattern
-    eval: Pattern
-    test: Pattern | None = None
+    train: Pattern = Field(description="What the model and the transform learn from.")
+    eval: Pattern = Field(description="What early stopping looks at.")
+    test: Pattern | None = Field(
+        default=None,
+        description="What the gates judge. null: they judge on `eval` and say so.",
+    )
 
 
 class HashSplits(Section):
-    """How many of the buckets that records are hashed into make up each split.
+    """How many of the buckets that records are hashed into make up each split."""
 
-    Attributes:
-      train: as in ``Splits``.
-      eval: likewise.
-      test: likewise; None for no such split.
-      by: a feature whose values are hashed, so that records of the same patient or
-        user are never in two splits; None hashes the whole record.
-    """
-
-    train: Count
-    eval: Count
-    test: Count | None = None
-    by: Text | None = None
+    train: Count = Field(description="Buckets of the split `train`.")
+    eval: Count = Field(description="Buckets of the split `eval`.")
+    test: Count | None = Field(
+        default=None,
+        description="Buckets of the split `test`. null: there is no such split.",
+    )
+    by: Text | None = Field(
+        default=None,
+        description="The feature whose values are hashed, so that records of the same "
+        "patient or user are never in two splits. null: the whole record is hashed.",
+    )
 
     @property
     def buckets(self) -> dict[str, int]:
@@ -58,21 +65,22 @@ class HashSplits(Section):
 
 
 class Data(Section):
-    """Where the TFRecords are: files for each split, or all files and their hash.
+    """Where the TFRecords are: `splits`, or else `files` with `hash_splits`."""
 
-    Attributes:
-      dir: relative to the project root, absolute, or ``gs://BUCKET/PATH``.
-      splits: files of each split.
-      files: a pattern of all files; their records go where ``hash_splits`` says.
-      hash_splits: goes with ``files``.
-      serving: a pattern of records as clients have sent them, to compare with.
-    """
-
-    dir: Text
+    dir: Text = Field(
+        description="Relative to the project root, absolute, or `gs://BUCKET/PATH`."
+    )
     splits: Splits | None = None
-    files: Pattern | None = None
+    files: Pattern | None = Field(
+        default=None,
+        description="A pattern of all files below `dir`; their records go where "
+        "`hash_splits` says.",
+    )
     hash_splits: HashSplits | None = None
-    serving: Pattern | None = None
+    serving: Pattern | None = Field(
+        default=None,
+        description="A pattern of records as clients have sent them, to compare with.",
+    )
 
     @model_validator(mode="after")
     def _has_splits(self) -> Data:
@@ -99,15 +107,14 @@ class Data(Section):
 
 
 class CompleteWhen(Section):
-    """How a span is known to be complete; ``always`` stands for neither.
+    """How a span is known to be complete; `always`, the default, is neither."""
 
-    Attributes:
-      marker: a file of this name lies in the span's directory.
-      quiet_for_s: none of its files has changed for so many seconds.
-    """
-
-    marker: Text | None = None
-    quiet_for_s: _Positive | None = None
+    marker: Text | None = Field(
+        default=None, description="A file of this name lies in the span's directory."
+    )
+    quiet_for_s: _Positive | None = Field(
+        default=None, description="None of its files has changed for so many seconds."
+    )
 
 
 def _complete_when(value: Any) -> Any:
@@ -123,78 +130,90 @@ class Images(Section):
     """What an image must be before it is trained on, beside that TensorFlow decodes it.
 
     Its size is told from its header, and no image is decoded that is too large.
-
-    Attributes:
-      min_side: in pixels, of the shorter side.
-      max_side: in pixels, of the longer side.
-      max_pixels: height times width, so that a small file cannot fill the memory.
-      channels: of the encoded image: 1 gray, 3 colour, 4 with alpha; None for any, as
-        training decodes all to what ``features`` says.
-      formats: those allowed. Of a ``gif`` training decodes the first frame, but reads
-        all: their pixels count together.
     """
 
-    min_side: Count = ImageCheck.min_side
-    max_side: Count = ImageCheck.max_side
-    max_pixels: Count = ImageCheck.max_pixels
-    channels: Literal[1, 3, 4] | None = None
-    formats: Annotated[tuple[ImageFormat, ...], Field(min_length=1)] = (
-        ImageCheck.formats
+    min_side: Count = Field(
+        default=ImageCheck.min_side,
+        description="Least length of the shorter side, in pixels.",
+    )
+    max_side: Count = Field(
+        default=ImageCheck.max_side,
+        description="Greatest length of the longer side, in pixels.",
+    )
+    max_pixels: Count = Field(
+        default=ImageCheck.max_pixels,
+        description="Greatest height times width, so that a small file cannot fill the "
+        "memory.",
+    )
+    channels: Channels | None = Field(
+        default=None,
+        description="Channels of the encoded image: 1 gray, 3 colour, 4 with alpha. "
+        "null: any, as training decodes all to what `features` says.",
+    )
+    formats: NotEmpty[tuple[ImageFormat, ...]] = Field(
+        default=ImageCheck.formats,
+        description="Formats that are allowed. Of a `gif` training decodes the first "
+        "frame, but reads all: their pixels count together.",
     )
 
 
 class Examples(Section):
-    """Which records are taken, and how bad they may be.
+    """Which records are taken, and how bad they may be."""
 
-    Attributes:
-      window: how many spans, the newest complete ones.
-      complete_when: ``always``, ``{marker: NAME}`` or ``{quiet_for_s: SECONDS}``.
-      max_corrupt_fraction: of records, bytes or files that may be bad; they are put
-        aside. Above it the data gate stops.
-      images: looks into every image; None does not.
-    """
-
-    window: Count = 1
-    complete_when: Annotated[CompleteWhen, BeforeValidator(_complete_when)] = (
-        CompleteWhen()
+    window: Count = Field(
+        default=1, description="How many spans are taken: the newest complete ones."
     )
-    max_corrupt_fraction: _Fraction = 0.0
-    images: Images | None = None
+    complete_when: Annotated[
+        CompleteWhen,
+        BeforeValidator(
+            _complete_when, json_schema_input_type=Literal["always"] | CompleteWhen
+        ),
+    ] = CompleteWhen()
+    max_corrupt_fraction: _Fraction = Field(
+        default=0.0,
+        description="How large a part of records, bytes or files may be bad; they are "
+        "put aside. Above it the data gate stops.",
+    )
+    images: Images | None = Field(
+        default=None,
+        description="What every image must be. null: no image is looked into.",
+    )
 
 
 class Rule(Section):
-    """What is done about anomalies; one of several, of which the last to match counts.
+    """What is done about anomalies; of several rules the last to match counts."""
 
-    Attributes:
-      feature: None for every feature.
-      anomaly: a kind, such as ``new_value``; None for every kind.
-      action: ``fail`` stops the run, ``warn`` is shown, ``ignore`` is only counted.
-    """
-
-    feature: Text | None = None
-    anomaly: Text | None = None
-    action: Action
+    feature: Text | None = Field(
+        default=None, description="Whose anomalies. null: those of every feature."
+    )
+    anomaly: Text | None = Field(
+        default=None, description="Which kind, such as `new_value`. null: every kind."
+    )
+    action: Action = Field(description=_ACTION)
 
 
 class Validate(Section):
-    """What the data gate lets pass.
+    """What the data gate lets pass."""
 
-    Attributes:
-      default: what is done about anomalies that no rule names.
-      rules: exceptions.
-      min_examples: per split; 1 where nothing is said.
-      max_examples: per split.
-      max_count_change: of a split, against the last accepted span: 0.5 allows half as
-        many and half as many again.
-      stale_after_h: hours; a run does not begin on a newest span older than this.
-    """
-
-    default: Action = "fail"
-    rules: tuple[Rule, ...] = ()
-    min_examples: dict[SplitName, Count] = {}
-    max_examples: dict[SplitName, Count] = {}
-    max_count_change: _Positive | None = None
-    stale_after_h: _Positive | None = None
+    default: Action = Field(
+        default="fail", description=f"For anomalies that no rule names: {_ACTION}"
+    )
+    rules: tuple[Rule, ...] = Field(default=(), description="Exceptions to `default`.")
+    min_examples: dict[SplitName, Count] = Field(
+        default={}, description="Fewest examples of a split; 1 where nothing is said."
+    )
+    max_examples: dict[SplitName, Count] = Field(
+        default={}, description="Most examples of a split."
+    )
+    max_count_change: _Positive | None = Field(
+        default=None,
+        description="How much larger or smaller a split may be than in the data "
+        "accepted last: 0.5 allows half as many and half as many again.",
+    )
+    stale_after_h: _Positive | None = Field(
+        default=None,
+        description="Hours; a run does not begin on a newest span older than this.",
+    )
 
 
 def _once(names: Any) -> Any:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
+from pipeline.config_reference import json_schema
 from pipeline.load_config import load_config, to_yaml
 from runners.cli.options import config_options
 
 
+def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        click.echo(json.dumps(json_schema(), indent=2))
+        ctx.exit()
+
+
 @click.command()
 @config_options
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of all configs, for editors; NAME is not needed.",
+)
 def config(name: str, profile: str | None, overrides: tuple[str, ...]) -> None:
     """Print the resolved config of NAME as YAML."""
     resolved = load_config(name, profile=profile, overrides=overrides)

@@ -39,7 +39,7 @@ def _head(proposal: Proposal) -> list[str]:
         f"# {name}: proposed by 'sluice init', to be reviewed.",
         "#",
         f"# Looked at {proposal.sampled}.",
-        "# Every key is explained in pipeline/config.py and pipeline/data_config.py.",
+        "# Every key is explained in docs/config.md of Sluice.",
         f"# 'sluice config {name}' prints the rest with its defaults,",
         f"# 'sluice validate {name}' checks this file in a second.",
         "version: 1",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeline.config import Train
 from sluice.project import own_root
 from sluice.run_record import NodeRecord, PushRecord, RunRecord
 
@@ -120,6 +121,15 @@ def test_config_prints_what_validate_accepts(root: Path, sluice: Sluice) -> None
     code, out, _ = sluice("config", "digits", "--set", "train.epochs=3")
     assert code == 0
     assert yaml.safe_load(out)["train"]["epochs"] == 3
+
+
+def test_config_prints_the_schema_of_all_configs(sluice: Sluice) -> None:
+    code, out, err = sluice("config", "--schema")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["properties"]["train"] == {
+        "$ref": "#/$defs/Train",
+        "default": Train().model_dump(),
+    }
 
 
 def _rewrite(path: Path, old: str, new: str) -> None:
