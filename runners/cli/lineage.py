@@ -41,8 +41,7 @@ def lineage(
     """Say which data, schema, code and run made an artifact or a served version.
 
     ARTIFACT is artifact:ID, an output such as Trainer.model (the newest one), or a
-    path or URI, also of a file inside of it. VERSION is v3, or 3; a number that is no
-    version on disk is an artifact's id.
+    path or URI, also of a file inside of it. VERSION is v3, or 3.
     """
     config = load_config(name)
     workspace = workspace_of(config, workspace_dir)

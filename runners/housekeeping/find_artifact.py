@@ -3,8 +3,7 @@
 Read in this order, the first that fits:
 
 * ``artifact:12``: the artifact of that id in ML Metadata.
-* ``v3`` or ``3``: the model that was pushed as version 3. A number that is no version
-  on disk is an artifact's id.
+* ``v3`` or ``3``: the model that was pushed as version 3.
 * ``Trainer.model``: the newest output of that name.
 * a path or URI: the version or artifact that is there, or that the file lies in.
 """
@@ -55,11 +54,9 @@ def find_artifact(
       UsageError: nothing fits, or no model is known for the version.
     """
     if match := _ARTIFACT.fullmatch(reference):
-        found = _by_id(graph, int(match[1]))
+        found = _by_id(graph, match[1])
     elif match := _VERSION.fullmatch(reference):
-        found = _by_version(served, int(match[1]), reference.startswith("v"))
-        if found is None and not reference.startswith("v"):
-            found = _by_id(graph, int(match[1]))
+        found = _by_version(served, match[1])
     else:
         found = _by_output(graph, reference) or _by_path(graph, served, reference)
     if found is None:
@@ -67,20 +64,23 @@ def find_artifact(
     return found
 
 
-def _by_id(graph: MetadataGraph, artifact_id: int) -> Found | None:
-    if artifact_id not in graph.artifacts:
-        return None
-    return Found(artifact_id, f"artifact {artifact_id}")
-
-
-def _by_version(
-    served: Sequence[ServedModel], number: int, explicit: bool
-) -> Found | None:
-    for item in served:
-        if item.version.version == number:
-            hint = "" if explicit else f"; the artifact is artifact:{number}"
-            return _of_version(item, f"version {number}{hint}")
+def _by_id(graph: MetadataGraph, digits: str) -> Found | None:
+    for artifact_id in graph.artifacts:
+        if _is_number(artifact_id, digits):
+            return Found(artifact_id, f"artifact {artifact_id}")
     return None
+
+
+def _by_version(served: Sequence[ServedModel], digits: str) -> Found | None:
+    for item in served:
+        if _is_number(item.version.version, digits):
+            return _of_version(item, f"version {item.version.version}")
+    return None
+
+
+def _is_number(number: int, digits: str) -> bool:
+    """Compares as text: Python refuses to make an int of thousands of digits."""
+    return str(number) == (digits.lstrip("0") or "0")
 
 
 def _of_version(item: ServedModel, read_as: str) -> Found:
@@ -147,6 +147,8 @@ def _unknown(
     else:
         known = [*versions, *outputs]
     near = difflib.get_close_matches(reference, known, n=MAX_EXAMPLES, cutoff=0.5)
+    if _by_id(graph, reference):
+        near = [f"artifact:{reference}"]
     return UsageError(
         f"there is no artifact or version {reference!r}",
         expected="artifact:ID, vN, Node.output, or a path; versions: "

@@ -84,17 +84,35 @@ def test_what_was_made_of_a_model(past: Any) -> None:
     assert uses[1].artifact_ids == (_id_of(past, pushed),)
 
 
-def test_a_number_is_a_version_if_there_is_one(past: Any) -> None:
+def test_a_number_is_a_version(past: Any) -> None:
     past.run(push=True)
     model = past.made_by(past.run(push=True), "Trainer.model")
-    for reference in ("v2", "2"):
+    for reference in ("v2", "2", "v002"):
         found = _find(past, reference)
         assert found.artifact_id == _id_of(past, model)
         assert found.served is not None and found.served.version.version == 2
-    assert _find(past, "2").read_as == "version 2; the artifact is artifact:2"
-    assert _find(past, "v2").read_as == "version 2"
+        assert found.read_as == "version 2"
     assert _find(past, "artifact:2") == Found(2, "artifact 2")
-    assert _find(past, "3") == Found(3, "artifact 3")
+
+
+@pytest.mark.parametrize("reference", ["3", "v3"])
+def test_a_number_is_never_an_artifact(past: Any, reference: str) -> None:
+    past.run(push=True)
+    past.run(push=True)
+    with pytest.raises(UsageError, match=f"no artifact or version '{reference}'") as e:
+        _find(past, reference)
+    assert "versions: 1 to 2; artifacts: 1 to " in str(e.value)
+    assert ("artifact:3" in e.value.examples) == (reference == "3")
+    assert "did you mean" in str(e.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "v", "artifact:"])
+def test_thousands_of_digits_are_no_version_and_no_artifact(
+    past: Any, prefix: str
+) -> None:
+    past.run(push=True)
+    with pytest.raises(UsageError, match="no artifact or version"):
+        _find(past, prefix + "9" * 5000)
 
 
 def test_a_path_is_an_artifact_also_inside_of_it(
