@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfx.components import (
-    Evaluator,
-    Trainer,
-    Transform,
-)
+from tfx.components import Trainer, Transform
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
     LatestBlessedModelStrategy,
@@ -19,6 +15,7 @@ from tfx.proto import pusher_pb2, trainer_pb2, transform_pb2
 from tfx.types import Channel, standard_artifacts
 
 from components.baseline.resolver_strategy import LatestIntactBlessedModel
+from components.evaluator.component import Evaluator
 from components.model_verdict.component import ModelVerdict
 from components.model_verdict.threshold import Threshold
 from components.pusher.component import Pusher
@@ -157,7 +154,11 @@ def _judge_and_push(draft: Draft, data: DataNodes, trainer: Any) -> list[Any]:
     analysis = ["tfx", "tensorflow", "tensorflow-model-analysis"]
     return [
         baseline,
-        draft.stamp(evaluator, analysis, ["components.model_verdict.class_counts"]),
+        draft.stamp(
+            evaluator,
+            analysis,
+            ["components.evaluator.executor", "components.model_verdict.class_counts"],
+        ),
         draft.stamp(
             model_verdict,
             analysis,

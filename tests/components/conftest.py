@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ class Evaluations:
     classes: int
     metrics: Sequence[str] = ("ExampleCount",)
     slices: Sequence[Sequence[str]] = (("region",),)
-    _numbers: Iterable[int] = field(default_factory=lambda: itertools.count(1))
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         (self.folder / "schema").mkdir(parents=True)
@@ -86,35 +85,21 @@ class Evaluations:
 
     def evaluate(
         self,
-        executor: type,
         examples: Path,
         model: Path,
         baseline: Path | None = None,
-        **properties: str,
+        *,
+        stock: bool = False,
     ) -> Path:
-        """Runs an Evaluator's executor and returns its evaluation."""
-        from google.protobuf import json_format
+        """Runs the Evaluator's executor, or TFX's own, and returns its evaluation."""
+        from tfx.components.evaluator import executor as tfx_executor
         from tfx.dsl.components.base import base_beam_executor
         from tfx.types import standard_artifacts
 
-        from pipeline.eval_config import eval_config
-        from pipeline.feature_set import Label
+        from components.evaluator.executor import Executor
         from pipeline.places import LOCAL_BEAM_ARGS
 
-        inputs = {
-            "examples": _artifact(standard_artifacts.Examples, examples),
-            "model": _artifact(standard_artifacts.Model, model),
-            "schema": _artifact(standard_artifacts.Schema, self.folder / "schema"),
-        }
-        if baseline:
-            inputs["baseline_model"] = _artifact(standard_artifacts.Model, baseline)
-        inputs["examples"][0].split_names = '["test"]'
-        config = eval_config(
-            [(name, None, {}) for name in self.metrics],
-            self.slices,
-            Label("label", tuple(range(self.classes))),
-        )
-        number = next(iter(self._numbers))
+        number = next(self._numbers)
         target = self.folder / "evaluation" / str(number)
         target.mkdir(parents=True)
         context = base_beam_executor.BaseBeamExecutor.Context(
@@ -122,16 +107,46 @@ class Evaluations:
             tmp_dir=str(self.folder / "tmp"),
             unique_id=str(number),
         )
+        executor = tfx_executor.Executor if stock else Executor
         executor(context).Do(
-            inputs,
+            self.inputs(examples, model, baseline),
             {"evaluation": _artifact(standard_artifacts.ModelEvaluation, target)},
-            {
-                "eval_config": json_format.MessageToJson(config),
-                "example_splits": json.dumps(["test"]),
-                **properties,
-            },
+            self.properties(),
         )
         return target
+
+    def inputs(
+        self, examples: Path, model: Path, baseline: Path | None = None
+    ) -> dict[str, Any]:
+        """Returns the input artifacts of an Evaluator."""
+        from tfx.types import standard_artifacts
+
+        inputs = {
+            "examples": _artifact(standard_artifacts.Examples, examples),
+            "model": _artifact(standard_artifacts.Model, model),
+            "schema": _artifact(standard_artifacts.Schema, self.folder / "schema"),
+            "baseline_model": [],
+        }
+        if baseline:
+            inputs["baseline_model"] = _artifact(standard_artifacts.Model, baseline)
+        inputs["examples"][0].split_names = '["train", "test"]'
+        return inputs
+
+    def properties(self) -> dict[str, Any]:
+        """Returns the exec properties of an Evaluator."""
+        from google.protobuf import json_format
+
+        from pipeline.eval_config import eval_config
+        from pipeline.feature_set import Label
+
+        label = Label("label", tuple(range(self.classes)))
+        metrics: list[Any] = [(name, None, {}) for name in self.metrics]
+        config = eval_config(metrics, self.slices, label)
+        return {
+            "eval_config": json_format.MessageToJson(config),
+            "example_splits": '["test"]',
+            "module_path": None,
+        }
 
 
 def _artifact(kind: Any, uri: Path) -> list[Any]:

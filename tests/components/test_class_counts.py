@@ -31,14 +31,12 @@ def _records(classes: int) -> list[dict[str, Any]]:
 def test_counts_are_those_of_the_labels(
     evaluations: Any, tmp_path: Path, classes: int
 ) -> None:
-    from tfx.components.evaluator.executor import Executor
-
     from components.model_verdict.read_evaluation import read_candidate
 
     place = evaluations(tmp_path / "place", classes)
     records = _records(classes)
     examples = place.write_examples("examples", records)
-    uri = place.evaluate(Executor, examples, place.write_model("model", 1.0))
+    uri = place.evaluate(examples, place.write_model("model", 1.0))
 
     found = read_candidate(str(uri), place.class_names).examples_per_class
     assert set(found) == {(), *((("region", name),) for name in ("north", "south"))}
@@ -67,14 +65,12 @@ def test_the_work_does_not_grow_with_the_classes() -> None:
 
 
 def test_the_record_keeps_the_counts(evaluations: Any, tmp_path: Path) -> None:
-    from tfx.components.evaluator.executor import Executor
-
     from runners.record.metrics_document import metrics_document
 
     place = evaluations(tmp_path / "place", 3, slices=())
     labels = [0, 2, 2, None]
     examples = place.write_examples("all", [{"x": 0.5, "label": n} for n in labels])
-    uri = place.evaluate(Executor, examples, place.write_model("model", 1.0))
+    uri = place.evaluate(examples, place.write_model("model", 1.0))
     document = metrics_document(uri)
     assert document is not None
     (row,) = document["metrics"]

@@ -1,0 +1,1 @@
+"""Measures models with TFMA, each model once on the same data."""

@@ -1,0 +1,139 @@
+"""Puts a model's known metrics as baseline into the evaluation of a candidate.
+
+The result is what TFMA writes when it evaluates the two side by side: metrics of both
+and their differences, in the same files. TFMA has no such merge of its own. Differences
+are made of numbers and of arrays of numbers, the values of every metric that a config
+may have (``pipeline/metric_table.json``); plots there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format
+from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2
+from tensorflow_model_analysis.utils import config_util
+
+from components.evaluator.evaluated import BASELINE, CANDIDATE, metrics_files
+from sluice.files import atomic
+from sluice.records import tfrecord
+
+# Slice (serialized) -> TFMA's MetricKeyAndValue of each metric, without a model's name.
+ModelMetrics = Mapping[bytes, list[Any]]
+
+_CONFIG_FILE = "eval_config.json"
+_NUMBERS = ("int32_values", "int64_values", "float32_values", "float64_values")
+
+
+def read_metrics(folder: Path, role: str) -> ModelMetrics:
+    """Returns the metrics of the ``candidate`` or the ``baseline`` of an evaluation."""
+    # TFMA leaves the name out where there is one model.
+    names = {role, ""} if role == CANDIDATE else {role}
+    found = {}
+    for path in metrics_files(folder):
+        for record in map(_parse, tfrecord.read(path)):
+            items = [
+                item
+                for item in record.metric_keys_and_values
+                if item.key.model_name in names and not item.key.is_diff
+            ]
+            for item in items:
+                item.key.model_name = ""
+            found[_slice(record)] = items
+    return found
+
+
+def add_baseline(folder: Path, baseline: ModelMetrics, model_dir: str) -> None:
+    """Adds a baseline to the evaluation of one model, which becomes the candidate.
+
+    Args:
+      folder: the evaluation, as TFMA wrote it.
+      baseline: the baseline's metrics.
+      model_dir: the baseline's SavedModel.
+    """
+    for path in metrics_files(folder):
+        records = [_parse(data) for data in tfrecord.read(path)]
+        for record in records:
+            candidate = list(record.metric_keys_and_values)
+            del record.metric_keys_and_values[:]
+            known = baseline.get(_slice(record), ())
+            record.metric_keys_and_values.extend(_side_by_side(candidate, known))
+        tfrecord.write(path, [record.SerializeToString() for record in records])
+    _name_models(folder / _CONFIG_FILE, model_dir)
+
+
+def _side_by_side(candidate: Iterable[Any], baseline: Iterable[Any]) -> Iterator[Any]:
+    """Yields the metrics of both models, then their differences."""
+    known = {_key(item): item for item in baseline}
+    pairs = [(item, known.get(_key(item))) for item in candidate]
+    yield from _named(known.values(), BASELINE)
+    yield from _named((item for item, _ in pairs), CANDIDATE)
+    for item, before in pairs:
+        if before and (difference := _difference(item.value, before.value)):
+            changed = type(item)(key=item.key, value=difference)
+            changed.key.is_diff = True
+            yield from _named([changed], CANDIDATE)
+
+
+def _named(items: Iterable[Any], model: str) -> Iterator[Any]:
+    for item in items:
+        copied = type(item)()
+        copied.CopyFrom(item)
+        copied.key.model_name = model
+        yield copied
+
+
+def _difference(candidate: Any, baseline: Any) -> Any:
+    """Returns candidate - baseline; None for what is neither number nor array."""
+    kind = candidate.WhichOneof("type")
+    if kind != baseline.WhichOneof("type"):
+        return None
+    changed = type(candidate)()
+    if kind == "double_value":
+        change = candidate.double_value.value - baseline.double_value.value
+        changed.double_value.value = change
+        return changed
+    if kind == "array_value" and candidate.array_value.shape == (
+        baseline.array_value.shape
+    ):
+        changed.CopyFrom(candidate)
+        for name in _NUMBERS:
+            before = getattr(baseline.array_value, name)
+            values = getattr(changed.array_value, name)
+            values[:] = [new - old for new, old in zip(values, before, strict=True)]
+        return changed
+    return None
+
+
+def _name_models(path: Path, model_dir: str) -> None:
+    """Names the two models in TFMA's description of an evaluation, as TFMA does."""
+    run = json_format.Parse(path.read_text(), config_pb2.EvalRun())
+    locations = {CANDIDATE: run.model_locations.pop(""), BASELINE: model_dir}
+    run.model_locations.update(locations)
+    for spec in run.eval_config.metrics_specs:
+        del spec.model_names[:]
+    run.eval_config.CopyFrom(
+        config_util.update_eval_config_with_defaults(run.eval_config, has_baseline=True)
+    )
+    atomic.write_text(path, json_format.MessageToJson(run))
+
+
+def _parse(data: bytes) -> Any:
+    return metrics_for_slice_pb2.MetricsForSlice.FromString(data)
+
+
+def _slice(record: Any) -> bytes:
+    named = type(record)()
+    named.CopyFrom(record)
+    named.ClearField("metric_keys_and_values")
+    return named.SerializeToString(deterministic=True)
+
+
+def _key(item: Any) -> bytes:
+    """Returns a metric's key without the model's name."""
+    key = type(item.key)()
+    key.CopyFrom(item.key)
+    key.model_name = ""
+    return key.SerializeToString(deterministic=True)

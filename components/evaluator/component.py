@@ -1,0 +1,28 @@
+"""The ``Evaluator`` node: TFX's own, but for its executor."""
+
+from __future__ import annotations
+
+from tfx.components.evaluator import component
+from tfx.dsl.components.base import executor_spec
+
+from components.evaluator import executor
+
+
+class Evaluator(component.Evaluator):
+    """TFX's Evaluator that takes a baseline's metrics from an earlier evaluation.
+
+    Inputs, outputs and what the evaluation holds are those of TFX. A model that has
+    been evaluated on the same examples with the same EvalConfig is not evaluated again
+    as baseline; see ``executor``.
+
+    Example::
+
+        evaluator = Evaluator(
+            examples=example_gen.outputs["examples"],
+            model=trainer.outputs["model"],
+            baseline_model=resolver.outputs["model"],
+            eval_config=eval_config,
+        )
+    """
+
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)

@@ -1,0 +1,113 @@
+"""Which models an evaluation has measured, and on what: its ``evaluated.json``.
+
+The evaluations of a node lie side by side (``Evaluator/evaluation/<execution id>``), so
+an earlier one is found there, by the content of the model and of everything else that
+its metrics depend on. Nothing is found where each run has a folder of its own, as on
+Vertex AI, and nothing is looked for where artifacts are not local files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfx.types import artifact_utils, standard_component_specs
+
+from sluice.files import atomic, digest
+from sluice.files.storage import is_remote
+
+CANDIDATE, BASELINE = "candidate", "baseline"
+
+_FILE = "evaluated.json"
+_MODELS = {
+    CANDIDATE: standard_component_specs.MODEL_KEY,
+    BASELINE: standard_component_specs.BASELINE_MODEL_KEY,
+}
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation is of.
+
+    Attributes:
+      data: digest of all that a model's metrics depend on beside the model: the
+        evaluated splits, other inputs, the EvalConfig and the other exec properties.
+      models: digest of each model's files, by ``candidate`` and ``baseline``.
+    """
+
+    data: str
+    models: Mapping[str, str]
+
+    def save(self, folder: Path) -> None:
+        """Writes it, with the digests of the metrics, into the finished evaluation."""
+        atomic.write_json(
+            folder / _FILE,
+            {"data": self.data, "models": self.models, "metrics": _metrics_in(folder)},
+        )
+
+
+def about_to_evaluate(
+    inputs: Mapping[str, Sequence[Any]], properties: Mapping[str, Any]
+) -> Evaluated | None:
+    """Returns what an Evaluator will evaluate; None if its inputs are not local.
+
+    Args:
+      inputs: artifacts by key, as TFX gives them to the executor.
+      properties: the exec properties.
+    """
+    splits = json.loads(properties.get("example_splits") or "null") or ["eval"]
+    uris = {key: [item.uri for item in items] for key, items in inputs.items() if items}
+    if any(is_remote(uri) for paths in uris.values() for uri in paths):
+        return None
+    examples = standard_component_specs.EXAMPLES_KEY
+    uris[examples] = [
+        uri
+        for split in splits
+        for uri in artifact_utils.get_split_uris(inputs[examples], split)
+    ]
+    contents = {key: [_content(Path(uri)) for uri in uris[key]] for key in uris}
+    models = {
+        role: contents.pop(key)[0] for role, key in _MODELS.items() if key in contents
+    }
+    data = json.dumps([contents, dict(properties)], sort_keys=True, default=str)
+    return Evaluated(digest.of_bytes(data.encode()), models)
+
+
+def find_earlier(folder: Path, wanted: Evaluated) -> tuple[Path, str] | None:
+    """Returns an undamaged evaluation that has measured the wanted baseline.
+
+    Args:
+      folder: of the new evaluation; the earlier ones lie beside it.
+      wanted: what is about to be evaluated.
+
+    Returns:
+      The evaluation and what the model was in it; None if there is none.
+    """
+    for path in sorted(folder.parent.iterdir()):
+        try:
+            found = json.loads((path / _FILE).read_bytes())
+            if found["data"] == wanted.data and found["metrics"] == _metrics_in(path):
+                for role, model in found["models"].items():
+                    if model == wanted.models[BASELINE]:
+                        return path, role
+        except (OSError, ValueError, KeyError):
+            continue  # Not finished, of before this file was written, or damaged.
+    return None
+
+
+def metrics_files(folder: Path) -> list[Path]:
+    """Returns the files in which TFMA keeps the metrics of an evaluation."""
+    # Beam leaves a shard without records empty, which ``tfrecord.read`` refuses.
+    paths = sorted(folder.glob("metrics*.tfrecord"))
+    return [path for path in paths if path.stat().st_size]
+
+
+def _metrics_in(folder: Path) -> dict[str, str]:
+    return {path.name: digest.of_file(path) for path in metrics_files(folder)}
+
+
+def _content(path: Path) -> str:
+    return digest.of_file(path) if path.is_file() else digest.of_tree(path)

@@ -1,0 +1,62 @@
+"""Runs TFX's Evaluator, on the candidate alone where the baseline's metrics are known.
+
+TFMA evaluates candidate and baseline side by side, so every new candidate costs the
+baseline's evaluation once more. Here the baseline's metrics come from an earlier
+evaluation of this node, where one has them for the same data and settings, or from this
+one, where the candidate is its own baseline. What is written is the same either way.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from tfx.components.evaluator import executor
+from tfx.types import artifact_utils
+from tfx.types import standard_component_specs as specs
+from tfx.utils import path_utils
+
+from components.evaluator.add_baseline import add_baseline, read_metrics
+from components.evaluator.evaluated import (
+    BASELINE,
+    CANDIDATE,
+    about_to_evaluate,
+    find_earlier,
+)
+from sluice.files.storage import is_remote
+
+
+class Executor(executor.Executor):
+    """Executor of ``Evaluator``.
+
+    A subclass of TFX's: Vertex AI gives models their resource names only for those.
+    """
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        uri = artifact_utils.get_single_uri(output_dict[specs.EVALUATION_KEY])
+        evaluated = about_to_evaluate(input_dict, exec_properties)
+        if evaluated is None or is_remote(uri):
+            super().Do(input_dict, output_dict, exec_properties)
+            return
+        folder, known = Path(uri), None
+        if evaluated.models.get(BASELINE) == evaluated.models[CANDIDATE]:
+            known = folder, CANDIDATE
+        elif BASELINE in evaluated.models:
+            known = find_earlier(folder, evaluated)
+        if known is None:
+            super().Do(input_dict, output_dict, exec_properties)
+        else:
+            alone = {**input_dict}
+            (baseline,) = alone.pop(specs.BASELINE_MODEL_KEY)
+            super().Do(alone, output_dict, exec_properties)
+            logging.info("The metrics of %s are those in %s.", baseline.uri, known[0])
+            old_layout = path_utils.is_old_model_artifact(baseline)
+            model_dir = path_utils.serving_model_path(baseline.uri, old_layout)
+            add_baseline(folder, read_metrics(*known), model_dir)
+        evaluated.save(folder)

@@ -1,0 +1,200 @@
+"""A baseline that was evaluated on the same data is not evaluated again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.records import tfrecord
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.fixture
+def place(evaluations: Any, tmp_path: Path) -> Any:
+    metrics = ("AUC", "BinaryAccuracy", "MeanPrediction", "ExampleCount")
+    return evaluations(tmp_path / "place", 2, metrics)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the models that TFMA has loaded to evaluate them."""
+    import tensorflow_model_analysis as tfma
+
+    names: list[str] = []
+    load = tfma.default_eval_shared_model
+
+    def spy(eval_saved_model_path: str, **options: Any) -> Any:
+        names.append(Path(eval_saved_model_path).parent.name)
+        return load(eval_saved_model_path, **options)
+
+    monkeypatch.setattr(tfma, "default_eval_shared_model", spy)
+    return names
+
+
+def _records(seed: int) -> list[dict[str, Any]]:
+    source = random.Random(seed)
+    regions = [b"north", b"south"]
+    return [
+        {
+            "x": source.uniform(-1, 1),
+            "region": source.choice(regions),
+            "label": source.randrange(2),
+        }
+        for _ in range(60)
+    ]
+
+
+def _document(evaluation: Path, number: Callable[[Any], Any] = float) -> list[Any]:
+    """Returns what the record says, each number as ``number`` returns it."""
+    from runners.record.metrics_document import metrics_document
+
+    found: Any = metrics_document(evaluation)
+    for row in found["metrics"]:
+        counts = row["metrics"].pop("examples_per_class")
+        values = {name: number(value) for name, value in row["metrics"].items()}
+        row["metrics"] = {**values, "examples_per_class": counts}
+    return found
+
+
+def _described(evaluation: Path) -> Any:
+    from tensorflow_model_analysis.writers.eval_config_writer import load_eval_run
+
+    return load_eval_run(str(evaluation))
+
+
+def test_what_was_the_candidate_is_not_evaluated_as_baseline(
+    place: Any, loaded: list[str]
+) -> None:
+    from components.model_verdict.read_evaluation import read_candidate, read_evaluation
+
+    examples = place.write_examples("examples", _records(1))
+    old, new = place.write_model("old", 1.0), place.write_model("new", -2.0)
+    before = place.evaluate(examples, old)
+    assert loaded == ["old"]
+    after = place.evaluate(examples, new, old)
+    assert loaded == ["old", "new"]
+    stock = place.evaluate(examples, new, old, stock=True)
+    assert loaded == ["old", "new", "new", "old"]
+
+    assert _document(after) == _document(stock, pytest.approx)
+    assert _described(after) == _described(stock)
+    names = place.class_names
+    baseline = read_evaluation(str(after), "baseline", names)
+    assert baseline == read_candidate(str(before), names)
+    candidate = read_candidate(str(after), names)
+    assert candidate == read_candidate(str(stock), names)
+    assert candidate.metrics[()]["auc"] != baseline.metrics[()]["auc"]
+    assert candidate.examples_per_class == baseline.examples_per_class
+
+
+def test_what_was_the_baseline_is_not_evaluated_again(
+    place: Any, loaded: list[str]
+) -> None:
+    examples = [place.write_examples(f"data{seed}", _records(seed)) for seed in (1, 2)]
+    old, *new = [place.write_model(name, i) for i, name in enumerate(("old", "b", "c"))]
+    place.evaluate(examples[0], old)
+    place.evaluate(examples[1], new[0], old)
+    assert loaded == ["old", "b", "old"], "the data is another"
+    after = place.evaluate(examples[1], new[1], old)
+    assert loaded == ["old", "b", "old", "c"]
+    stock = place.evaluate(examples[1], new[1], old, stock=True)
+    assert _document(after) == _document(stock, pytest.approx)
+
+
+def test_a_model_that_is_its_own_baseline_is_evaluated_once(
+    place: Any, loaded: list[str]
+) -> None:
+    examples = place.write_examples("examples", _records(1))
+    model = place.write_model("model", 1.0)
+    after = place.evaluate(examples, model, model)
+    assert loaded == ["model"]
+    stock = place.evaluate(examples, model, model, stock=True)
+    assert _document(after) == _document(stock, pytest.approx)
+    assert _described(after) == _described(stock)
+
+
+def _touch_model(place: Any) -> None:
+    (place.folder / "old" / "Format-Serving" / "more").write_text("changed")
+
+
+def _other_examples(place: Any) -> None:
+    split = place.folder / "examples" / "Split-test"
+    (path,) = split.iterdir()
+    tfrecord.write(path, list(tfrecord.read(path))[:-1])
+
+
+def _damage_metrics(place: Any) -> None:
+    (path,) = (place.folder / "evaluation" / "1").glob("metrics*")
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _unfinished(place: Any) -> None:
+    (place.folder / "evaluation" / "1" / "evaluated.json").unlink()
+
+
+def _other_schema(place: Any) -> None:
+    path = place.folder / "schema" / "schema.pbtxt"
+    path.write_text(path.read_text() + "# changed")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _touch_model,
+        _other_examples,
+        _damage_metrics,
+        _unfinished,
+        _other_schema,
+        lambda place: setattr(place, "slices", ()),
+        lambda place: setattr(place, "metrics", ("AUC",)),
+    ],
+)
+def test_no_metrics_of_something_else_are_taken(
+    place: Any, change: Callable[[Any], None]
+) -> None:
+    from components.evaluator.evaluated import (
+        Evaluated,
+        about_to_evaluate,
+        find_earlier,
+    )
+
+    for name, text in (("old", "1"), ("new", "2")):
+        (place.folder / name / "Format-Serving").mkdir(parents=True)
+        (place.folder / name / "Format-Serving" / "saved_model.pb").write_text(text)
+    examples = place.write_examples("examples", _records(1))
+    earlier, later = (place.folder / "evaluation" / name for name in ("1", "2"))
+    earlier.mkdir(parents=True)
+    tfrecord.write(earlier / "metrics-00000-of-00001.tfrecord", [b"metrics"])
+    old, new = place.folder / "old", place.folder / "new"
+
+    def evaluated(*models: Path) -> Evaluated:
+        inputs = place.inputs(examples, *models)
+        found = about_to_evaluate(inputs, place.properties())
+        assert found is not None
+        return found
+
+    def found() -> Any:
+        return find_earlier(later, evaluated(new, old))
+
+    assert found() is None
+    evaluated(old).save(earlier)
+    assert found() == (earlier, "candidate")
+    train = examples / "Split-train"
+    train.mkdir()
+    (train / "data").write_text("no part of what is evaluated")
+    assert found() == (earlier, "candidate")
+    change(place)
+    assert found() is None
+
+
+def test_what_is_not_local_is_evaluated_as_tfx_does(place: Any) -> None:
+    from components.evaluator.evaluated import about_to_evaluate
+
+    inputs = place.inputs(Path("examples"), Path("model"))
+    inputs["model"][0].uri = "gs://bucket/model"
+    assert about_to_evaluate(inputs, place.properties()) is None
