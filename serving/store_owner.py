@@ -35,7 +35,9 @@ class Owner:
         return self.pipeline == other.pipeline and len(ids) < 2
 
     def __str__(self) -> str:
-        workspace = f" of the workspace {self.workspace_id}" if self.workspace_id else ""
+        workspace = (
+            f" of the workspace {self.workspace_id}" if self.workspace_id else ""
+        )
         return f"the pipeline {self.pipeline!r}{workspace}"
 
 

@@ -132,10 +132,19 @@ def served_copy(model: BlessedModel, pushes: Iterable[Stored]) -> Path | None:
     return None
 
 
-def served_version(model: BlessedModel, pushes: Iterable[Stored]) -> str | None:
-    """Returns the latest version that a model was pushed as; None if it never was."""
-    versions = [item.properties["pushed_version"] for item in _pushes_of(model, pushes)]
-    return str(versions[0]) if versions else None
+def name_of(model: BlessedModel, run_id: str | None, pushes: Iterable[Stored]) -> str:
+    """Returns a model as people know it: by its latest version, artifact and run.
+
+    Args:
+      model: the model.
+      run_id: that trained it; None or empty if it is not known.
+      pushes: PushedModel artifacts.
+    """
+    artifact = f"artifact {model.model.id} of run {run_id or 'unknown'}"
+    versions = [
+        item.properties.get("pushed_version") for item in _pushes_of(model, pushes)
+    ]
+    return f"version {versions[0]} ({artifact})" if versions else artifact
 
 
 def _pushes_of(model: BlessedModel, pushes: Iterable[Stored]) -> list[Stored]:

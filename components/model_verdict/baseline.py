@@ -79,9 +79,9 @@ class Baseline:
         if passed_over:
             stands_in = "stands in: " if self.name else ""
             parts.append(stands_in + "; ".join(passed_over))
-        actual = "this model itself" if self.is_candidate else self.name or "none"
+        name = "this model itself" if self.is_candidate else self.name or "none"
         why = "; ".join(parts)
-        return Check("baseline", "overall", None, None, actual, True, why)
+        return Check("baseline", "overall", None, name, None, True, why)
 
     def to_json(self) -> str:
         """Returns the value of the exec property."""

@@ -21,7 +21,7 @@ from components.baseline.blessed_models import (
     BlessedModel,
     StoredArtifact,
     blessed_models,
-    served_version,
+    name_of,
 )
 from components.model_verdict.baseline import PROPERTY, Baseline, PassedOver
 
@@ -63,10 +63,7 @@ def find_baseline(
     blessed = blessed_models(artifacts["Model"], artifacts["ModelBlessing"])
 
     def name(model: BlessedModel) -> str:
-        version = served_version(model, pushes)
-        run_id = origin_of(store, model.model.id).run_id
-        artifact = f"artifact {model.model.id} of run {run_id}"
-        return f"version {version} ({artifact})" if version else artifact
+        return name_of(model, origin_of(store, model.model.id).run_id, pushes)
 
     newest = next((item for item in blessed if item.model.id in used), None)
     is_candidate = bool(used) and used == candidate

@@ -47,7 +47,7 @@ _VERBS = {
     "config": ("runners.cli.config:config", "Print the resolved config."),
     "schema": ("runners.cli.schema:schema", "Compare the reviewed schema with data."),
     "predict": ("runners.cli.predict:predict", "Ask the pushed model."),
-    "models": ("runners.cli.models:models", "List the pushed versions."),
+    "models": ("runners.cli.models:models", "List pushed versions; retire a baseline."),
     "data": ("runners.cli.data:data", "List or make the sample data sets."),
     "doctor": ("runners.cli.doctor:doctor", "Look at this machine and its packages."),
 }

@@ -1,12 +1,16 @@
-"""``sluice models list NAME``: the versions that were pushed."""
+"""``sluice models list | retire NAME``: pushed versions; which are no baseline."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import sys
+from collections.abc import Iterable
 
 import click
 from rich.table import Table
 
+from components.baseline.blessed_models import BlessedModel, up_to_usable
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.next_command import next_command
@@ -14,14 +18,23 @@ from runners.cli.options import (
     config_options,
     json_option,
     serving_dir_of,
+    workspace_of,
     workspace_option,
 )
+from runners.housekeeping.baselines import (
+    blessed_in,
+    find_blessed,
+    name_in,
+    retire,
+)
+from runners.housekeeping.metadata_graph import MetadataGraph
 from serving.model_store import ModelStore
+from sluice.errors import UsageError
 
 
 @click.group()
 def models() -> None:
-    """The pushed versions of a pipeline's model."""
+    """The models of a pipeline: pushed versions and baselines."""
 
 
 @models.command("list")
@@ -68,3 +81,60 @@ def list_models(
             plain(str(item.path)),
         )
     make_console().print(table)
+
+
+@models.command("retire")
+@click.argument("name")
+@click.argument("reference", metavar="[VERSION|artifact:ID]", required=False)
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded.")
+@click.option("--damaged", is_flag=True, help="All whose files are damaged or gone.")
+@workspace_option
+@json_option
+def retire_models(
+    name: str,
+    reference: str | None,
+    reason: str,
+    damaged: bool,
+    workspace_dir: str | None,
+    as_json: bool,
+) -> None:
+    """Let a blessed model of NAME be no baseline any more.
+
+    A new model is compared with the latest blessed one that is neither damaged nor
+    retired. What is served stays served.
+    """
+    if (reference is None) is not damaged:
+        raise UsageError(
+            "which model is to be retired is not clear",
+            expected="one of VERSION, artifact:ID and --damaged",
+            hint=next_command("models", "list", name),
+        )
+    config = load_config(name)
+    workspace = workspace_of(config, workspace_dir)
+    serving_dirs = [serving_dir_of(config, workspace_dir), workspace.serving]
+
+    def choose(
+        graph: MetadataGraph, blessed: list[BlessedModel]
+    ) -> Iterable[BlessedModel]:
+        if reference is not None:
+            return [find_blessed(graph, blessed, reference, serving_dirs)]
+        return [item for item in blessed if item.retired is None and item.damage()]
+
+    command = shlex.join(["sluice", *sys.argv[1:]])
+    done = retire(workspace, choose, reason=reason, command=command)
+    usable = [item for item, why in up_to_usable(blessed_in(done.graph)) if not why]
+    baseline = name_in(done.graph, usable[0]) if usable else None
+    if as_json:
+        rows = [
+            {"artifact": item.model.id, "uri": item.model.uri, "name": name}
+            for item, name in done.models
+        ]
+        head = {"schema_version": 1, "pipeline": config.name, "reason": reason}
+        click.echo(json.dumps({**head, "retired": rows, "baseline": baseline}))
+        return
+    console = make_console()
+    for _, name in done.models:
+        console.print(plain(f"retired: {name}"))
+    if not done.models:
+        console.print(plain("no blessed model is damaged; none was retired"))
+    console.print(plain(f"the next baseline: {baseline or 'none'}"))

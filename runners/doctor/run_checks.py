@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from runners.doctor.baselines import check_baselines
 from runners.doctor.beam_engine import check_beam_engine
 from runners.doctor.check import Check
 from runners.doctor.cloud_credentials import check_cloud_credentials
@@ -55,6 +56,7 @@ def _checks(workspace: Path | None) -> dict[str, Callable[[], Check]]:
         checks["disk_workspace"] = partial(
             check_disk_space, "disk_workspace", workspace
         )
+        checks["baselines"] = partial(check_baselines, workspace)
     return checks | {
         "disk_temp": lambda: check_disk_space("disk_temp", Path(tempfile.gettempdir())),
         "memory": check_memory,

@@ -12,6 +12,8 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from components.baseline.blessed_models import up_to_usable
+from runners.housekeeping.baselines import blessed_in
 from runners.housekeeping.enclosure import Enclosure, folders, remove
 from runners.housekeeping.find_garbage import Garbage, find_garbage, kept_uris
 from runners.housekeeping.metadata_graph import MetadataGraph
@@ -66,7 +68,9 @@ def _find(
 ) -> tuple[Garbage, MetadataGraph, Kept]:
     graph = read_metadata(workspace.metadata_db)
     records = _records(workspace)
-    kept = what_to_keep(graph, records, served_models(graph, serving_dirs), keep)
+    served = served_models(graph, serving_dirs)
+    baselines = [model for model, _ in up_to_usable(blessed_in(graph))]
+    kept = what_to_keep(graph, records, served, baselines, keep)
     try:
         garbage = find_garbage(workspace, graph, records, kept, running=running)
     except OSError as error:

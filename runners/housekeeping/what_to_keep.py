@@ -2,8 +2,7 @@
 
 Kept are the newest runs, the runs that the served versions came from, the last run
 that was complete, everything that these read or wrote with all that it was made of,
-and the latest blessed model, which is the next run's baseline. Pure: it looks at no
-file.
+and the next run's baseline. Pure: it looks at no file.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from components.baseline.blessed_models import BlessedModel
 from runners.housekeeping.metadata_graph import MetadataGraph
 from runners.housekeeping.served_models import ServedModel
 from sluice.run_record import RunRecord
@@ -31,6 +31,7 @@ def what_to_keep(
     graph: MetadataGraph,
     records: Mapping[str, RunRecord | None],
     served: Sequence[ServedModel],
+    baselines: Iterable[BlessedModel],
     keep: int,
 ) -> Kept:
     """Decides what stays.
@@ -39,6 +40,8 @@ def what_to_keep(
       graph: the pipeline's metadata.
       records: the record of each run that has a folder; None if it is unreadable.
       served: the versions on disk.
+      baselines: the blessed models down to the next run's baseline; one that is
+        damaged may be restored, and is a reason not to let a worse one pass.
       keep: how many of the newest runs that did something stay, by run id; what lies
         between them stays too.
     """
@@ -52,9 +55,15 @@ def what_to_keep(
             *(item.model_id for item in served if item.model_id is not None),
         }
     )
+    proofs = {
+        artifact
+        for item in baselines
+        if item.retired is None
+        for artifact in (item.model.id, item.blessing_id)
+    }
     return Kept(
         frozenset(runs),
-        frozenset({*artifacts, *_baseline(graph)}),
+        frozenset({*artifacts, *proofs}),
         frozenset({*made_by, *(execution.id for execution in executions)}),
     )
 
@@ -109,16 +118,3 @@ def _named_by(
                 uris.update(uri for values in links.values() for uri in values)
         uris.update(record.artifacts if record else ())
     yield from (item.id for item in graph.artifacts.values() if item.uri in uris)
-
-
-def _baseline(graph: MetadataGraph) -> list[int]:
-    """Returns the model that TFX's ``LatestBlessedModelStrategy`` takes, with proof."""
-    live = [item for item in graph.artifacts.values() if item.state == "live"]
-    blessings = {
-        item.properties.get("current_model_id"): item.id
-        for item in live
-        if item.type == "ModelBlessing" and item.properties.get("blessed") == 1
-    }
-    models = (item.id for item in live if item.type == "Model")
-    newest = max((item for item in models if item in blessings), default=None)
-    return [] if newest is None else [newest, blessings[newest]]

@@ -187,7 +187,7 @@ def test_the_latest_blessed_model_is_no_baseline_of_itself() -> None:
 def test_the_baseline_is_named() -> None:
     with_name = Baseline(name="version 1 (artifact 10 of run a)")
     change, row = _judge(CHANGE, baseline=_evaluation(), compared_with=with_name).rows
-    assert (row.check, row.actual) == ("baseline", "version 1 (artifact 10 of run a)")
+    assert (row.check, row.baseline) == ("baseline", "version 1 (artifact 10 of run a)")
     assert (row.passed, row.why, change.baseline) == (True, "", 0.95)
 
 
@@ -212,7 +212,7 @@ def test_a_change_against_a_lost_baseline_fails_and_says_the_way_out() -> None:
     change, row = verdict.rows
     assert not verdict.passed
     assert "sluice models retire digits --damaged --reason WHY" in change.why
-    assert (row.actual, row.passed) == ("none", True)
+    assert (row.baseline, row.passed) == ("none", True)
     assert _judge(Threshold("auc", lower_bound=0.9), compared_with=lost).passed
 
 

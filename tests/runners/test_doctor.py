@@ -347,6 +347,7 @@ def test_devices_come_last_so_that_nobody_waits_for_the_rest(tmp_path: Path) -> 
         "workspace",
         "file_locks",
         "disk_workspace",
+        "baselines",
     ]
     assert "fn_api_runner.FnApiRunner" in rows[3].found
 

@@ -17,11 +17,13 @@ from runners.housekeeping.find_garbage import Garbage
 from runners.housekeeping.metadata_graph import MetadataGraph
 from runners.housekeeping.read_metadata import read_metadata
 from serving.model_store import ModelStore, Publication
+from sluice.files.contents import PROPERTY, Contents
 from sluice.project import own_root
 from sluice.run_record import NodeRecord, RunRecord
 from sluice.workspace import Workspace
 
 SCHEMA_DIGEST = "5c" * 32
+MODEL_DIR = "Format-Serving"
 Links = Mapping[str, Sequence[int]]
 
 
@@ -100,6 +102,7 @@ class Past:
             publication = self.push(run_id, model)
             about = {
                 "pushed": 1,
+                "digest": publication.digest,
                 "pushed_version": str(publication.version),
                 "pushed_destination": str(publication.path),
             }
@@ -129,7 +132,8 @@ class Past:
         """Publishes a model as a version."""
         (artifact,) = self.store.get_artifacts_by_id([model])
         facts = {"pipeline_run_id": run_id, "model_uri": artifact.uri}
-        return ModelStore(self.workspace.serving).publish(artifact.uri, facts=facts)
+        model_dir = Path(artifact.uri) / MODEL_DIR
+        return ModelStore(self.workspace.serving).publish(model_dir, facts=facts)
 
     def record(self, run_id: str, status: str) -> Path:
         """Writes the folder of a run."""
@@ -240,9 +244,13 @@ class Past:
         artifacts = []
         for key, kind in outputs.items():
             uri = self.uri(node, key, self._executions + 1)
-            (uri / "variables").mkdir(parents=True)
-            (uri / "saved_model.pb").write_text(f"{key} of {run_id}")
-            artifacts.append((key, self._artifact(kind, uri, about)))
+            folder = uri / MODEL_DIR if kind == "Model" else uri
+            (folder / "variables").mkdir(parents=True)
+            (folder / "saved_model.pb").write_text(f"{key} of {run_id}")
+            contents = Contents.read(str(uri), MODEL_DIR)
+            assert contents is not None
+            facts = {**(about or {}), PROPERTY: contents.to_json()}
+            artifacts.append((key, self._artifact(kind, uri, facts)))
         self.execution(
             run_id, node, inputs=inputs, outputs=artifacts, properties=properties
         )

@@ -209,14 +209,16 @@ def test_what_holds_or_is_held_by_a_kept_artifact_stays(past: Any) -> None:
     kept = past.run()
     model = past.made_by(kept, "Trainer.model")
     old = past.execution("20250101T000000Z-aaaa", "Importer")
-    for uri in (model, model.parent, model / "variables"):
+    saved_model = model / "Format-Serving"
+    for uri in (model, model.parent, saved_model):
         past.output(old, "result", "Model", uri)
     external = past.uri("Trainer", "model", 999)
     external.mkdir()
     past.output(old, "result", "Model", external, {"is_external": 1})
     garbage = past.collect()
     assert garbage.artifacts == ()
-    assert (model / "saved_model.pb").is_file() and (model / "variables").is_dir()
+    assert (saved_model / "saved_model.pb").is_file()
+    assert (saved_model / "variables").is_dir()
     assert external.is_dir()
 
 
