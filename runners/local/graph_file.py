@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +31,8 @@ class PlannedNode:
       resolver: whether it only looks for artifacts.
       action: ``reuse`` takes the outputs of an earlier run, ``skip`` leaves it out.
       needs: for each input that it cannot do without, the nodes that may make it.
+      optional: the upstream nodes whose outputs it can do without.
+      when_skipped: why, where TFX skips it.
     """
 
     id: str
@@ -39,7 +42,9 @@ class PlannedNode:
     gate: bool
     resolver: bool
     action: Action = "run"
-    needs: tuple[tuple[str, ...], ...] = ()
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    when_skipped: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,10 @@ class GraphFile:
                     **node,
                     "upstream": tuple(node["upstream"]),
                     "contexts": tuple((kind, name) for kind, name in node["contexts"]),
-                    "needs": tuple(map(tuple, node["needs"])),
+                    "needs": {
+                        key: tuple(makers) for key, makers in node["needs"].items()
+                    },
+                    "optional": tuple(node["optional"]),
                 }
             )
             for node in data.pop("nodes")

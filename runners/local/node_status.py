@@ -25,6 +25,8 @@ _OUTPUTS = (
 _RESULT = "__execution_result__"
 # The class at the beginning of a traceback's last line.
 _EXCEPTION = re.compile(r"^[\w.]+: ")
+_FOUND_NOTHING = " returned None."
+_CAUSES = "\n\nThe above exception was the direct cause of the following exception:\n"
 
 Contexts = Sequence[tuple[str, str]]
 Artifacts = dict[str, list[dict[str, Any]]]
@@ -68,16 +70,28 @@ def state_of(execution: Any | None) -> NodeState:
 def failure_text(execution: Any) -> str | None:
     """Returns the error that TFX published with a failed execution, if it did.
 
-    What TFX publishes is JSON with a whole traceback in it.
+    What TFX publishes is JSON with a whole traceback in it, and with those of causes.
     """
     value = execution.custom_properties.get(_RESULT)
     if value is None:
         return None
     try:
-        *_, last = json.loads(value.string_value)["resultMessage"].strip().splitlines()
-    except (ValueError, KeyError):
+        tracebacks = json.loads(value.string_value)["resultMessage"].split(_CAUSES)
+        ends = [text.strip().splitlines()[-1] for text in tracebacks]
+    except (ValueError, KeyError, IndexError):
         return value.string_value
-    return _EXCEPTION.sub("", last)
+    text = _EXCEPTION.sub("", ends[-1])
+    return text if len(ends) == 1 else f"{text} Because of {ends[0]}"
+
+
+def found_nothing(execution: Any) -> bool:
+    """Whether a resolver has found nothing, rather than failed.
+
+    Most strategies return None then, which TFX publishes as a failure; that for the
+    latest blessed model returns empty lists, and its execution is complete.
+    """
+    text = failure_text(execution)
+    return text is not None and text.endswith(_FOUND_NOTHING)
 
 
 def close(store: Any, execution: Any) -> None:

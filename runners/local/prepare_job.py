@@ -23,6 +23,7 @@ from sluice.files import atomic
 
 _RESOLVER = "tfx.dsl.components.common.resolver.Resolver"
 _RUN = "pipeline_run"
+_JUDGEMENTS = {"ModelBlessing", "InfraBlessing"}
 
 
 def prepare(
@@ -250,17 +251,57 @@ def _planned(node: Any, base: str | None) -> PlannedNode:
         gate=kind.endswith("DataGate"),
         resolver=node.node_info.type.name == _RESOLVER,
         action="skip" if action == "reuse" and base is None else action,
-        needs=tuple(_needs(node)),
+        needs=dict(_needs(node)),
+        optional=tuple(sorted(_optional(node))),
+        when_skipped=_when_skipped(node.inputs),
     )
 
 
-def _needs(node: Any) -> Iterator[tuple[str, ...]]:
-    """Yields, for each input that a node cannot do without, who may make it."""
-    for spec in node.inputs.inputs.values():
-        makers = [channel.producer_node_query.id for channel in spec.channels]
+def _needs(node: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields each input that a node cannot do without, and who may make it."""
+    for key, spec in node.inputs.inputs.items():
+        makers = _makers(node.inputs, spec)
         # A maker elsewhere is one of another pipeline.
         if spec.min_count and makers and {*makers} <= {*node.upstream_nodes}:
-            yield tuple(dict.fromkeys(makers))
+            yield key, makers
+
+
+def _optional(node: Any) -> set[str]:
+    """Returns the upstream nodes whose outputs a node can do without.
+
+    Those that it only comes after, and those that judge what it reads, do not count:
+    TFX's Pusher takes a model without a blessing for one that nobody has to judge.
+    """
+    may: set[str] = set()
+    must: set[str] = set()
+    for spec in node.inputs.inputs.values():
+        types = {channel.artifact_query.type.name for channel in spec.channels}
+        free = not (spec.min_count or spec.hidden or types & _JUDGEMENTS)
+        (may if free else must).update(_makers(node.inputs, spec))
+    return may - must
+
+
+def _makers(inputs: Any, spec: Any) -> tuple[str, ...]:
+    """Returns the nodes that make what an input reads, also by way of a union."""
+    parts = [inputs.inputs[key] for key in spec.mixed_inputs.input_keys]
+    channels = [channel for part in (spec, *parts) for channel in part.channels]
+    makers = (channel.producer_node_query.id for channel in channels)
+    return tuple(dict.fromkeys(makers))
+
+
+def _when_skipped(inputs: Any) -> str:
+    """Returns why TFX makes no execution where it resolves no inputs for a node."""
+    lists = pipeline_pb2.InputGraph.DataType.ARTIFACT_MULTIMAP_LIST
+    loops = any(
+        graph.nodes[graph.result_node].output_data_type == lists
+        for graph in inputs.input_graphs.values()
+    )
+    reasons = []
+    if inputs.conditionals:
+        reasons.append("its condition does not hold")
+    if loops:
+        reasons.append("its ForEach has nothing to go over")
+    return ", or ".join(reasons) or "its inputs resolve to nothing"
 
 
 def _contexts(node: Any) -> list[tuple[str, str]]:

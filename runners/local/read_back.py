@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +13,13 @@ from ml_metadata.metadata_store import metadata_store
 from runners.local import node_status
 from runners.local.graph_file import PlannedNode
 from runners.local.run_result import NodeFailure, NodeResult
-from sluice.errors import ExitCode, WorkspaceError
+from sluice.errors import NodeError, WorkspaceError
 from sluice.run_record import NodeState
+
+# What TFX says of inputs that it cannot resolve.
+_TOO_FEW = re.compile(r"inputs\[(.+?)\] has min_count = (\d+) but only got (\d+)")
+_NO_CONDITION = "Expected boolean type but got <class 'NoneType'>"
+_TOO_MANY = "Handling more than one input dicts"
 
 
 @contextmanager
@@ -64,19 +70,28 @@ def read_back(
     if state == "failed" and stopped:
         state, reason = "interrupted", "stopped when asked to"
     elif state == "skipped":
-        reason = "its condition does not hold"
+        reason = node.when_skipped
     elif state == "failed" and error is None:
-        text = node_status.failure_text(execution) or "its inputs could not be resolved"
-        error = NodeFailure(f"{node.id} failed: {text}", int(ExitCode.NODE))
+        # The launcher has returned, so that no executor was called.
+        if node.resolver and node_status.found_nothing(execution):
+            state = "ran"
+        else:
+            failure = _unresolved(node, node_status.failure_text(execution))
+            # What a broken strategy would have found must not be taken for absent.
+            error = NodeFailure(
+                str(failure), int(failure.exit_code), unresolved=not node.resolver
+            )
     if error:
         reason = error.message.splitlines()[0]
     if execution and state == "ran" and node.resolver:
+        reason = None if outputs else "found nothing"
         contexts = [item for item in node.contexts if item[0] != "pipeline_run"]
         everything = node_status.executions_of(store, contexts)
         earlier = [item for item in everything if item.id < execution.id]
         if earlier and node_status.outputs_of(store, earlier[-1]) == outputs:
             # A resolver always looks; what counts is whether it found something new.
-            state, reason = "cached", "resolves to the same artifacts as before"
+            state = "cached"
+            reason = reason or "resolves to the same artifacts as before"
     return NodeResult(
         node.id,
         state,
@@ -87,3 +102,30 @@ def read_back(
         inputs=inputs,
         execution_id=execution.id if execution else None,
     )
+
+
+def _unresolved(node: PlannedNode, text: str | None) -> NodeError:
+    """Returns why a node has not run, where TFX could not resolve its inputs."""
+    text = text or "its inputs could not be resolved"
+    if few := _TOO_FEW.search(text):
+        key, least, got = few.groups()
+        makers = " or ".join(node.needs.get(key, ()))
+        return NodeError(
+            f"{node.id} failed: there is nothing for its input {key!r}"
+            + (f", which comes from {makers}" if makers else ""),
+            expected=f"at least {least} of it",
+            actual=got,
+            hint="run first what makes it, or let the component take it as optional",
+        )
+    if _NO_CONDITION in text:
+        return NodeError(
+            f"{node.id} failed: its condition asks for an artifact that is not there",
+            hint="run first what makes it",
+        )
+    if _TOO_MANY in text:
+        return NodeError(
+            f"{node.id} failed: its ForEach goes over several artifacts",
+            expected="one: TFX's launcher runs a node once per run",
+            hint="let the component take all of them as one input",
+        )
+    return NodeError(f"{node.id} failed: {text}")

@@ -13,7 +13,7 @@ holds them in their order, each with ``at``, the time in UTC:
   "notes"}``;
   ``outputs`` and ``inputs`` map each key to a list of ``{"id", "type", "uri",
   "properties"}``, and ``error`` is None or ``{"message", "exit_code", "gate",
-  "transient", "log_tail"}``
+  "transient", "log_tail", "unresolved"}``
 * ``{"event": "node_retried", "node", "attempt", "wait_s", "reason"}``: a transient
   failure that is tried again
 * ``{"event": "stopping", "signal", "nodes"}``: asked to end; the nodes still run
@@ -49,6 +49,7 @@ class NodeFailure:
       gate: whether the node is a gate that has not passed.
       transient: whether the same node may well succeed if it is tried again.
       log_tail: the last lines of its log, where the message cannot say more.
+      unresolved: whether it has not run, since its inputs could not be resolved.
     """
 
     message: str
@@ -56,6 +57,7 @@ class NodeFailure:
     gate: bool = False
     transient: bool = False
     log_tail: tuple[str, ...] = ()
+    unresolved: bool = False
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class Scheduler:
 
     def _missing(self, node: PlannedNode) -> str | None:
         """Returns the skipped nodes without which a node has nothing to read."""
-        for makers in node.needs:
+        for makers in node.needs.values():
             if all(self._results[maker].state == "skipped" for maker in makers):
                 return " or ".join(makers)
         return None
@@ -327,6 +327,9 @@ def _held_back(
     """Returns the result of a node that must not start, None if it may."""
     for before in upstream:
         if before is None or before.state not in _STOPPED:
+            continue
+        unresolved = before.error is not None and before.error.unresolved
+        if unresolved and before.node in node.optional:
             continue
         by_gate = before.state == "blocked" or (before.error and before.error.gate)
         return NodeResult(

@@ -38,6 +38,7 @@ from tfx.dsl.components.base import (
     base_executor,
     executor_spec,
 )
+from tfx.dsl.components.common.resolver import ResolverStrategy
 from tfx.orchestration.portable import base_driver as portable_base_driver
 from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
 from tfx.types import component_spec
@@ -165,6 +166,16 @@ def Compare(
     baseline: InputArtifact[Model] = None,
 ):
     note(trace, latest=latest.id, baseline=baseline.id if baseline else None)
+
+
+@component
+def PushIfBlessed(
+    trace: Parameter[str],
+    model: InputArtifact[Model],
+    blessing: InputArtifact[ModelBlessing] = None,
+):
+    """As TFX's Pusher: without a blessing nobody has judged, and it pushes."""
+    note(trace, model=model.id, judged=blessing is not None)
 
 
 @component
@@ -425,6 +436,13 @@ class Reporting(base_component.BaseComponent):
 
     SPEC_CLASS = DrivenSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(ReportingExecutor)
+
+
+class BrokenStrategy(ResolverStrategy):
+    """A strategy of a resolver that raises."""
+
+    def resolve_artifacts(self, store, input_dict):
+        raise ValueError("the strategy is broken")
 
 
 InContainer = create_container_component(

@@ -68,7 +68,7 @@ def test_a_failed_node_stops_what_needs_it_and_nothing_else(foreign, own) -> Non
     assert str(run.run_dir / "logs") in str(run.error)
 
 
-def test_inputs_that_do_not_resolve_are_a_failure(foreign, own) -> None:
+def test_a_node_without_its_input_has_failed(foreign, own) -> None:
     """TFX's own runner returns normally after this."""
     from tfx.dsl.components.common.resolver import Resolver
     from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import (
@@ -87,27 +87,20 @@ def test_inputs_that_do_not_resolve_are_a_failure(foreign, own) -> None:
 
     run = foreign.run(nodes())
 
-    assert run.states == {
-        "Read": "failed",
-        "Latest": "failed",
-        "ReadIfThere": "not_reached",
-    }
-    assert run.reasons["Read"] == (
-        "Read failed: Error while resolving inputs for Read: InputSpec min_count has "
-        "not met: inputs[data] has min_count = 1 but only got 0 artifacts. "
-        "(Artifact IDs: [])"
-    )
-    assert "LatestArtifactStrategy" in run.message("Latest")
+    assert run.states == {"Read": "failed", "Latest": "ran", "ReadIfThere": "ran"}
+    assert run.reasons["Read"] == "Read failed: there is nothing for its input 'data'"
+    assert run.reasons["Latest"] == "found nothing"
     assert isinstance(run.error, NodeError)
     assert foreign.notes("Read") == []
-    assert foreign.execution_states() == {"FAILED": 2}
+    # What TFX writes of a resolver that has found nothing.
+    assert foreign.execution_states() == {"FAILED": 2, "COMPLETE": 1}
 
     # Somebody makes it, and the run goes on as if nothing had been.
     foreign.run([own.Make(trace=foreign.trace("Make"))], run_id="two")
     continued = foreign.run(nodes())
     assert set(continued.states.values()) == {"ran"}
     (artifact,) = continued.nodes["Read"].inputs["data"]
-    assert artifact["uri"].endswith("/Make/out/3")
+    assert "/Make/out/" in artifact["uri"]
     assert [note["read"] for note in foreign.notes("Read")] == ["hello"]
     ids = [continued.nodes["Read"].execution_id]
     (execution,) = foreign.store().get_executions_by_id(ids)
