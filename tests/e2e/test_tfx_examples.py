@@ -1,0 +1,120 @@
+"""Pipelines that come with TFX, as they are, in our runner."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.records import tfrecord
+
+if TYPE_CHECKING:
+    from runners.local.processes.nursery import Nursery
+    from runners.local.run_result import NodeResult
+
+pytestmark = pytest.mark.e2e
+
+TRIPS = """trip_seconds,trip_miles,payment_type,tips
+0,0.5,Cash,0
+420,2.4,Credit Card,3.25
+60,,Cash,
+1380,17.1,Credit Card,8
+"""
+PENGUIN = (
+    "species",
+    "culmen_length_mm",
+    "culmen_depth_mm",
+    "flipper_length_mm",
+    "body_mass_g",
+)
+
+
+def _run(pipeline: Any, nursery: Nursery) -> dict[str, NodeResult]:
+    from runners.local import LocalRunner
+
+    result = LocalRunner(workers=2, nursery=nursery).run(pipeline)
+    return {node.node: node for node in result.nodes}
+
+
+def _write_penguins(path: Path) -> int:
+    """Writes the penguins of TFX's tests as the CSV that the example reads."""
+    import tensorflow as tf
+    import tfx.components
+
+    data = Path(tfx.components.__file__).parent / "testdata" / "penguin" / "data"
+    rows = []
+    for shard in sorted(data.glob("Split-*/*.gz")):
+        for record in tfrecord.read(shard):
+            features = tf.train.Example.FromString(record).features.feature
+            species = features[PENGUIN[0]].int64_list.value
+            rest = (features[name].float_list.value for name in PENGUIN[1:])
+            rows.append([value for values in (species, *rest) for value in values])
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([PENGUIN, *rows])
+    return len(rows)
+
+
+def test_hello_world(tmp_path: Path, nursery: Nursery) -> None:
+    from tfx.examples.custom_components.hello_world.example import taxi_pipeline_hello
+
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "trips.csv").write_text(TRIPS)
+    pipeline = taxi_pipeline_hello._create_pipeline(
+        pipeline_name="hello",
+        pipeline_root=str(tmp_path / "root"),
+        data_root=str(tmp_path / "data"),
+        metadata_path=str(tmp_path / "metadata.db"),
+    )
+
+    nodes = _run(pipeline, nursery)
+
+    assert {name: node.state for name, node in nodes.items()} == dict.fromkeys(
+        ("CsvExampleGen", "HelloComponent", "StatisticsGen"), "ran"
+    )
+    (copied,) = nodes["HelloComponent"].outputs["output_data"]
+    assert list(Path(copied["uri"]).glob("Split-train/*.gz"))
+
+
+def test_the_penguins_of_a_rolling_window(tmp_path: Path, nursery: Nursery) -> None:
+    """In a first run there is no analyzer cache for Transform to take up."""
+    from tfx.examples.penguin import penguin_pipeline_local
+    from tfx.proto import example_gen_pb2, range_config_pb2
+
+    code = Path(penguin_pipeline_local.__file__).with_name("penguin_utils_keras.py")
+    data = tmp_path / "data"
+    assert _write_penguins(data / "labelled" / "day1" / "penguins.csv") == 334
+    split = example_gen_pb2.Input.Split(name="input", pattern="day{SPAN}/*")
+    pipeline = penguin_pipeline_local.create_pipeline(
+        pipeline_name="penguin",
+        pipeline_root=str(tmp_path / "root"),
+        data_root=str(data),
+        module_file=str(code),
+        accuracy_threshold=0.6,
+        serving_model_dir=str(tmp_path / "serving"),
+        metadata_path=str(tmp_path / "metadata.db"),
+        user_provided_schema_path=None,
+        enable_tuning=False,
+        enable_bulk_inferrer=False,
+        enable_example_diff=False,
+        examplegen_input_config=example_gen_pb2.Input(splits=[split]),
+        examplegen_range_config_date=None,
+        resolver_range_config=range_config_pb2.RangeConfig(
+            rolling_range=range_config_pb2.RollingRange(num_spans=2)
+        ),
+        beam_pipeline_args=[],
+        enable_transform_input_cache=True,
+    )
+
+    nodes = _run(pipeline, nursery)
+
+    assert {node.state for node in nodes.values()} == {"ran"}
+    reasons = {name: node.reason for name, node in nodes.items() if node.reason}
+    assert reasons == {
+        "transform_cache_resolver": "found nothing",
+        "latest_blessed_model_resolver": "found nothing",
+    }
+    (version,) = (tmp_path / "serving").iterdir()
+    assert (version / "saved_model.pb").is_file()
