@@ -25,6 +25,7 @@ from pipeline.config_types import (
     Channels,
     ClassList,
     Count,
+    Destination,
     NotEmpty,
     Number,
     Params,
@@ -35,6 +36,7 @@ from pipeline.config_types import (
     expect,
 )
 from pipeline.data_config import Data, Examples, Sensitive, Validate
+from sluice.files.destination import destination
 from sluice.files.storage import is_remote
 
 CONFIG_VERSION = 1
@@ -280,10 +282,10 @@ class Evaluate(Section):
 class Push(Section):
     """Where the model goes."""
 
-    serving_dir: Text | None = Field(
+    serving_dir: Destination | None = Field(
         default=None,
-        description="Relative to the project root, or absolute. null: `serving/` in "
-        "the workspace.",
+        description="Relative to the project root, absolute, or below `~`; of one "
+        "pipeline only. null: `serving/` in the workspace.",
     )
 
 
@@ -408,4 +410,6 @@ class Config(Section):
     def serving_dir(self) -> Path | None:
         """Where the model is pushed to, absolute; None for the workspace's own."""
         given = self.push.serving_dir
-        return None if given is None else self.root / given
+        if given is None:
+            return None
+        return destination(given, self.root, "push.serving_dir")

@@ -14,6 +14,8 @@ from typing import Annotated, Any, NoReturn, TypeVar
 from pydantic import AfterValidator, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from sluice.files.destination import problem_of
+
 Classes = tuple[int, ...] | tuple[str, ...]
 Slice = dict[str, int | str] | tuple[str, ...]
 
@@ -54,6 +56,12 @@ def _pattern(value: str) -> str:
             "a file pattern below data.dir, such as 'train-*': not empty, not "
             "absolute, without '..'"
         )
+    return value
+
+
+def _destination(value: str) -> str:
+    if problem := problem_of(value):
+        expect(problem)
     return value
 
 
@@ -125,6 +133,7 @@ PipelineName = Annotated[
     AfterValidator(_name),
 ]
 Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
+Destination = Annotated[str, Field(strict=True), AfterValidator(_destination)]
 Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]
 Channels = Annotated[
     int,

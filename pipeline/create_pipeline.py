@@ -150,6 +150,7 @@ def _judge_and_push(draft: Draft, data: DataNodes, trainer: Any) -> list[Any]:
                 base_directory=draft.places.serving_dir
             )
         ),
+        custom_config={"workspace_id": draft.places.workspace_id},
     )
     analysis = ["tfx", "tensorflow", "tensorflow-model-analysis"]
     return [

@@ -31,6 +31,8 @@ class Places:
       beam_args: options of the Beam pipelines inside the nodes.
       restores_baseline: whether a damaged baseline may be restored from what is
         served; false for who asks and runs nothing.
+      workspace_id: tells pipelines of one name apart where they push; None where there
+        is none.
     """
 
     pipeline_root: str
@@ -40,6 +42,7 @@ class Places:
     ledger: str
     beam_args: tuple[str, ...] = ()
     restores_baseline: bool = True
+    workspace_id: str | None = None
 
     @property
     def is_service(self) -> bool:
@@ -56,4 +59,5 @@ def local_places(config: Config, workspace: Workspace) -> Places:
         serving_dir=str(config.serving_dir or workspace.serving),
         ledger=str(workspace.root / "state" / "accepted"),
         beam_args=LOCAL_BEAM_ARGS,
+        workspace_id=workspace.id,
     )

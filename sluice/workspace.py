@@ -6,8 +6,8 @@ Layout, below ``<project root>/workspace/<pipeline>/`` unless told otherwise::
     metadata.db     ML Metadata (SQLite)
     artifacts/      outputs of the nodes (TFX's pipeline root)
     inputs/         content-addressed copies of files that the config names
-    state/          the lock, what the last complete run was made of, digests of files,
-                    a copy of metadata.db
+    state/          the lock, the workspace's id, what the last complete run was made
+                    of, digests of files, a copy of metadata.db
     runs/<run id>/  run.json, journal.jsonl, record/, logs/<node>.log, and what
                     continuing it needs
     serving/        numbered versions and dot-names only, for TensorFlow Serving
@@ -33,6 +33,7 @@ from typing import Any
 
 from sluice.errors import LockedError, WorkspaceError
 from sluice.files import atomic
+from sluice.files.destination import destination
 from sluice.files.full_disk import FULL
 
 FORMAT = 1
@@ -64,6 +65,26 @@ class Workspace:
     def complete_file(self) -> Path:
         """What the last complete run was made of."""
         return self.root / "state" / "complete.json"
+
+    @property
+    def id(self) -> str | None:
+        """Tells this workspace from all others, also where it is moved.
+
+        None before its first run.
+        """
+        try:
+            return self._id_file.read_text(encoding="utf-8").strip() or None
+        except OSError:
+            return None
+
+    def ensure_id(self) -> None:
+        """Gives the workspace an id if it has none; for the lock's holder only."""
+        if self.id is None:
+            atomic.write_text(self._id_file, f"{secrets.token_hex(8)}\n")
+
+    @property
+    def _id_file(self) -> Path:
+        return self.root / "state" / "id"
 
     @property
     def metadata_db(self) -> Path:
@@ -245,9 +266,14 @@ def locate(root: Path, pipeline: str, override: str | None = None) -> Workspace:
       pipeline: the pipeline's name.
       override: the ``--workspace`` option; else ``SLUICE_WORKSPACE`` counts. Either
         names the folder that holds one workspace per pipeline.
+
+    Raises:
+      UsageError: the override names no folder that can be written to.
     """
-    base = override or os.environ.get("SLUICE_WORKSPACE")
-    parent = Path(base).expanduser().resolve() if base else root / "workspace"
+    base, what = override, "--workspace"
+    if not base:
+        base, what = os.environ.get("SLUICE_WORKSPACE"), "SLUICE_WORKSPACE"
+    parent = destination(base, Path.cwd(), what) if base else root / "workspace"
     return Workspace(parent / pipeline)
 
 

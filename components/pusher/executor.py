@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 from typing import Any
 
 from tfx.components.pusher import executor
@@ -11,8 +13,10 @@ from tfx.types import artifact_utils
 from tfx.utils import proto_utils
 
 from serving.model_store import ModelStore
+from serving.store_owner import Owner
 from sluice.errors import UsageError
 from sluice.files.contents import Contents
+from sluice.files.destination import destination
 from sluice.plain_properties import plain_properties
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
@@ -49,6 +53,7 @@ class Executor(executor.Executor):
                 else None,
                 "model_uri": artifact_utils.get_single_uri(source),
             },
+            owner=self._owner(exec_properties),
         )
         pushed.set_int_custom_property("pushed", 1)
         pushed.set_string_custom_property("state", publication.state)
@@ -64,6 +69,14 @@ class Executor(executor.Executor):
         named = [input_dict[key] for key in _BLESSINGS if key in input_dict]
         return all(named) and bool(super().CheckBlessing(input_dict))
 
+    def _owner(self, exec_properties: dict[str, Any]) -> Owner | None:
+        """Returns who pushes, None where the orchestrator does not say."""
+        pipeline = self._context.pipeline_info if self._context else None
+        if pipeline is None:
+            return None
+        custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
+        return Owner(pipeline.id, custom_config.get("workspace_id"))
+
 
 def _digest_when_made(source: list[Any], model_dir: str) -> str | None:
     """Returns the digest that a model's directory had, None if it was not recorded."""
@@ -75,11 +88,11 @@ def _digest_when_made(source: list[Any], model_dir: str) -> str | None:
     return recorded.model_digest if is_same else None
 
 
-def _directory(push_destination: str) -> str:
+def _directory(push_destination: str) -> Path:
     """Returns the directory that a ``PushDestination``, as JSON, names."""
-    destination = pusher_pb2.PushDestination()
-    proto_utils.json_to_proto(push_destination, destination)
-    filesystem = destination.filesystem
+    given = pusher_pb2.PushDestination()
+    proto_utils.json_to_proto(push_destination, given)
+    filesystem = given.filesystem
     if not filesystem.base_directory or filesystem.versioning != pusher_pb2.AUTO:
         raise UsageError(
             "This Pusher cannot push there.",
@@ -88,4 +101,4 @@ def _directory(push_destination: str) -> str:
             "numbered one by one",
             actual=push_destination,
         )
-    return str(filesystem.base_directory)
+    return destination(filesystem.base_directory, Path.cwd(), "push_destination")

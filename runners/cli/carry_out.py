@@ -47,6 +47,7 @@ def hold(
         explain_full_disk(workspace.root),
         workspace.exclusive(command, wait=wait, on_wait=on_wait) as lock,
     ):
+        workspace.ensure_id()
         notes = [lock.note] if lock.note else []
         notes += check_metadata(workspace)
         for run_id in complete_killed_runs(workspace, locked=True):

@@ -23,6 +23,7 @@ from runners.local.job_result import PREPARE
 from runners.local.processes.job import Job
 from sluice.errors import UsageError
 from sluice.files import atomic
+from sluice.files.destination import destination
 from sluice.graph import GraphNode
 from sluice.workspace import Workspace
 
@@ -37,21 +38,20 @@ _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "te
     type=click.Choice(["text", "mermaid", "svg"]),
     help="Default: by the name of the output file, else text.",
 )
-@click.option(
-    "--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
-)
+@click.option("--output", "-o", metavar="FILE", help="Write it there.")
 @workspace_option
 def graph(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
     form: str | None,
-    output: Path | None,
+    output: str | None,
     workspace_dir: str | None,
 ) -> None:
     """Draw the graph of the pipeline NAME."""
     config = validated_config(name, profile, overrides)
-    form = form or _FORMATS.get(output.suffix if output else ".txt", "text")
+    file = destination(output, Path.cwd(), "--output") if output else None
+    form = form or _FORMATS.get(file.suffix if file else ".txt", "text")
     console = make_console()
     nodes = graph_of(config, workspace_of(config, workspace_dir))
     if form == "svg":
@@ -59,15 +59,15 @@ def graph(
     elif form == "mermaid":
         text = as_mermaid(nodes)
     else:
-        text = as_text(nodes, width=console.width if output is None else None)
-    if output is None:
+        text = as_text(nodes, width=console.width if file is None else None)
+    if file is None:
         click.echo(text)
         return
     try:
-        atomic.write_text(output, text + "\n")
+        atomic.write_text(file, text + "\n")
     except OSError as error:
         raise UsageError(
-            "the graph cannot be written", where=output, actual=error.strerror
+            "the graph cannot be written", where=file, actual=error.strerror
         ) from error
     click.echo(f"wrote {output}")
 

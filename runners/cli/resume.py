@@ -35,7 +35,13 @@ from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import json_option, workspace_option
 from runners.cli.predict_command import predict_command
 from runners.cli.quietly import quietly
-from runners.cli.run_pipeline import INPUTS_FILE, memory_of, note_inputs, retries_of
+from runners.cli.run_pipeline import (
+    INPUTS_FILE,
+    memory_of,
+    note_inputs,
+    prepare_store,
+    retries_of,
+)
 from runners.local import last_complete
 from runners.local.graph_file import GraphFile
 from runners.local.journal import Journal
@@ -112,7 +118,9 @@ def _resume(request: _Request, console: Console) -> RunRecord:
         written.enter_context(private_umask(config.private))
         inputs = _check_unchanged(record, config, workspace, name)
         asked = _asked(run_dir, name)
-        recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))
+        serving_dir = Path(record.pushes[0].destination)
+        prepare_store(serving_dir, config, workspace, asked["to_nodes"])
+        recorder = RecordRun(record, run_dir, serving_dir)
         recorder.apply(
             {
                 "event": "run_resumed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,8 @@ from runners.local.processes.nursery import Nursery
 from runners.local.record_run import RecordRun
 from runners.local.surroundings import Surroundings
 from sample_data import catalog
+from serving.model_store import ModelStore
+from serving.store_owner import Owner
 from sluice.errors import bounded
 from sluice.files import atomic
 from sluice.files.file_digests import FileDigests
@@ -156,6 +158,8 @@ def _run_locked(
         # This may be all there is to do.
         inputs = run_inputs(config, workspace.root, serving_dir, digests)
         last = last_complete.still_stands(workspace, inputs)
+    if last is None:
+        prepare_store(serving_dir, config, workspace, request.to_nodes)
     run_id = workspace.new_run_id()
     run_dir = workspace.run_dir(run_id)
     run_dir.mkdir(parents=True)
@@ -209,6 +213,24 @@ def _run_locked(
         if ended == begun[0]:
             last_complete.remember(workspace, record, ended)
     return record
+
+
+def prepare_store(
+    serving_dir: Path, config: Config, workspace: Workspace, to_nodes: Sequence[str]
+) -> None:
+    """Finds before a run what would stop its push; see ``ModelStore.prepare``.
+
+    Args:
+      serving_dir: where the model goes.
+      config: of the pipeline.
+      workspace: locked.
+      to_nodes: where the run ends; empty if that is at the push.
+
+    Raises:
+      UsageError: nothing can be pushed there.
+    """
+    if not to_nodes or "Pusher" in to_nodes:
+        ModelStore(serving_dir).prepare(Owner(config.name, workspace.id))
 
 
 def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:

@@ -17,6 +17,7 @@ from schemas.infer.infer_schema import infer_schema
 from schemas.loader import feature_names
 from sluice.errors import DataError, UsageError
 from sluice.files import atomic
+from sluice.files.destination import destination
 from sluice.printable import printable
 
 
@@ -38,6 +39,7 @@ def infer(
     All records are read.
     """
     config = load_config(name, profile=profile, overrides=overrides)
+    path = destination(output, Path.cwd(), "--output") if output else None
     summary, counted = summary_of(config, examples)
     label = config.label.feature if config.label.feature in summary.features else None
     found = without_values(infer_schema(summary, label), config.sensitive)
@@ -52,10 +54,9 @@ def infer(
         click.echo(printable(note), err=True)
     text = plain_text(found)
     console = make_console(to_stderr=as_json)
-    if output is not None:
-        path = Path(output)
+    if path is not None:
         _write_new(path, text)
-        told = f"wrote {path}: {len(found.feature):,} features of {counted}"
+        told = f"wrote {output}: {len(found.feature):,} features of {counted}"
         console.print(plain(told), soft_wrap=True)
     elif not as_json:
         click.echo(counted, err=True)

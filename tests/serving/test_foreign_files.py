@@ -172,8 +172,8 @@ def test_a_folder_with_the_highest_number_is_named_and_nothing_is_lost(
         assert refused.value.where == str(planted)
         assert _contents(store.root) == before
 
-    way_out = str(refused.value.hint).rpartition("mv ")[2].split()
-    shutil.move(*way_out)
+    source_of_it, aside = str(refused.value.hint).rpartition("mv ")[2].split()
+    shutil.move(source_of_it, aside)
     store.prepare()
     assert store.publish(source, facts={}).version == 2
 

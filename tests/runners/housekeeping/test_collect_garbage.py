@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -309,3 +310,13 @@ def test_without_a_workspace_nothing_is_made(past: Any) -> None:
     garbage = collect_garbage(workspace, [], keep=1)
     assert garbage == Garbage(kept_runs=())
     assert not workspace.root.exists()
+
+
+def test_a_push_that_failed_is_no_place_to_look_for_versions(past: Any) -> None:
+    """Such as one to a directory that cannot be."""
+    run_id = past.run(push=True)
+    where = {"filesystem": {"base_directory": "/dev/null/x"}}
+    properties = {"push_destination": json.dumps(where), "serving_dir": "/dev/null/x"}
+    past.execution(run_id, "Pusher", state=mlmd.Execution.FAILED, properties=properties)
+
+    assert past.collect().kept_runs == (run_id,)

@@ -1,0 +1,58 @@
+"""Where output goes: the one rule for every path that a user gives to be written.
+
+``~`` is the home directory, and a relative path is below a directory that the caller
+says. What a shell would have replaced, what names another file system and what nobody
+types on purpose is refused here, and not made a folder of.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from pathlib import Path
+
+from sluice.errors import UsageError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_VARIABLE = re.compile(r"(^|/)\$[A-Za-z_{]")
+
+
+def problem_of(text: str) -> str | None:
+    """Returns what a destination would have to be instead, None if it can be one."""
+    odd = any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+    if odd or not text or text != text.strip():
+        return "a path without control characters, and without blanks at its ends"
+    if _SCHEME.match(text):
+        return (
+            "a directory or file of this machine; writing to gs:// and other file "
+            "systems is not supported yet"
+        )
+    if _VARIABLE.search(text):
+        return "a path as it is; variables such as $HOME are not replaced, ~ is"
+    if os.path.expanduser(text).startswith("~"):
+        return "a path below the home directory of a user of this machine"
+    return None
+
+
+def destination(text: str, base: Path, what: str) -> Path:
+    """Returns the absolute path that a destination means, links resolved.
+
+    Args:
+      text: as the user has given it.
+      base: an absolute directory that relative paths are below.
+      what: the option or key that it was given with.
+
+    Raises:
+      UsageError: it names none that can be written to.
+    """
+    if expected := problem_of(text):
+        raise UsageError(
+            f"{what} is no place to write to.", expected=expected, actual=repr(text)
+        )
+    try:
+        return Path(base, os.path.expanduser(text)).resolve()
+    except (OSError, RuntimeError) as error:  # A loop of links is a RuntimeError.
+        raise UsageError(
+            f"{what} is no place to write to.", where=text, actual=str(error)
+        ) from error
