@@ -124,7 +124,8 @@ def test_a_part_without_the_push_does_not_ask_for_it(
 def test_a_workspace_keeps_its_id_where_it_is_moved(tmp_path: Path) -> None:
     workspace = locate(tmp_path, "digits")
     workspace.prepare()
-    assert workspace.id is None
+    before = workspace.id
+    assert before is None
     with workspace.exclusive("a run"):
         workspace.ensure_id()
         first = workspace.id

@@ -1,0 +1,110 @@
+"""``sluice predict`` loads what was pushed: a model's code runs in this process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from serving.model_store import ModelStore
+from sluice.project import own_root
+
+pytestmark = pytest.mark.tf
+
+Sluice = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelStore:
+    """The store of a project's pipeline; no version is pushed yet."""
+    (tmp_path / "configs").mkdir()
+    shutil.copy(own_root() / "configs" / "digits.yaml", tmp_path / "configs")
+    (tmp_path / "row.jsonl").write_text(json.dumps({"name": "x"}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    return ModelStore(tmp_path / "workspace" / "digits" / "serving")
+
+
+@pytest.fixture(scope="module")
+def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Saves models that write a file whenever they predict."""
+    import tensorflow as tf
+
+    def make(trace: Path) -> Path:
+        class Writes(tf.Module):
+            def _predict(self, names):
+                with tf.control_dependencies([tf.io.write_file(str(trace), "here")]):
+                    shares = tf.ones([tf.size(names), 2]) / 2.0
+                return {"probabilities": shares, "label": tf.identity(names)}
+
+            @tf.function(
+                input_signature=[tf.TensorSpec([None], tf.string, name="name")]
+            )
+            def values(self, name):
+                return self._predict(name)
+
+            @tf.function(
+                input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
+            )
+            def examples(self, examples):
+                return self._predict(examples)
+
+        module = Writes()
+        folder = tmp_path_factory.mktemp("model") / "model"
+        signatures = {
+            "serving_default": module.examples,
+            "predict_values": module.values,
+        }
+        tf.saved_model.save(module, str(folder), signatures=signatures)
+        return folder
+
+    return make
+
+
+def test_a_version_that_was_not_pushed_is_loaded_only_when_trusted(
+    store: ModelStore, make_model, sluice: Sluice, tmp_path: Path
+) -> None:
+    good, planted = tmp_path / "good", tmp_path / "planted"
+    store.publish(make_model(good), facts={})
+    shutil.copytree(make_model(planted), store.root / "2")
+
+    code, out, err = sluice("predict", "digits", "row.jsonl")
+
+    assert (code, out) == (5, "")
+    assert "Version 2 is not what was pushed" in err and "--trust" in err
+    assert str(store.root / "2") in err
+    assert not planted.exists()
+    code, out, _ = sluice("predict", "digits", "row.jsonl", "--version", "1")
+    assert (code, json.loads(out)["label"]) == (0, "x")
+    assert good.exists() and not planted.exists()
+    code, out, _ = sluice("predict", "digits", "row.jsonl", "--trust")
+    assert (code, json.loads(out)["label"]) == (0, "x")
+    assert planted.exists()
+
+
+@pytest.mark.parametrize("change", ["other bytes", "one more file", "a link", "record"])
+def test_a_version_that_has_changed_since_is_not_loaded(
+    store: ModelStore, make_model, sluice: Sluice, tmp_path: Path, change: str
+) -> None:
+    good, planted = tmp_path / "good", tmp_path / "planted"
+    version = store.publish(make_model(good), facts={}).path
+    if change == "other bytes":
+        graph = make_model(planted) / "saved_model.pb"
+        shutil.copy(graph, version / "saved_model.pb")
+    elif change == "one more file":
+        (version / "assets.extra").mkdir()
+        (version / "assets.extra" / "classes.json").write_text('{"classes": ["a"]}')
+    elif change == "a link":
+        shutil.move(version, tmp_path / "moved")
+        version.symlink_to(tmp_path / "moved")
+    else:
+        (store.root / ".versions" / "1.json").unlink()
+
+    code, out, err = sluice("predict", "digits", "row.jsonl")
+
+    assert (code, out) == (5, "")
+    assert "Version 1 is not what was pushed" in err
+    assert not good.exists() and not planted.exists()
