@@ -31,7 +31,7 @@ from schemas.infer.sample import Sample
 from schemas.infer.schema_text import schema_text
 from schemas.infer.summarize import summarize
 from schemas.infer.write_proposal import check_absent, write_proposal
-from sluice.errors import UsageError
+from sluice.errors import DataError, UsageError
 from sluice.printable import printable
 from sluice.project import check_names, find_root
 
@@ -93,11 +93,20 @@ def init(
     sample = Sample([examples.path(file) for file in examples.files])
     with console.status(f"looking into {len(sample.read):,} of the files"):
         summary = summarize(sample.records(), sample.place)
-    command = f"sluice init {name} --examples {shlex.quote(pattern)}"
-    command += f" --dir {shlex.quote(directory)}" if directory else ""
     ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
-    label = choose_label(summary, asked, ask, command)
     data_dir = _data_dir(examples, root)
+
+    def suggest(feature: str) -> str | None:
+        try:
+            propose(name, data_dir, splits, sample, summary, feature)
+        except DataError:
+            return None
+        words = ["sluice", "init", name, "--examples", pattern]
+        words += ["--dir", directory] if directory else []
+        words += ["--force"] if force else []
+        return shlex.join([*words, "--label", feature])
+
+    label = choose_label(summary, asked, ask, suggest)
     proposal = propose(name, data_dir, splits, sample, summary, label.name)
     # The config last: with it the pipeline is there.
     texts = {schema_file: schema_text(proposal), config_file: config_text(proposal)}

@@ -10,7 +10,8 @@ from schemas.infer.summarize import FeatureSummary, Summary
 from sluice.records.image_decoder import CHANNELS
 from sluice.records.image_header import ImageHeader
 
-# The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights.
+# The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
+# 192 x 192 it would have 19 million.
 MAX_SIDE = 96
 # The CNN halves an image twice.
 MIN_SIDE = 4
@@ -69,8 +70,10 @@ def choose_features(
             why = "the CNN takes the image alone"
             choices.append(FeatureChoice(name, role, None, why))
         else:
-            spec = _spec(summary.features[name], role) if role.used else None
-            choices.append(FeatureChoice(name, role, spec, role.why))
+            feature = summary.features[name]
+            spec = _spec(feature, role) if role.used else None
+            changed = _change(feature) if role.name == "image" else ""
+            choices.append(FeatureChoice(name, role, spec, role.why + changed))
     return choices
 
 
@@ -101,6 +104,21 @@ def image_size(feature: FeatureSummary) -> tuple[int, int, int]:
     height = max(MIN_SIDE, round(most.height * scale))
     width = max(MIN_SIDE, round(most.width * scale))
     return height, width, _channels(feature.images)
+
+
+def _change(feature: FeatureSummary) -> str:
+    """Says in which way the images that are trained on are not those of the records."""
+    height, width, channels = image_size(feature)
+    whole = [image for image in feature.images if image.width]
+    changed = ""
+    if any((image.width, image.height) != (width, height) for image in whole):
+        changed += f"; resized to {width} x {height}"
+        if max(common_image(feature)[1:3]) > MAX_SIDE:
+            changed += ": the CNN grows with the image, but any height and width "
+            changed += "can be set"
+    if any(image.channels != channels for image in whole):
+        changed += f"; decoded to {channels} channel{'s' if channels != 1 else ''}"
+    return changed
 
 
 def _channels(images: Mapping[ImageHeader, int]) -> int:

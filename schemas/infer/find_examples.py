@@ -6,6 +6,7 @@ whose files are then all meant. What is no record by its name is left out, and n
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ from sluice.files.file_pattern import FilePattern, PatternError
 from sluice.files.storage import is_remote
 
 _SPECIAL = re.compile(r"[*?\[{]")
+_TRIED = 20
 _OTHER_SUFFIXES = (
     ".json .jsonl .txt .md .csv .tsv .yaml .yml .pbtxt .pb .py .html .log .parquet "
     ".zip .tar .png .jpg .jpeg .npy .crc .idx .index"
@@ -67,13 +69,20 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
                 hint="copy two or three files here, run sluice init on them, then "
                 "set data.dir of the config to the remote directory",
             )
+    found, matching = _find(pattern, directory, cwd)
+    if not found.files:
+        raise _nothing(pattern, directory, cwd, found, matching)
+    return found
+
+
+def _find(
+    pattern: str, directory: str | None, cwd: Path
+) -> tuple[ExampleFiles, list[str]]:
+    """Returns the files, perhaps none, and the paths that match whatever they hold."""
     if directory:
         base, below = Path(os.path.abspath(cwd / directory)), pattern
     else:
         base, below = _split(cwd, pattern)
-    if not base.is_dir():
-        hint = f"relative paths begin at {cwd}"
-        raise _nothing(base, pattern, "there is no such directory", hint)
     asked = None if _is_folder(base, below) else below
     if asked is None:
         folder = "" if below in ("", ".") else f"{os.path.normpath(below)}/"
@@ -84,14 +93,9 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
         everything = _walk(base, [segment.text for segment in meant.segments])
         matching = [path for path in everything if meant.takes(path)]
     files = [path for path in matching if _may_hold_records(path)]
-    if not files:
-        found = f"{len(matching):,} file(s), none of records by name"
-        hint = _other_pattern(base, everything, bool(matching), directory)
-        found = found if matching else "no file"
-        raise _nothing(base, pattern, found, hint, everything)
     wanted = set(files)
     others = tuple(path for path in everything if path not in wanted)
-    return ExampleFiles(base, asked, tuple(files), others)
+    return ExampleFiles(base, asked, tuple(files), others), matching
 
 
 def _parse(pattern: str) -> FilePattern:
@@ -148,32 +152,97 @@ def _may_hold_records(path: str) -> bool:
     return not name.startswith("_") and not name.endswith(tuple(_OTHER_SUFFIXES))
 
 
-def _other_pattern(
-    base: Path, everything: list[str], matched: bool, directory: str | None
-) -> str:
-    """Returns what to do about a pattern that matches no file of records."""
-    if matched or not any(map(_may_hold_records, everything)):
-        return (
+def _nothing(
+    pattern: str,
+    directory: str | None,
+    cwd: Path,
+    found: ExampleFiles,
+    matching: list[str],
+) -> UsageError:
+    """Returns the error that says what is there instead, and what comes close."""
+    base = found.directory
+    folder, missing = _missing(cwd / (directory or ""), pattern)
+    names = _names(folder)
+    if matching:
+        actual = f"{len(matching):,} file(s), none of records by name"
+    else:
+        actual = "no file" if base.is_dir() else "there is no such directory"
+    if matching or (base.is_dir() and not any(map(_may_hold_records, found.others))):
+        hint = (
             "write the data as tf.train.Examples with tf.io.TFRecordWriter first, "
             "or name another directory"
         )
-    # A pattern's * stays within one folder; a directory means all that is below it.
-    given = f". --dir {shlex.quote(directory)}" if directory else shlex.quote(str(base))
-    return f"give the directory itself: --examples {given}"
-
-
-def _nothing(
-    base: Path,
-    pattern: str,
-    actual: str,
-    hint: str,
-    there: list[str] | None = None,
-) -> UsageError:
+    else:
+        hint = _closest(pattern, directory, cwd, missing, names) or (
+            f"name one of these in {folder}"
+            if names
+            else f"relative paths begin at {cwd}"
+        )
     return UsageError(
         f"The pattern {pattern!r} matches no TFRecord file.",
         where=base,
         expected="at least one TFRecord file of tf.Examples",
         actual=actual,
-        examples=there or [],
+        examples=list(found.others) if matching else names,
         hint=hint,
     )
+
+
+def _missing(start: Path, pattern: str) -> tuple[Path, str | None]:
+    """Returns how far a path leads, and the name that is not there, if it is a name."""
+    folder = Path(start.anchor)
+    for name in (*start.parts[1:], *Path(pattern).parts):
+        if name == "/" or (folder / name).is_dir():
+            folder = folder / name
+        else:
+            return folder, None if _SPECIAL.search(name) else name
+    return folder, None
+
+
+def _names(folder: Path) -> list[str]:
+    """Returns the entries of a folder that are not hidden, folders with a slash."""
+    try:
+        entries = sorted(path for path in folder.iterdir() if path.name[0] != ".")
+    except OSError:
+        return []
+    return [f"{path.name}/" if path.is_dir() else path.name for path in entries]
+
+
+def _closest(
+    pattern: str,
+    directory: str | None,
+    cwd: Path,
+    missing: str | None,
+    names: list[str],
+) -> str | None:
+    """Returns the options that differ little from those given and find records."""
+    options: list[tuple[str, str | None]] = []
+    if missing:
+        known = [name.rstrip("/") for name in names]
+        for name in difflib.get_close_matches(missing, known, cutoff=0.5):
+            options.append((_renamed(pattern, missing, name), directory))
+            if directory:
+                options.append((pattern, _renamed(directory, missing, name)))
+    else:
+        # A pattern's * stays within one folder.
+        head, tail = os.path.split(pattern)
+        folders = [name for name in names if name.endswith("/")][:_TRIED]
+        options += [(os.path.join(head, name, tail), directory) for name in folders]
+    found = [(other, folder) for other, folder in options if _finds(other, folder, cwd)]
+    # Of several folders none is the likeliest, and all together are no data set.
+    if not found or (len(found) > 1 and not missing):
+        return None
+    other, folder = found[0]
+    words = ["--examples", other, *(["--dir", folder] if folder else [])]
+    return f"did you mean: {shlex.join(words)}"
+
+
+def _finds(pattern: str, directory: str | None, cwd: Path) -> bool:
+    try:
+        return bool(_find(pattern, directory, cwd)[0].files)
+    except UsageError:
+        return False
+
+
+def _renamed(path: str, name: str, other: str) -> str:
+    return "/".join(other if part == name else part for part in path.split("/"))

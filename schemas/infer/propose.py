@@ -154,7 +154,8 @@ def propose(
             "No feature is left that a model could learn from.",
             where=f"the records of {sample.files[0].parent}",
             examples=[f"{choice.name}: {choice.why}" for choice in features],
-            hint="add features to the records; sluice init proposes what they hold",
+            hint="write a feature with one value into every record, or write the "
+            "config by hand, with a preprocessing of your own (docs/guide.md)",
         )
     counts = summary.features[label].counts
     return Proposal(

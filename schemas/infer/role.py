@@ -160,7 +160,7 @@ def _image(feature: FeatureSummary) -> Role | None:
     sizes = {image[1:3] for image in feature.images}
     size = f"{most.width} x {most.height} pixels"
     more = f"mostly {size}, {len(sizes):,} sizes" if len(sizes) > 1 else size
-    return Role("image", f"{named}, {more}, {_colours(most.channels)}")
+    return Role("image", f"{named}, {more}, {_channels(feature)}")
 
 
 def _unfit(feature: FeatureSummary) -> Role | None:
@@ -318,6 +318,6 @@ def share(feature: FeatureSummary) -> str:
     return f"{feature.present:,} of {feature.records:,} records"
 
 
-def _colours(channels: int) -> str:
-    named = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA or CMYK"}
-    return named.get(channels, f"{channels} channels")
+def _channels(feature: FeatureSummary) -> str:
+    seen = sorted({image.channels for image in feature.images if image.width})
+    return f"{' or '.join(map(str, seen))} channel{'s' if seen != [1] else ''}"

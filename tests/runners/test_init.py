@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from PIL import Image
 
 from pipeline.load_config import load_config
 from pipeline.validate_config import ValidConfig, validate_config
@@ -337,3 +341,139 @@ def test_in_a_terminal_it_asks_which_label(here):
     assert r"bo\u001b[2Jught: its values are 0 and 1" in asked
     assert r"label [bo\u001b[2Jught]:" in asked
     assert "label      clicked, 2 classes (you said so)" in out
+
+
+def picture(mode: str, size: tuple[int, int], kind: str = "JPEG") -> bytes:
+    file = io.BytesIO()
+    Image.effect_noise(size, 90.0).convert(mode).save(file, kind)
+    return file.getvalue()
+
+
+def pictures(path: Path, images: list[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = (
+        encode({"photo": [images[n % len(images)]], "label": [n // 2 % 2]})
+        for n in range(40)
+    )
+    tfrecord.write(path, records)
+
+
+@pytest.mark.parametrize(
+    ("images", "size", "says"),
+    [
+        (
+            [picture("RGB", (192, 192))],
+            (96, 96, 3),
+            "JPEG, 192 x 192 pixels, 3 channels; resized to 96 x 96: the CNN grows "
+            "with the image, but any height and width can be set",
+        ),
+        ([picture("RGB", (96, 50))], (50, 96, 3), "JPEG, 96 x 50 pixels, 3 channels"),
+        (
+            [picture("L", (30, 20)), picture("RGB", (30, 20))],
+            (20, 30, 3),
+            "JPEG, 30 x 20 pixels, 1 or 3 channels; decoded to 3 channels",
+        ),
+        (
+            [picture("L", (30, 20), "BMP")],
+            (20, 30, 3),
+            "BMP, 30 x 20 pixels, 1 channel; decoded to 3 channels",
+        ),
+        (
+            [picture("L", (30, 20)), picture("L", (30, 20)), picture("L", (8, 9))],
+            (20, 30, 1),
+            "JPEG, mostly 30 x 20 pixels, 2 sizes, 1 channel; resized to 30 x 20",
+        ),
+    ],
+)
+def test_what_becomes_of_an_image_is_said_here_and_in_the_config(
+    here, call, images, size, says
+):
+    for split in ("train", "eval"):
+        pictures(here / "d" / f"{split}-0", images)
+
+    out = call("photos", "--examples", "d", "--json").out
+
+    (feature,) = json.loads(out)["features"]
+    height, width, channels = size
+    spec = {"kind": "image", "height": height, "width": width, "channels": channels}
+    assert (feature["why"], feature["spec"]) == (says, spec)
+    written = (here / "configs" / "photos.yaml").read_text()
+    assert says in re.sub(r"\n *# ", " ", written)
+    assert valid("photos").config.model == "cnn"
+
+
+def followed(hint: str) -> list[str]:
+    """Returns the arguments of the ``sluice init`` that a hint ends with."""
+    return shlex.split(hint[hint.index("sluice init ") :])[2:]
+
+
+def test_a_suggested_label_works_when_it_is_tried(here, call):
+    # With either of the first two as the label no feature would be left.
+    refused: Any = {"label": lambda n: n / 7}
+    only: Any = {"day": lambda n: n % 7}
+    for name, columns in {"a": only, "b": {**only, **refused}}.items():
+        path = here / name / "part-0"
+        path.parent.mkdir()
+        tfrecord.write(
+            path,
+            [
+                encode({key: [column(n)] for key, column in columns.items()})
+                for n in range(60)
+            ],
+        )
+
+    with pytest.raises(UsageError, match="looks like the label") as caught:
+        call("clicks", "--examples", "a")
+    assert "--label" not in (caught.value.hint or "")
+
+    with pytest.raises(UsageError, match="looks like the label") as caught:
+        call("clicks", "--examples", "b")
+    assert caught.value.examples == (
+        "label: it is FLOAT; classes are whole numbers or strings",
+    )
+    call(*followed(caught.value.hint or ""))
+    assert valid("clicks").config.label.feature == "day"
+
+
+def test_a_label_that_was_named_and_is_refused(here, call):
+    table(here / "d" / "part-0", 0)
+
+    with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
+        call("clicks", "--examples", "d", "--label", "x")
+    call(*followed(caught.value.hint or ""))
+    assert valid("clicks").config.label.feature == "clicked"
+
+
+def test_a_folder_that_is_not_there_is_not_taken_for_the_one_above(here, call):
+    for name in ("clicks", "sales", "trips"):
+        for split in ("train", "eval"):
+            table(here / "data" / name / f"{split}-0", 0)
+
+    with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
+        call("clicks", "--examples", "data/nothere")
+    assert caught.value.examples == ("clicks/", "sales/", "trips/")
+    assert "--examples" not in (caught.value.hint or "")
+
+    # All of the three have such files, and together they are no data set.
+    with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
+        call("clicks", "--examples", "data/train-*")
+    assert "--examples" not in (caught.value.hint or "")
+
+    for name, wrong in {"a": "data/click", "b": "data/clik/*-0"}.items():
+        with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
+            call(name, "--examples", wrong)
+        options = (caught.value.hint or "").removeprefix("did you mean: ")
+        call(name, *shlex.split(options))
+        assert valid(name).config.data.dir == "data/clicks"
+
+
+def test_no_feature_that_could_be_learned_from(here, call):
+    table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
+
+    with pytest.raises(DataError, match="No feature is left") as caught:
+        call("clicks", "--examples", "d")
+    assert caught.value.examples == (
+        "colour: it has one value in all records that have it",
+        "x: it has one value in all records that have it",
+    )
+    assert "docs/guide.md" in (caught.value.hint or "")

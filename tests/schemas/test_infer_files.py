@@ -215,9 +215,11 @@ def test_a_pattern_in_a_directory_is_below_it(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "directory", "hint"),
     [
-        ("nothing-*", "my data", "--examples . --dir 'my data'"),
-        ("my data/nothing-*", None, "--examples '{here}/my data'"),
-        ("*", "missing", "relative paths begin at {here}"),
+        ("1*", "my data", "--examples 'days/1*' --dir 'my data'"),
+        ("days/1", "my dta", "--examples days/1 --dir 'my data'"),
+        ("my data/*", None, "--examples 'my data/days/*'"),
+        ("mydata", None, "--examples 'my data'"),
+        ("nothing-*", None, "name one of these in {here}"),
     ],
 )
 def test_what_to_try_can_be_copied(tmp_path, pattern, directory, hint):
@@ -273,9 +275,9 @@ def test_spans_in_a_pattern(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "message", "hint"),
     [
-        ("nothing-*", "no file", "the directory itself: --examples {here}"),
-        ("days/*", "no file", "the directory itself: --examples {here}/days"),
-        ("missing/*", "no such directory", "relative paths begin at {here}"),
+        ("nothing-*", "no file", "name one of these in {here}"),
+        ("days/*", "no file", "did you mean: --examples 'days/1/*'"),
+        ("missing/*", "no such directory", "name one of these in {here}"),
         ("*.json", "none of records by name", "as tf.train.Examples with"),
     ],
 )

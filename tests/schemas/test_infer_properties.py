@@ -93,7 +93,7 @@ def test_a_proposal_of_any_records(tmp_path: Path, names, data):
     summary = summarize(sample.records())
     guess = SplitGuess({}, "*", False, "as said")
     try:
-        label = choose_label(summary, "the label", None, "")
+        label = choose_label(summary, "the label", None, lambda name: None)
         proposal = propose("mine", "data", guess, sample, summary, label.name)
     except SluiceError as error:
         assert error.what == "No feature is left that a model could learn from."

@@ -251,8 +251,12 @@ TWO = counted(clicked=lambda n: n % 2, bought=lambda n: n % 2, x=lambda n: n / 7
 NONE = counted(day=lambda n: n % 7, label=lambda n: n / 7)
 
 
+def never(feature: str) -> str | None:
+    return None
+
+
 def test_where_nobody_can_be_asked_the_likeliest_is_taken():
-    chosen = choose_label(TWO, None, None, "sluice init a")
+    chosen = choose_label(TWO, None, None, never)
 
     assert chosen.name == "bought"
     assert "it could also be clicked: say so with --label" in chosen.why
@@ -262,10 +266,10 @@ def test_a_name_that_asks_is_no_reason_to_be_sure():
     doubtful = counted(is_mobile=lambda n: n % 2, bought=lambda n: n % 2)
     sure = counted(is_mobile=lambda n: n % 2, churned=lambda n: n % 2)
 
-    chosen = choose_label(doubtful, None, None, "")
+    chosen = choose_label(doubtful, None, None, never)
     assert "it could also be bought" in chosen.why
     # A word that says what is predicted goes before one that only asks.
-    assert choose_label(sure, None, None, "").name == "churned"
+    assert choose_label(sure, None, None, never).name == "churned"
 
 
 def test_somebody_is_asked_only_where_there_is_a_doubt():
@@ -276,31 +280,36 @@ def test_somebody_is_asked_only_where_there_is_a_doubt():
         return candidates[-1].name
 
     sure = counted(label=lambda n: n % 3, day=lambda n: n % 7)
-    assert choose_label(sure, None, ask, "").name == "label"
+    assert choose_label(sure, None, ask, never).name == "label"
     assert asked == []
-    assert choose_label(TWO, None, ask, "").name == "clicked"
-    assert choose_label(NONE, None, ask, "").name == "day"
-    assert choose_label(TWO, "bought", ask, "").name == "bought"
+    assert choose_label(TWO, None, ask, never).name == "clicked"
+    assert choose_label(NONE, None, ask, never).name == "day"
+    assert choose_label(TWO, "bought", ask, never).name == "bought"
     assert asked == [["bought", "clicked"], ["day"]]
 
 
 def test_no_label():
     with pytest.raises(UsageError, match="looks like the label") as caught:
-        choose_label(NONE, None, None, "sluice init a --examples 'b*'")
+        choose_label(NONE, None, None, "init a --label {}".format)
     error = caught.value
     assert error.actual == "features that could be: day"
     assert error.examples == (
         "label: it is FLOAT; classes are whole numbers or strings",
     )
-    assert error.hint == "sluice init a --examples 'b*' --label day"
+    correct = "write 'label' into every record as one whole number or string, from a "
+    correct += "few classes"
+    assert error.hint == (f"{correct}; or predict another feature: init a --label day")
+    with pytest.raises(UsageError, match="looks like the label") as caught:
+        choose_label(NONE, None, None, never)
+    assert caught.value.hint == correct
 
 
 def test_a_label_that_was_asked_for_and_cannot_be():
     with pytest.raises(UsageError, match="no feature 'clickd'") as caught:
-        choose_label(TWO, "clickd", None, "")
+        choose_label(TWO, "clickd", None, never)
     assert caught.value.hint == "did you mean 'clicked'?"
     with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
-        choose_label(TWO, "x", None, "")
+        choose_label(TWO, "x", None, never)
     assert "FLOAT" in (caught.value.actual or "")
 
 
