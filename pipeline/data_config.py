@@ -17,6 +17,7 @@ from pipeline.config_types import (
     Text,
     expect,
 )
+from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 
 Action = Literal["fail", "warn", "ignore"]
 SplitName = Literal["train", "eval", "test"]
@@ -26,6 +27,7 @@ _ACTION = "`fail` stops the run, `warn` is shown, `ignore` is only counted."
 
 _Positive = Annotated[Number, Field(gt=0)]
 _Fraction = Annotated[Number, Field(ge=0, le=1)]
+_RecordBytes = Annotated[int, Field(strict=True, ge=1, le=MAX_MESSAGE_BYTES)]
 
 
 class Splits(Section):
@@ -173,6 +175,11 @@ class Examples(Section):
         default=0.0,
         description="How large a part of records, bytes or files may be bad; they are "
         "put aside. Above it the data gate stops.",
+    )
+    max_record_bytes: _RecordBytes = Field(
+        default=MAX_RECORD_BYTES,
+        description="Greatest length of a record. A longer one is put aside without "
+        "being read, so that a small compressed file cannot fill the memory.",
     )
     images: Images | None = Field(
         default=None,

@@ -115,6 +115,7 @@ def _take_in(
         patterns=patterns,
         hash_splits=hashed,
         images=images,
+        max_record_bytes=config.examples.max_record_bytes,
         window=config.examples.window,
         complete_when=complete_when(config),
         spans=_spans(draft, patterns),

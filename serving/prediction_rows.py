@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from serving.feature_values import (
     FeatureType,
@@ -25,6 +25,7 @@ from serving.feature_values import (
 from sluice.errors import DataError, UsageError
 from sluice.records import tfrecord
 from sluice.records.image_format import image_format
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 STDIN = "-"
 
@@ -51,7 +52,9 @@ class Row:
 
 
 def read_rows(
-    paths: Sequence[str | Path], features: Mapping[str, FeatureType]
+    paths: Sequence[str | Path],
+    features: Mapping[str, FeatureType],
+    max_row_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[Row]:
     """Yields the rows of all sources in order; memory stays at one row.
 
@@ -61,6 +64,7 @@ def read_rows(
         absent is missing; ``{"b64": "..."}`` gives bytes). ``-`` is JSON lines from
         the standard input.
       features: the model's raw features and their types.
+      max_row_bytes: of a record, an image or a line; a longer one is not read.
 
     Raises:
       UsageError: no path; a path that is no readable file, found before the first row;
@@ -77,9 +81,9 @@ def read_rows(
         _check_is_file(path)
     for path in paths:
         if str(path) == STDIN:
-            yield from _json_rows("stdin", sys.stdin.buffer, features)
+            yield from _json_rows("stdin", sys.stdin.buffer, features, max_row_bytes)
         else:
-            yield from _file_rows(Path(path), features)
+            yield from _file_rows(Path(path), features, max_row_bytes)
 
 
 def _check_is_file(path: str | Path) -> None:
@@ -95,23 +99,28 @@ def _check_is_file(path: str | Path) -> None:
     )
 
 
-def _file_rows(path: Path, features: Mapping[str, FeatureType]) -> Iterator[Row]:
+def _file_rows(
+    path: Path, features: Mapping[str, FeatureType], max_bytes: int
+) -> Iterator[Row]:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
             kind = _kind(head)
             if kind == "image":
+                if (size := os.fstat(file.fileno()).st_size) > max_bytes:
+                    raise tfrecord.too_large(path, f"{size:,}", max_bytes)
                 image = head + file.read()
                 yield _image_row(path, image, features)
             elif kind == "json":
                 file.seek(0)
-                yield from _json_rows(str(path), file, features)
+                yield from _json_rows(str(path), file, features, max_bytes)
     except OSError as error:
         raise UsageError(
             "The file cannot be read.", where=path, actual=str(error)
         ) from error
     if kind == "tfrecord":
-        for index, record in enumerate(tfrecord.read(path)):
+        records = tfrecord.read(path, max_record_bytes=max_bytes)
+        for index, record in enumerate(records):
             yield Row(str(path), index, f"{path}, record {index + 1}", record)
     elif kind is None:
         raise DataError(
@@ -150,10 +159,14 @@ def _image_row(path: Path, image: bytes, features: Mapping[str, FeatureType]) ->
 
 
 def _json_rows(
-    source: str, lines: Iterable[bytes], features: Mapping[str, FeatureType]
+    source: str, file: IO[bytes], features: Mapping[str, FeatureType], max_bytes: int
 ) -> Iterator[Row]:
     index = -1
+    lines = iter(lambda: file.readline(max_bytes + 1), b"")
     for number, line in enumerate(lines, start=1):
+        if len(line) > max_bytes:
+            where = f"{source}, line {number}"
+            raise tfrecord.too_large(where, f"more than {max_bytes:,}", max_bytes)
         text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         if not text.strip():
             continue

@@ -18,6 +18,7 @@ from serving.feature_values import FeatureType
 from serving.prediction_rows import Row, read_rows
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 BATCH_SIZE = 256
 # Photographs fill the memory before they fill a batch of rows.
@@ -76,20 +77,25 @@ class Predictor:
         self._classes = self._class_names()
 
     def predict_files(
-        self, paths: Sequence[str | Path], limit: int | None = None
+        self,
+        paths: Sequence[str | Path],
+        limit: int | None = None,
+        max_row_bytes: int = MAX_RECORD_BYTES,
     ) -> Iterator[Prediction]:
         """Yields predictions in the order of the rows; see ``read_rows`` for files.
 
         Args:
           paths: TFRecords, images, JSON lines, ``-`` for JSON lines on stdin.
           limit: rows to predict at most, over all files; None for all.
+          max_row_bytes: of a record, an image or a line; a longer one is not read.
 
         Raises:
           UsageError, DataError: as ``read_rows``; or the model cannot take a row, such
             as an image that does not decode. Rows before it have been predicted.
           ServingError: the model fails for another reason.
         """
-        for batch in _batches(islice(read_rows(paths, self.features), limit)):
+        rows = read_rows(paths, self.features, max_row_bytes)
+        for batch in _batches(islice(rows, limit)):
             yield from self._predict(batch)
 
     def _predict(self, batch: list[Row]) -> Iterator[Prediction]:

@@ -77,6 +77,7 @@ class Executor(base_executor.BaseExecutor):
             measured.schema,
             sensitive=sensitive,
             split_of=_split_of(exec_properties.get("hash_splits")),
+            max_record_bytes=report.max_record_bytes,
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])

@@ -23,6 +23,7 @@ from components.tfrecord_gen.report import FileReport
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
 from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 from sluice.splits import SERVING
 from sluice.verdict import Verdict
 
@@ -69,6 +70,7 @@ def find_examples(
     *,
     sensitive: Collection[str] = (),
     split_of: Callable[[bytes], str] | None = None,
+    max_record_bytes: int = MAX_RECORD_BYTES,
     max_records: int = MAX_RECORDS,
     max_seconds: float = MAX_SECONDS,
 ) -> Verdict:
@@ -81,12 +83,14 @@ def find_examples(
       sensitive: features whose values are not shown.
       split_of: the split of a record of a file whose records are hashed; None shows
         records of such a file under any split.
+      max_record_bytes: longer records are not read, as in the intake.
       max_records: how many records are read at most.
       max_seconds: how long is looked for them at most.
     """
     searches = list(_searches(verdict, schema, sensitive))
     end = time.monotonic() + max_seconds
-    for file, record in islice(_records(files, searches), max_records):
+    records = _records(files, searches, max_record_bytes)
+    for file, record in islice(records, max_records):
         _look(file, record, searches, split_of)
         if time.monotonic() > end:
             break
@@ -110,14 +114,14 @@ def _searches(
 
 
 def _records(
-    files: Sequence[FileReport], searches: Sequence[_Search]
+    files: Sequence[FileReport], searches: Sequence[_Search], max_record_bytes: int
 ) -> Iterator[tuple[FileReport, Record]]:
     """Yields the records of each file of which examples are wanted."""
     for file in files:
         wanted = [item for item in searches if item.may_be_in(file.split)]
         if all(item.is_done for item in wanted):
             continue
-        for record in sound_records(file.path):
+        for record in sound_records(file.path, max_record_bytes):
             yield file, record
             if all(item.is_done for item in wanted):
                 break

@@ -19,6 +19,7 @@ from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 ALWAYS = CompleteWhen()
 
@@ -32,7 +33,10 @@ class TFRecordGenSpec(component_spec.ComponentSpec):
             name: component_spec.ExecutionParameter(type=str)
             for name in ("patterns", "hash_splits", "images", "complete_when", SPANS)
         },
-        "window": component_spec.ExecutionParameter(type=int),
+        **{
+            name: component_spec.ExecutionParameter(type=int)
+            for name in ("window", "max_record_bytes")
+        },
     }
     INPUTS: dict[str, component_spec.ChannelParameter] = {}
     OUTPUTS = {
@@ -80,6 +84,7 @@ class TFRecordGen(component.FileBasedExampleGen):
         *,
         hash_splits: HashSplits | None = None,
         images: Sequence[ImageCheck] = (),
+        max_record_bytes: int = MAX_RECORD_BYTES,
         window: int = 1,
         complete_when: CompleteWhen = ALWAYS,
         spans: str | data_types.RuntimeParameter = "",
@@ -91,6 +96,7 @@ class TFRecordGen(component.FileBasedExampleGen):
           patterns: by split; or one pattern under None, with ``hash_splits``.
           hash_splits: how records are divided.
           images: features whose images are looked into.
+          max_record_bytes: a longer record is put aside unread.
           window: how many spans are taken, the newest complete ones.
           complete_when: when a span counts as complete.
           spans: exactly these, as ``Window.spans_json`` writes them, or a runtime
@@ -105,7 +111,13 @@ class TFRecordGen(component.FileBasedExampleGen):
                 "give patterns by split, or one under None and hash_splits"
             )
         asked = ExecProperties(
-            input_base, patterns, hash_splits, tuple(images), window, complete_when
+            input_base,
+            patterns,
+            hash_splits,
+            tuple(images),
+            max_record_bytes,
+            window,
+            complete_when,
         )
         # Past FileBasedExampleGen's own, which makes a spec with one output.
         base_beam_component.BaseBeamComponent.__init__(

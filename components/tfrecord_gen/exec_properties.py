@@ -25,6 +25,7 @@ class ExecProperties:
       patterns: by split; None stands for files whose records are hashed into splits.
       hash_splits: goes with the pattern of None.
       images: features whose images are looked into.
+      max_record_bytes: a longer record is put aside unread.
       window: how many spans.
       complete_when: when a span counts as complete.
     """
@@ -33,6 +34,7 @@ class ExecProperties:
     patterns: Mapping[str | None, str]
     hash_splits: HashSplits | None
     images: tuple[ImageCheck, ...]
+    max_record_bytes: int
     window: int
     complete_when: CompleteWhen
 
@@ -54,6 +56,7 @@ class ExecProperties:
                 hashed and {"buckets": dict(hashed.buckets), "by": hashed.by}
             ),
             "images": json.dumps([asdict(check) for check in self.images]),
+            "max_record_bytes": self.max_record_bytes,
             "window": self.window,
             "complete_when": self.complete_when.to_json(),
         }
@@ -71,6 +74,7 @@ class ExecProperties:
                 ImageCheck(**{**item, "formats": tuple(item["formats"])})
                 for item in json.loads(properties["images"])
             ),
+            max_record_bytes=int(properties["max_record_bytes"]),
             window=int(properties["window"]),
             complete_when=CompleteWhen.from_json(properties["complete_when"]),
         )

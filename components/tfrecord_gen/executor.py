@@ -58,6 +58,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 files=window.files,
                 hash_splits=asked.hash_splits,
                 images=asked.images,
+                max_record_bytes=asked.max_record_bytes,
                 skipped_spans=window.skipped,
             ),
             {

@@ -8,6 +8,7 @@ from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.window import SkippedSpan
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,12 @@ class Intake:
         files: the files, in the order in which their records go on.
         hash_splits: divides the files whose split is None; None: there are none.
         images: features whose images are looked into.
+        max_record_bytes: a longer record is put aside unread.
         skipped_spans: spans that were not taken, for the report.
     """
 
     files: tuple[SourceFile, ...]
     hash_splits: HashSplits | None = None
     images: tuple[ImageCheck, ...] = ()
+    max_record_bytes: int = MAX_RECORD_BYTES
     skipped_spans: tuple[SkippedSpan, ...] = ()

@@ -10,6 +10,7 @@ from typing import Any
 
 from components.tfrecord_gen.spans.window import SkippedSpan
 from sluice.files import storage
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 1
@@ -114,6 +115,7 @@ class Report:
         spans: the spans that were taken, in order.
         skipped_spans: the spans that were not.
         quarantine_cut: whether the quarantine holds fewer records than were bad.
+        max_record_bytes: longer records were put aside unread.
     """
 
     files: tuple[FileReport, ...]
@@ -129,6 +131,7 @@ class Report:
     spans: tuple[int, ...] = ()
     skipped_spans: tuple[SkippedSpan, ...] = ()
     quarantine_cut: bool = False
+    max_record_bytes: int = MAX_RECORD_BYTES
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as JSON has it."""

@@ -136,4 +136,5 @@ def _report(
         spans=tuple(sorted(spans)),
         skipped_spans=intake.skipped_spans,
         quarantine_cut=kept < quarantined,
+        max_record_bytes=intake.max_record_bytes,
     )

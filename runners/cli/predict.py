@@ -66,7 +66,10 @@ def predict(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from serving.predictor import Predictor
 
-    for prediction in Predictor(chosen.path).predict_files(list(files), limit=limit):
+    predictions = Predictor(chosen.path).predict_files(
+        list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
+    )
+    for prediction in predictions:
         click.echo(json.dumps(asdict(prediction)))
 
 

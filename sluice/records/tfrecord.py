@@ -26,7 +26,14 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from sluice.errors import DataError, UsageError
-from sluice.records.tfrecord_framing import CRC, HEADER, frame, length_of, masked_crc
+from sluice.records.tfrecord_framing import (
+    CRC,
+    HEADER,
+    MAX_RECORD_BYTES,
+    frame,
+    length_of,
+    masked_crc,
+)
 
 _Stream = IO[bytes] | gzip.GzipFile
 
@@ -78,7 +85,12 @@ def write(path: str | Path, records: Iterable[bytes]) -> int:
     return count
 
 
-def read(path: str | Path, *, any_name: bool = False) -> Iterator[bytes]:
+def read(
+    path: str | Path,
+    *,
+    any_name: bool = False,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+) -> Iterator[bytes]:
     """Yields the records of a file in order, each checked before it is yielded.
 
     Memory stays at one record, whatever the size of the file.
@@ -87,10 +99,12 @@ def read(path: str | Path, *, any_name: bool = False) -> Iterator[bytes]:
       path: the file.
       any_name: whether the file's compression (none, gzip or zlib) may be another than
         its name says; what reads it through TFX must not say so.
+      max_record_bytes: a longer record is refused before it is read.
 
     Raises:
       DataError: the file is empty, cut short, changed, not a TFRecord, or compressed in
-        another way than its name says. Records before the fault have been yielded.
+        another way than its name says, or a record is too long. Records before the
+        fault have been yielded.
       UsageError: the file cannot be opened.
     """
     path = Path(path)
@@ -103,12 +117,12 @@ def read(path: str | Path, *, any_name: bool = False) -> Iterator[bytes]:
                 kind = "gzip" if _is_gzip_name(path) else "none"
             if kind == "gzip":
                 with gzip.GzipFile(fileobj=file, mode="rb") as content:
-                    yield from _read_frames(path, content)
+                    yield from _read_frames(path, content, max_record_bytes)
             else:
                 stream: _Readable = file
                 if kind == "zlib":
                     stream = io.BufferedReader(_ZlibFile(file), _CHUNK_BYTES)
-                yield from _read_frames(path, stream)
+                yield from _read_frames(path, stream, max_record_bytes)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
             "This compressed TFRecord file is truncated or corrupt.",
@@ -228,7 +242,7 @@ class _ZlibFile(io.RawIOBase):
         return len(found)
 
 
-def _read_frames(path: Path, file: _Readable) -> Iterator[bytes]:
+def _read_frames(path: Path, file: _Readable, max_bytes: int) -> Iterator[bytes]:
     offset = 0
     number = 0
     while header := file.read(HEADER.size):
@@ -239,6 +253,8 @@ def _read_frames(path: Path, file: _Readable) -> Iterator[bytes]:
         length = length_of(header)
         if length is None:
             raise _bad_length(path, at, header, first=number == 1)
+        if length > max_bytes:
+            raise too_large(f"{path}, {at}", f"{length:,}", max_bytes)
         data = _read_up_to(file, length)
         if len(data) < length:
             raise _truncated(path, at, "data", length, len(data))
@@ -288,6 +304,17 @@ def _truncated(path: Path, at: str, part: str, wanted: int, found: int) -> DataE
         expected=f"{wanted:,} bytes of {part}",
         actual=f"the file ends after {found:,} of them",
         hint="Copy or write the file again; compare its size with the original's.",
+    )
+
+
+def too_large(where: object, size: str, max_bytes: int) -> DataError:
+    """Returns the error of a record, or the like, of more bytes than the limit."""
+    return DataError(
+        "A record is larger than the limit.",
+        where=where,
+        expected=f"at most {max_bytes:,} bytes",
+        actual=f"{size} bytes",
+        hint="Write smaller records, or raise examples.max_record_bytes in the config.",
     )
 
 

@@ -15,6 +15,10 @@ CRC = struct.Struct("<I")
 HEADER = struct.Struct("<QI")
 CRC_MASK = 0xA282EAD8
 FRAME_BYTES = HEADER.size + CRC.size
+# What a record may have where no config says otherwise, and what protobuf parses at
+# most: a reader that believed any length would ask for the memory.
+MAX_RECORD_BYTES = 256 << 20
+MAX_MESSAGE_BYTES = (1 << 31) - 1
 
 
 def masked_crc(data: bytes) -> int:

@@ -222,6 +222,22 @@ def test_files_that_change_after_the_driver_has_looked_are_refused(
         Executor(None).Do({}, outputs, properties)
 
 
+def test_what_is_asked_of_records_reaches_them(tmp_path: Path) -> None:
+    from components.tfrecord_gen.executor import Executor
+    from components.tfrecord_gen.report import Report
+
+    write_span(tmp_path, 1, 10, 2**60)
+    limit = len(encode({"user": [10], "x": [0.5]}))
+    node = marked_gen(tmp_path, max_record_bytes=limit)
+    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
+
+    Executor(None).Do({}, outputs_below(tmp_path / "out"), asked)
+
+    report = Report.load(str(tmp_path / "out/quarantine"))
+    assert (report.records, report.faults) == (2, {"too_large": 1})
+    assert report.max_record_bytes == limit
+
+
 def outputs_below(folder: Path) -> dict[str, list[Any]]:
     from tfx.types import standard_artifacts
 

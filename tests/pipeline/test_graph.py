@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,10 +151,10 @@ def test_every_call_makes_new_components(project: Path, tmp_path: Path) -> None:
     assert not {id(c) for c in first.components} & {id(c) for c in second.components}
 
 
-def _properties(nodes) -> dict[str, dict[str, str]]:
+def _properties(nodes) -> dict[str, dict[str, Any]]:
     return {
         name: {
-            key: value.field_value.string_value
+            key: getattr(value.field_value, value.field_value.WhichOneof("value"))
             for key, value in node.parameters.parameters.items()
         }
         for name, node in nodes.items()
@@ -177,6 +178,7 @@ def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[s
         ("evaluate.metrics=[AUC, Precision]", {"Evaluator"}),
         ("evaluate.thresholds=[]", {"ModelVerdict"}),
         ("features.company.buckets=32", {"Transform", "Trainer"}),
+        ("examples.max_record_bytes=1000", {"TFRecordGen"}),
         (
             "data.splits.test=null",
             {"TFRecordGen", "DataVerdict", "AcceptData", "Evaluator", "ModelVerdict"},

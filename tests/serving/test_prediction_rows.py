@@ -195,3 +195,23 @@ def test_damaged_tfrecord_is_named(tmp_path):
     assert next(found).payload == b"first"
     with pytest.raises(DataError, match=r"(?s)truncated.*cut"):
         next(found)
+
+
+@pytest.mark.parametrize(
+    ("write", "place"),
+    [
+        (lambda path: tfrecord.write(path, [b"x", bytes(300)]), "record 2"),
+        (lambda path: path.write_bytes(PNG + bytes(300)), "it"),
+        (lambda path: path.write_text('{"miles": 1}\n{"x": "%s"}' % ("y" * 300)), "2"),
+    ],
+)
+def test_a_row_beyond_the_limit_is_refused_by_name(tmp_path, write, place):
+    path = tmp_path / "it"
+    write(path)
+
+    with pytest.raises(DataError, match="larger than the limit") as caught:
+        list(read_rows([path], TABLE, max_row_bytes=200))
+
+    assert str(path) in str(caught.value.where)
+    assert place in str(caught.value.where)
+    assert caught.value.expected == "at most 200 bytes"

@@ -13,9 +13,12 @@ from components.tfrecord_gen.reading.cut_frames import cut_frames
 from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.input_stream import InputStream
 from components.tfrecord_gen.reading.record import Record
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 
-def scan(path: str) -> Iterator[Record | Fault]:
+def scan(
+    path: str, max_record_bytes: int = MAX_RECORD_BYTES
+) -> Iterator[Record | Fault]:
     """Yields the good records of a file and its faults, in order.
 
     The file may be uncompressed, gzip (of several members too) or zlib, whatever its
@@ -23,26 +26,27 @@ def scan(path: str) -> Iterator[Record | Fault]:
 
     Args:
       path: a local path, or an address with "://".
+      max_record_bytes: a longer record is a fault, and is not read.
 
     Raises:
       DataError: the file holds tf.SequenceExamples.
       UsageError: the file cannot be read.
     """
     with InputStream(path) as stream:
-        for item in scan_batches(stream):
+        for item in scan_batches(stream, max_record_bytes):
             if isinstance(item, Fault):
                 yield item
             else:
                 yield from item
 
 
-def scan_batches(stream: InputStream) -> Iterator[Batch | Fault]:
+def scan_batches(stream: InputStream, max_record_bytes: int) -> Iterator[Batch | Fault]:
     """Yields the good records of a stream in batches, and its faults, in order.
 
     Raises:
       DataError, UsageError: as ``scan`` does.
     """
-    for item in cut_frames(stream):
+    for item in cut_frames(stream, max_record_bytes):
         if isinstance(item, Fault):
             yield item
         else:

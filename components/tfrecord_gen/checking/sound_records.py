@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.reading.record import Record
 from sluice.errors import SluiceError
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 
-def sound_records(path: str) -> Iterator[Record]:
+def sound_records(
+    path: str, max_record_bytes: int = MAX_RECORD_BYTES
+) -> Iterator[Record]:
     """Yields the records whose bytes are tf.Examples.
 
     Some of them may be in quarantine: for their image, or the feature that they are
@@ -18,6 +21,6 @@ def sound_records(path: str) -> Iterator[Record]:
     since, there are just no more.
     """
     with contextlib.suppress(SluiceError):
-        for record in scan(path):
+        for record in scan(path, max_record_bytes):
             if isinstance(record, Record):
                 yield record

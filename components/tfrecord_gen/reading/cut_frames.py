@@ -16,13 +16,12 @@ from sluice.records.tfrecord_framing import (
     CRC_MASK,
     FRAME_BYTES,
     HEADER,
+    MAX_MESSAGE_BYTES,
+    MAX_RECORD_BYTES,
     length_of,
     masked_crc,
 )
 
-# What protobuf parses at most. A longer record is no tf.Example, and a reader that
-# believes a longer length would ask for the memory.
-_MAX_RECORD_BYTES = (1 << 31) - 1
 _MAX_KNOWN_HEADERS = 1 << 16
 
 
@@ -32,7 +31,7 @@ class _Cut(NamedTuple):
     Attributes:
         starts: where each frame starts, and where the last one ends.
         records: their data.
-        stop: "" (more bytes are needed), "checksum" or "length".
+        stop: "" (more bytes are needed), "checksum", "length" or "too_large".
         need: bytes from the last of ``starts`` on that the next record takes.
     """
 
@@ -42,10 +41,13 @@ class _Cut(NamedTuple):
     need: int
 
 
-def cut_frames(stream: InputStream) -> Iterator[Batch | Fault]:
+def cut_frames(
+    stream: InputStream, max_record_bytes: int = MAX_RECORD_BYTES
+) -> Iterator[Batch | Fault]:
     """Yields the records of a stream, in batches, and its faults, in order.
 
-    Memory stays at a block of the stream and one record.
+    Memory stays at a block of the stream and one record. A longer record than
+    ``max_record_bytes`` is passed over without being held.
     """
     lengths: dict[bytes, int] = {}
     number, offset = 1, 0
@@ -61,7 +63,7 @@ def cut_frames(stream: InputStream) -> Iterator[Batch | Fault]:
         # Of a record of a gigabyte there is no room for two.
         pending.clear()
         while stop:
-            starts, records, stop, need = _cut(buffer, at, lengths)
+            starts, records, stop, need = _cut(buffer, at, max_record_bytes, lengths)
             if records:
                 yield Batch(number, offset, buffer, starts, records)
             number += len(records)
@@ -77,6 +79,17 @@ def cut_frames(stream: InputStream) -> Iterator[Batch | Fault]:
                 header = buffer[at : at + HEADER.size]
                 yield _bad_length(stream, number, offset, header, lost)
                 return
+            elif stop == "too_large":
+                rest, missing = _pass_over(blocks, buffer[at:], need)
+                length = need - FRAME_BYTES
+                yield _too_large(
+                    stream, number, offset, length, max_record_bytes, missing
+                )
+                if missing:
+                    return
+                number += 1
+                offset += need
+                buffer, at = rest, 0
         pending.append(buffer[at:])
         size = len(buffer) - at
     tail = b"".join(pending)
@@ -84,7 +97,18 @@ def cut_frames(stream: InputStream) -> Iterator[Batch | Fault]:
     yield from _end(stream, number, offset, tail)
 
 
-def _cut(buffer: bytes, at: int, lengths: dict[bytes, int]) -> _Cut:
+def _pass_over(blocks: Iterator[bytes], buffer: bytes, need: int) -> tuple[bytes, int]:
+    """Drops a frame; returns what comes after it, and how many bytes are missing."""
+    while len(buffer) < need:
+        need -= len(buffer)
+        block = next(blocks, None)
+        if block is None:
+            return b"", need
+        buffer = block
+    return buffer[need:], 0
+
+
+def _cut(buffer: bytes, at: int, max_bytes: int, lengths: dict[bytes, int]) -> _Cut:
     """Cuts a buffer from ``at`` on; ``lengths`` remembers headers that were checked."""
     starts: list[int] = [at]
     records: list[bytes] = []
@@ -97,8 +121,10 @@ def _cut(buffer: bytes, at: int, lengths: dict[bytes, int]) -> _Cut:
             if begin > size:
                 return _Cut(starts, records, "", HEADER.size)
             length = length_of(header)
-            if length is None or length > _MAX_RECORD_BYTES:
+            if length is None:
                 return _Cut(starts, records, "length", 0)
+            if length > max_bytes:
+                return _Cut(starts, records, "too_large", length + FRAME_BYTES)
             if len(lengths) >= _MAX_KNOWN_HEADERS:
                 lengths.clear()
             lengths[header] = length
@@ -162,15 +188,30 @@ def _bad_length(
 ) -> Fault:
     if stream.damage is not None:
         lost += stream.damage.lost_bytes
-    length = length_of(header)
-    if length is not None:
-        reason = (
-            f"a record of {length:,} bytes; a tf.Example has at most "
-            f"{_MAX_RECORD_BYTES:,}"
-        )
-    elif number == 1:
+    if number == 1:
         reason = f"{_NOT_TFRECORD}; {begins_as(header)}"
         return Fault(stream.path, 1, 0, "not_tfrecord", reason, None, lost)
     else:
         reason = "the length or its checksum is damaged: the rest of the file is lost"
     return Fault(stream.path, number, offset, "length", reason, None, lost)
+
+
+def _too_large(
+    stream: InputStream,
+    number: int,
+    offset: int,
+    length: int,
+    max_bytes: int,
+    missing: int,
+) -> Fault:
+    lost = length + FRAME_BYTES - missing
+    reason = f"a record of {length:,} bytes; "
+    if length > MAX_MESSAGE_BYTES:
+        reason += f"a tf.Example has at most {MAX_MESSAGE_BYTES:,}"
+    else:
+        reason += f"examples.max_record_bytes allows {max_bytes:,}"
+        reason += ": raise it to take such records"
+    if missing:
+        reason += f"; the file ends within it, {missing:,} bytes before its end"
+        lost += stream.damage.lost_bytes if stream.damage is not None else 0
+    return Fault(stream.path, number, offset, "too_large", reason, None, lost)

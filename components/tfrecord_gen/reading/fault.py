@@ -12,6 +12,7 @@ class Fault:
     The kinds:
 
     * ``length``: a length, or its checksum, is wrong; the rest of the file is lost.
+    * ``too_large``: the record is longer than the config allows; it is not read.
     * ``truncated``: the file ends within a record.
     * ``checksum``: the checksum of the data is wrong.
     * ``not_example``: the bytes are no tf.Example.

@@ -12,7 +12,7 @@ from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.taking.shard_writer import ShardWriter
 from sluice.files import storage
 from sluice.records.tf_example_proto import parse
-from sluice.records.tfrecord_framing import frame
+from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, frame
 
 QUARANTINE_FILE = "quarantine.tfrecord.gz"
 MAX_RECORDS = 10_000
@@ -105,7 +105,7 @@ def write_quarantine(folder: str, parts: Iterable[str]) -> int:
     writer.write(b"", 0)
     records = 0
     for part in filter(os.path.exists, parts):
-        for record in scan(part):
+        for record in scan(part, MAX_MESSAGE_BYTES):
             if not isinstance(record, Fault) and room.takes(len(record.data)):
                 writer.write(frame(record.data), 1)
                 records += 1

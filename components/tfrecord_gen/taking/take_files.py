@@ -173,14 +173,14 @@ class _Taking:
 
     def _sound(self, stream: InputStream) -> Iterator[Batch | Fault]:
         """Yields the records that pass every check, and a fault for each other one."""
-        images = self._intake.images
+        images, limit = self._intake.images, self._intake.max_record_bytes
         if not images:
-            yield from scan_batches(stream)
+            yield from scan_batches(stream, limit)
             return
         # Imported only where images are looked into.
         from components.tfrecord_gen.checking.check_images import check_images
 
-        for item in scan_batches(stream):
+        for item in scan_batches(stream, limit):
             if isinstance(item, Fault):
                 yield item
             else:

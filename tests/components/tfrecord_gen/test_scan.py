@@ -119,8 +119,52 @@ def test_a_length_that_no_record_can_have(room, make):
 
     fault = only_fault(path)
 
-    assert (fault.kind, fault.number, fault.lost_bytes) == ("length", 3, 62)
+    assert (fault.kind, fault.number, fault.lost_bytes) == ("too_large", 3, 62)
     assert "1,099,511,627,776 bytes" in fault.reason
+    assert "2,147,483,647" in fault.reason
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("size", [2_000, 700_000])
+def test_a_record_beyond_the_limit_is_passed_over(room, make, compression, size):
+    wanted = make.examples(6)
+    frames = [frame(data) for data in wanted]
+    large = frame(bytes(size))
+    content = b"".join([*frames[:3], large, large, *frames[3:]])
+    path = room.put("a", make.compressed(content, compression))
+
+    items = list(scan(path, max_record_bytes=1_000))
+
+    found = [item.data for item in items if isinstance(item, Record)]
+    faults = [item for item in items if isinstance(item, Fault)]
+    offset = sum(map(len, frames[:3]))
+    assert found == wanted
+    assert [item.number for item in items] == list(range(1, 9))
+    assert [(item.kind, item.number, item.offset) for item in faults] == [
+        ("too_large", 4, offset),
+        ("too_large", 5, offset + len(large)),
+    ]
+    assert {item.lost_bytes for item in faults} == {size + 16}
+    assert faults[0].reason == (
+        f"a record of {size:,} bytes; examples.max_record_bytes allows 1,000: raise it "
+        "to take such records"
+    )
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_file_that_ends_within_a_record_beyond_the_limit(room, make, compression):
+    wanted = make.examples(3)
+    whole = make.framed(wanted)
+    content = whole + frame(bytes(500_000))[:-9]
+    path = room.put("a", make.compressed(content, compression))
+
+    *found, fault = scan(path, max_record_bytes=1_000)
+
+    assert isinstance(fault, Fault)
+    assert [item.data for item in found if isinstance(item, Record)] == wanted
+    assert (fault.kind, fault.offset) == ("too_large", len(whole))
+    assert fault.lost_bytes == len(content) - len(whole)
+    assert "the file ends within it" in fault.reason
 
 
 @pytest.mark.parametrize("cut", [1, 4, 5, 15, 16, 20])
@@ -325,4 +369,22 @@ def test_a_gzip_bomb_takes_no_memory(room):
     items, peak_kb = map(int, found.stdout.split())
 
     assert items == 1
+    assert peak_kb < 100_000
+
+
+def test_a_record_beyond_the_limit_takes_no_memory(room, make):
+    size = 400 << 20
+    length = struct.pack("<Q", size)
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    packed = [packer.compress(length + struct.pack("<I", masked_crc(length)))]
+    packed += [packer.compress(bytes(1 << 20)) for _ in range(400)]
+    packed += [packer.compress(bytes(4) + make.framed(make.examples(1)))]
+    path = room.put("a.gz", b"".join(packed) + packer.flush())
+
+    found = subprocess.run(
+        [sys.executable, "-c", _PEAK, path], capture_output=True, check=True
+    )
+    items, peak_kb = map(int, found.stdout.split())
+
+    assert items == 2
     assert peak_kb < 100_000

@@ -53,6 +53,24 @@ def test_a_sound_gzip_file_is_copied_byte_for_byte(room, make):
 
 
 @pytest.mark.usefixtures("no_small_files")
+@pytest.mark.parametrize("compression", ["none", "gzip", "members"])
+def test_a_record_beyond_the_limit_is_put_aside_unread(room, make, compression):
+    wanted = make.examples(9)
+    records = [*wanted[:4], bytes(5_000), *wanted[4:]]
+    path = room.put("a", make.shard(records, compression))
+
+    report = room.take(path, max_record_bytes=1_000)
+
+    (aside,) = room.quarantine()
+    features = parse(aside).features.feature
+    assert room.records() == wanted
+    assert set(features) == {"file", "kind", "reason", "offset", "record"}
+    assert features["record"].int64_list.value[0] == 5
+    assert (report.quarantined, report.lost_bytes) == (1, 5_016)
+    assert report.corrupt_fraction == 5_016 / report.bytes
+
+
+@pytest.mark.usefixtures("no_small_files")
 @pytest.mark.parametrize("compression", ["none", "members", "zlib"])
 def test_other_files_are_written_anew(room, make, compression):
     wanted = make.examples(100)

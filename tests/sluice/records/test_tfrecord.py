@@ -272,8 +272,10 @@ def test_an_absurd_length_takes_no_memory(tmp_path, name):
     path.write_bytes(gzip.compress(frame) if name.endswith(".gz") else frame)
 
     with pytest.raises(DataError, match="truncated") as caught:
-        tfrecord.verify(path)
+        list(tfrecord.read(path, max_record_bytes=1 << 61))
     assert "after 4 of them" in str(caught.value)
+    with pytest.raises(DataError, match="larger than the limit"):
+        tfrecord.verify(path)
 
 
 def test_a_file_that_cannot_be_opened(tmp_path):
@@ -337,3 +339,19 @@ def test_a_changed_byte_of_a_gzip_file_is_found_or_harmless(
         assert list(tfrecord.read(path)) == records
     except DataError as error:
         assert "a.tfrecord.gz" in str(error)
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.gz"])
+def test_a_record_beyond_the_limit_is_refused_unread(tmp_path, name):
+    path = tmp_path / name
+    tfrecord.write(path, [b"first", bytes(5_000_000), b"third"])
+    found = tfrecord.read(path, max_record_bytes=1_000)
+
+    assert next(found) == b"first"
+    with pytest.raises(DataError, match="larger than the limit") as caught:
+        next(found)
+
+    assert caught.value.where == f"{path}, record 2 (at byte 21)"
+    assert caught.value.expected == "at most 1,000 bytes"
+    assert caught.value.actual == "5,000,000 bytes"
+    assert "examples.max_record_bytes" in str(caught.value.hint)
