@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
+from sluice.printable import printable
+
 MAX_EXAMPLES = 5
 
 
@@ -33,10 +35,14 @@ class ExitCode(IntEnum):
 class SluiceError(Exception):
     """A failure that is explained to the user on one screen.
 
+    Its text has one line for each of the attributes and examples: what they take from
+    data, files and arguments is escaped, so that a name cannot pass for a line.
+
     Attributes:
       what: one sentence: what is wrong.
       where: the file, key path, node or URI that it is about.
-      examples: details in order; only the first five are printed.
+      details: lines that follow it as they are, such as those of another error.
+      examples: what shows it, in order; only the first five are printed.
       expected: what would have been right.
       actual: what was found instead.
       hint: the next command to run, or the way out.
@@ -50,6 +56,7 @@ class SluiceError(Exception):
         what: str,
         *,
         where: object | None = None,
+        details: Sequence[str] = (),
         examples: Sequence[str] = (),
         expected: str | None = None,
         actual: str | None = None,
@@ -57,6 +64,7 @@ class SluiceError(Exception):
     ) -> None:
         self.what = what
         self.where = None if where is None else str(where)
+        self.details = tuple(details)
         self.examples = tuple(examples)
         self.expected = expected
         self.actual = actual
@@ -64,7 +72,7 @@ class SluiceError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        lines = [self.what]
+        lines = [self.what, *self.details]
         if self.where:
             lines.append(f"  where:    {self.where}")
         if self.expected:
@@ -74,12 +82,18 @@ class SluiceError(Exception):
         lines += [f"  - {line}" for line in bounded(self.examples)]
         if self.hint:
             lines.append(f"  try:      {self.hint}")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
+
+    @classmethod
+    def from_text(cls, text: str) -> SluiceError:
+        """Returns an error with the text of another one."""
+        what, *details = text.split("\n")
+        return cls(what, details=details)
 
     def __reduce__(self):
         state = {
             key: getattr(self, key)
-            for key in ("where", "examples", "expected", "actual", "hint")
+            for key in ("where", "details", "examples", "expected", "actual", "hint")
         }
         return (_rebuild, (type(self), self.what, state))
 

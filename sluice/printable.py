@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+
+# Colours and the like ("select graphic rendition"), which move nothing.
+_KEPT = re.compile(r"(\x1b\[[0-9;:]*m|[\n\t])")
 
 
 def printable(text: str) -> str:
-    """Returns text with what would disturb a terminal escaped, such as a name's."""
+    """Returns text as one line, with what would disturb a terminal escaped."""
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def printable_output(text: str) -> str:
+    """Returns a program's output with lines, tabs and colours; the rest is escaped."""
+    parts = _KEPT.split(text)
+    return "".join(part if i % 2 else printable(part) for i, part in enumerate(parts))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
 from rich.console import Console
 
-from runners.cli.console import make_console, plain
+from runners.cli.console import make_console, plain, plain_lines
 from runners.cli.quietly import quietly
 from runners.cli.run_view import RunView
+from runners.cli.say import say_json
 from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
 from runners.local.metadata_file import check_metadata
@@ -141,7 +140,7 @@ def report(record: RunRecord, predict: str | None, console: Console) -> None:
         if record.status == "blocked":
             # The failed rows and their examples are above.
             lines = [line for line in lines if not line.startswith("  - ")]
-        console.print(plain("\n".join(lines), "red"), soft_wrap=True)
+        console.print(plain_lines(lines, "red"), soft_wrap=True)
         for line in record.error.log_tail:
             console.print(plain(f"  | {line}", "dim"), soft_wrap=True)
         if record.error.log:
@@ -181,10 +180,10 @@ def say_record(
         record = go(make_console(to_stderr=as_json))
     except (Exception, KeyboardInterrupt) as error:
         if as_json:
-            click.echo(json.dumps(_not_run(name, command, error).to_dict()))
+            say_json(_not_run(name, command, error).to_dict())
         raise
     if as_json:
-        click.echo(json.dumps(record.to_dict()))
+        say_json(record.to_dict())
     return record.exit_code or 0
 
 

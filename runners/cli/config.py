@@ -9,11 +9,12 @@ import click
 from pipeline.config_reference import json_schema
 from pipeline.load_config import load_config, to_yaml
 from runners.cli.options import config_options
+from runners.cli.say import say
 
 
 def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        click.echo(json.dumps(json_schema(), indent=2))
+        say(*json.dumps(json_schema(), indent=2).splitlines())
         ctx.exit()
 
 
@@ -30,4 +31,4 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def config(name: str, profile: str | None, overrides: tuple[str, ...]) -> None:
     """Print the resolved config of NAME as YAML."""
     resolved = load_config(name, profile=profile, overrides=overrides)
-    click.echo(to_yaml(resolved), nl=False)
+    say(*to_yaml(resolved).splitlines())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.text import Text
+
+from sluice.printable import printable
 
 _WIDE = 200
 
@@ -18,5 +22,10 @@ def make_console(*, to_stderr: bool = False) -> Console:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Returns text that is shown as it is, without rich's markup."""
-    return Text(text, style=style)
+    """Returns one line that is shown as it is: no markup, no control characters."""
+    return Text(printable(text), style=style)
+
+
+def plain_lines(lines: Iterable[str], style: str = "") -> Text:
+    """Returns several such lines."""
+    return Text("\n".join(map(printable, lines)), style=style)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from pipeline.load_config import load_config
+from runners.cli.say import say
 from sample_data import catalog
 
 
@@ -17,7 +18,7 @@ def data() -> None:
 def list_data() -> None:
     """List the sample data sets."""
     for name in catalog.names():
-        click.echo(f"{name:<10} {catalog.get(name).description}")
+        say(f"{name:<10} {catalog.get(name).description}")
 
 
 @data.command("make")
@@ -34,4 +35,4 @@ def make_data(name: str) -> None:
     for shard in manifest.shards:
         counts[shard.split] = counts.get(shard.split, 0) + shard.records
     splits = ", ".join(f"{split} {count:,}" for split, count in counts.items())
-    click.echo(f"{name}: {sum(counts.values()):,} records in {directory} ({splits})")
+    say(f"{name}: {sum(counts.values()):,} records in {directory} ({splits})")

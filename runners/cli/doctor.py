@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.table import Table
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import json_option, workspace_of, workspace_option
+from runners.cli.say import say_json
 from runners.doctor.check import Check
 from runners.doctor.run_checks import run_checks
 from sluice.errors import ExitCode, UsageError
@@ -49,7 +49,7 @@ def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
     if as_json:
         rows = [asdict(check) for check in checks]
         report = {"schema_version": _SCHEMA_VERSION, "ok": not problems}
-        click.echo(json.dumps({**report, "checks": rows}))
+        say_json({**report, "checks": rows})
     return int(ExitCode.USAGE if problems else ExitCode.DONE)
 
 
@@ -78,7 +78,7 @@ def _row(check: Check) -> Table:
     table.add_column(overflow="fold")
     found = plain(check.found)
     if check.hint:
-        found.append(f"\ntry: {check.hint}", style="dim")
+        found.append("\n").append_text(plain(f"try: {check.hint}", "dim"))
     state = plain(check.state, _STYLES[check.state])
     table.add_row(state, plain(check.check.replace("_", " ")), found)
     return table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
+from runners.cli.say import say_json
 from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.metadata_file import copy_metadata
 from runners.local.processes.job import Job
@@ -47,7 +47,7 @@ def explain(
         answers = _ask(workspace, run_dir, config.root, node)
     if as_json:
         document = {"schema_version": 1, "pipeline": config.name, "nodes": answers}
-        click.echo(json.dumps(document))
+        say_json(document)
         return
     _show(answers, node)
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from pipeline.load_config import load_config
 from runners.cli.next_command import next_command
 from runners.cli.options import workspace_of
+from runners.cli.say import say
 from runners.local.complete_runs import complete_killed_runs
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import find_root
@@ -106,7 +105,7 @@ def readable_runs(workspace: Workspace) -> Iterator[RunRecord]:
         try:
             yield load_run(workspace, run_id)
         except WorkspaceError as error:
-            click.secho(f"warning: {error.what}", err=True)
+            say(f"warning: {error.what}", err=True)
 
 
 def load_run(workspace: Workspace, run_id: str) -> RunRecord:

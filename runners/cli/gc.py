@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from typing import Any
@@ -20,6 +19,7 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
+from runners.cli.say import say_json
 from runners.housekeeping.collect_garbage import collect_garbage
 from runners.housekeeping.find_garbage import Garbage
 from sluice.errors import bounded
@@ -63,7 +63,7 @@ def gc(
     )
     _show(garbage, dry_run, make_console(to_stderr=as_json))
     if as_json:
-        click.echo(json.dumps(_document(config.name, garbage, dry_run)))
+        say_json(_document(config.name, garbage, dry_run))
 
 
 def _document(pipeline: str, garbage: Garbage, dry_run: bool) -> dict[str, Any]:

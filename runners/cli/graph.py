@@ -17,6 +17,7 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
+from runners.cli.say import say
 from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.graph_file import GraphFile
 from runners.local.job_result import PREPARE
@@ -61,7 +62,7 @@ def graph(
     else:
         text = as_text(nodes, width=console.width if file is None else None)
     if file is None:
-        click.echo(text)
+        say(*text.split("\n"))
         return
     try:
         atomic.write_text(file, text + "\n")
@@ -69,7 +70,7 @@ def graph(
         raise UsageError(
             "the graph cannot be written", where=file, actual=error.strerror
         ) from error
-    click.echo(f"wrote {output}")
+    say(f"wrote {output}")
 
 
 def graph_of(config: Config, workspace: Workspace) -> list[GraphNode]:

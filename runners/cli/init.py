@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -21,6 +20,7 @@ from pipeline.load_config import load_config
 from pipeline.validate_config import validate_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import json_option
+from runners.cli.say import say, say_json
 from schemas.infer.choose_label import ChosenLabel, choose_label
 from schemas.infer.config_text import config_text
 from schemas.infer.find_examples import ExampleFiles, find_examples
@@ -115,11 +115,11 @@ def init(
     warnings = [*proposal.warnings, *valid.warnings]
     _show(console, proposal, label, warnings)
     for file in (config_file, schema_file):
-        console.print(plain(printable(f"wrote {os.path.relpath(file, cwd)}")))
+        console.print(plain(f"wrote {os.path.relpath(file, cwd)}"))
     console.print(plain(f"next: sluice validate {name}, then sluice run {name}"))
     if as_json:
         files = {"config": str(config_file), "schema": str(schema_file)}
-        click.echo(json.dumps({**_as_json(proposal, label, warnings), **files}))
+        say_json({**_as_json(proposal, label, warnings), **files})
 
 
 def _check_name(name: str) -> None:
@@ -153,11 +153,10 @@ def _data_dir(examples: ExampleFiles, root: Path) -> str:
 
 
 def _ask(candidates: Sequence[LabelCandidate]) -> str:
-    click.echo("Which feature is to be predicted?", err=True)
+    say("Which feature is to be predicted?", err=True)
     for candidate in candidates:
         reasons = candidate.reasons or (f"it has {candidate.classes:,} values",)
-        line = printable(f"{candidate.name}: {', '.join(reasons)}")
-        click.echo(f"  {line}", err=True)
+        say(f"  {candidate.name}: {', '.join(reasons)}", err=True)
     names = [candidate.name for candidate in candidates]
     return click.prompt(
         f"label [{printable(names[0])}]",
@@ -185,7 +184,7 @@ def _show(
         f"model      {proposal.model}",
         "",
     ):
-        console.print(plain(printable(line)))
+        console.print(plain(line))
     table = Table(box=None, pad_edge=False)
     for title in ("feature", "seen as", "used as", "why"):
         table.add_column(title, overflow="fold")
@@ -194,11 +193,11 @@ def _show(
         used = str(choice.spec["kind"]) if choice.spec else "left out"
         seen_as = choice.role.name.replace("_", " ")
         row = (choice.name, seen_as, used, choice.why)
-        table.add_row(*(plain(printable(cell), style) for cell in row))
+        table.add_row(*(plain(cell, style) for cell in row))
     console.print(table)
     console.print()
     for warning in warnings:
-        console.print(plain(printable(f"warning: {warning}"), "yellow"))
+        console.print(plain(f"warning: {warning}", "yellow"))
 
 
 def _as_json(

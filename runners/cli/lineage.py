@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
+from runners.cli.say import say_json
 from runners.housekeeping.find_artifact import Found, find_artifact
 from runners.housekeeping.metadata_graph import Artifact
 from runners.housekeeping.read_metadata import read_metadata
@@ -59,24 +59,27 @@ def lineage(
     _show(traced, found, make_console(to_stderr=as_json))
     if as_json:
         head = {"schema_version": 1, "pipeline": config.name, "read_as": found.read_as}
-        click.echo(json.dumps({**head, **traced.to_dict()}))
+        say_json({**head, **traced.to_dict()})
 
 
 def _show(traced: Lineage, found: Found, console: Console) -> None:
     artifact = traced.artifact
     label = f"{_label(traced, artifact)}  {artifact.type}"
     console.print(plain(label, "bold"))
-    console.print(plain(f"{artifact.uri}\n"), soft_wrap=True)
+    console.print(plain(artifact.uri), soft_wrap=True)
+    console.print()
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for what, text in [("asked for", found.read_as), *_summary(traced)]:
         table.add_row(what, plain(text))
     console.print(table)
-    console.print(plain("\nmade from", "bold"))
+    console.print()
+    console.print(plain("made from", "bold"))
     console.print(_tree(traced))
     if traced.uses:
-        console.print(plain("\nwhat was made of it", "bold"))
+        console.print()
+        console.print(plain("what was made of it", "bold"))
         lines = [_use(traced, use) for use in traced.uses]
         for line in bounded(lines, _SHOWN_USES):
             console.print(plain(line), soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from runners.cli.find_run import FoundRun, find_run, load_run, readable_runs
 from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
+from runners.cli.say import say_json, say_output
 from sluice.errors import UsageError
 
 _POLL_S = 0.3
@@ -37,6 +37,12 @@ def logs(
     With --json: the log's path and its lines, in one object.
     """
     found = find_run(name, workspace_dir, run_id=run_id)
+    if Path(node).name != node:
+        raise UsageError(
+            f"{node!r} is a path, not a node",
+            where=found.run_dir,
+            expected="one of " + ", ".join([START, *_nodes(found)]),
+        )
     if run_id is None and node != START and not _is_running(found):
         found = _newest_with_log(found, node)
     path = found.run_dir / "logs" / f"{node}.log"
@@ -51,12 +57,12 @@ def logs(
             "log": str(path),
             "lines": lines,
         }
-        click.echo(json.dumps(document))
+        say_json(document)
         return
-    position = _print_from(path, 0)
+    position = 0
     while follow and _is_running(found):
+        position = _print_from(path, position, to_the_end=False)
         time.sleep(_POLL_S)
-        position = _print_from(path, position)
     _print_from(path, position)
 
 
@@ -76,9 +82,13 @@ def _is_running(found: FoundRun) -> bool:
     return record.status == "running" and found.workspace.is_running()
 
 
+def _nodes(found: FoundRun) -> list[str]:
+    return [item.id for item in found.record.nodes]
+
+
 def _refuse(found: FoundRun, node: str, path: Path) -> None:
     known = sorted(item.stem for item in path.parent.glob("*.log"))
-    if node not in (item.id for item in found.record.nodes):
+    if node not in _nodes(found):
         raise UsageError(
             f"there is no node {node!r}",
             where=found.run_dir,
@@ -93,12 +103,20 @@ def _refuse(found: FoundRun, node: str, path: Path) -> None:
     )
 
 
-def _print_from(path: Path, position: int) -> int:
-    """Prints what follows ``position`` (bytes) and returns the position after it."""
+def _print_from(path: Path, position: int, *, to_the_end: bool = True) -> int:
+    """Prints what follows ``position`` (bytes) and returns the position after it.
+
+    Args:
+      path: the log, which need not be there yet.
+      position: where to begin.
+      to_the_end: whether a last line that has not ended is printed as well.
+    """
     if not path.exists():
         return position
     with open(path, "rb") as file:
         file.seek(position)
         data = file.read()
-    click.echo(data, nl=False)
+    if not to_the_end:
+        data = data[: data.rfind(b"\n") + 1]
+    say_output(data.decode(errors="backslashreplace"))
     return position + len(data)

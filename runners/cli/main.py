@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any
 
 
 def _packages_missing(name: str | None) -> None:
@@ -24,6 +23,7 @@ try:
     import click
 
     from runners.cli.ends_at_once import ends_at_once
+    from runners.cli.say import say_error
     from sluice.errors import ExitCode, SluiceError, UsageError
     from sluice.printable import printable
     from sluice.version import __version__
@@ -110,10 +110,11 @@ def main(arguments: list[str] | None = None) -> None:
     except click.exceptions.Abort:
         code = ExitCode.INTERRUPTED
     except click.ClickException as error:
+        error.message = printable(error.message)
         error.show()
         code = ExitCode.USAGE
     except SluiceError as error:
-        code = _report(str(error), error.exit_code, verbose)
+        code = _report(error, verbose)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     except BrokenPipeError:
@@ -124,20 +125,18 @@ def main(arguments: list[str] | None = None) -> None:
         _packages_missing(error.name)
         code = ExitCode.USAGE
     except Exception as error:
-        text = f"Sluice itself failed: {type(error).__name__}: {error}"
-        code = _report(f"{text}\n  try:      sluice -v ...", ExitCode.BUG, verbose)
+        what = f"Sluice itself failed: {type(error).__name__}: {error}"
+        code = _report(SluiceError(what, hint="sluice -v ..."), verbose)
     sys.exit(int(code or 0) if isinstance(code, int) else 0)
 
 
-def _report(text: str, code: ExitCode, verbose: bool) -> Any:
+def _report(error: SluiceError, verbose: bool) -> ExitCode:
     if verbose:
         import traceback
 
         traceback.print_exc()
-    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    # It may name what lies on a disk or in the data.
-    click.echo("\n".join(map(printable, text.split("\n"))), err=True)
-    return code
+    say_error(str(error))
+    return error.exit_code
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from runners.cli.options import (
     workspace_of,
     workspace_option,
 )
+from runners.cli.say import say, say_json
 from runners.housekeeping.baselines import (
     blessed_in,
     find_blessed,
@@ -62,11 +62,11 @@ def list_models(
             }
             for item in versions
         ]
-        click.echo(json.dumps(rows))
+        say_json(rows)
         return
     if not versions:
         command = next_command("run", name)
-        click.echo(f"no version of {name} is pushed yet; try: {command}")
+        say(f"no version of {name} is pushed yet; try: {command}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("version", "published", "run", "digest"):
@@ -130,7 +130,7 @@ def retire_models(
             for item, name in done.models
         ]
         head = {"schema_version": 1, "pipeline": config.name, "reason": reason}
-        click.echo(json.dumps({**head, "retired": rows, "baseline": baseline}))
+        say_json({**head, "retired": rows, "baseline": baseline})
         return
     console = make_console()
     for _, name in done.models:

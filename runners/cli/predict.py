@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 
@@ -11,6 +10,7 @@ import click
 from pipeline.load_config import load_config
 from runners.cli.next_command import next_command
 from runners.cli.options import config_options, serving_dir_of, workspace_option
+from runners.cli.say import say_json
 from serving.model_store import ModelStore, ModelVersion
 from sluice.errors import ServingError, UsageError
 
@@ -70,7 +70,7 @@ def predict(
         list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
     )
     for prediction in predictions:
-        click.echo(json.dumps(asdict(prediction)))
+        say_json(asdict(prediction))
 
 
 def _check_pushed(chosen: ModelVersion) -> None:

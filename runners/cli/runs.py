@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 from rich.table import Table
 
@@ -11,6 +9,7 @@ from runners.cli.console import make_console, plain
 from runners.cli.find_run import find_workspace
 from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
+from runners.cli.say import say, say_json
 from runners.local.complete_runs import complete_killed_runs
 from sluice.run_record import RunRecord
 
@@ -31,12 +30,12 @@ def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
             records.append(RunRecord.load(workspace.run_dir(run_id)))
         except (ValueError, KeyError, TypeError) as error:
             # One damaged record must not hide the others.
-            click.secho(f"warning: run {run_id} is unreadable: {error}", err=True)
+            say(f"warning: run {run_id} is unreadable: {error}", err=True)
     if as_json:
-        click.echo(json.dumps([record.to_dict() for record in records]))
+        say_json([record.to_dict() for record in records])
         return
     if not records:
-        click.echo(f"{name} has not run yet; try: {next_command('run', name)}")
+        say(f"{name} has not run yet; try: {next_command('run', name)}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("run", "status", "exit", "nodes that ran", "push", "why"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +11,7 @@ import click
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
+from runners.cli.say import say_json
 from runners.cli.schema_command import run_command, schema_command
 from runners.cli.schema_compare import Compared, compare, show_diff, source_options
 from schemas.diff.change import Change
@@ -64,7 +64,7 @@ def accept(
             "accepted": [change.to_dict() for change in chosen],
             "refused": [change.to_dict() for change in refused],
         }
-        click.echo(json.dumps(document))
+        say_json(document)
 
 
 def _chosen(changes: Sequence[Change], ids: Sequence[str], name: str) -> list[Change]:
@@ -137,12 +137,12 @@ def _show_accepted(
     if chosen:
         console.print(plain(str(compared.path), "dim"), soft_wrap=True)
     for change in chosen:
-        console.print(plain(printable(f"accepted {change.id}")), soft_wrap=True)
+        console.print(plain(f"accepted {change.id}"), soft_wrap=True)
         for line in (line for edit in change.edits for line in describe_edit(edit)):
-            text = plain(printable(f"  + {line}"), "green")
+            text = plain(f"  + {line}", "green")
             console.print(text, soft_wrap=True)
     for change in refused:
-        text = plain(printable(f"left {change.id}: {change.refusal}"))
+        text = plain(f"left {change.id}: {change.refusal}")
         console.print(text, soft_wrap=True)
     if chosen:
         line = f"next: review and commit the file, then {run_command(name)}"

@@ -18,7 +18,6 @@ from schemas.diff.diff_schema import Diff, diff_schema
 from schemas.edit.accept_changes import read_schema_text
 from schemas.loader import load
 from sluice.errors import DataError, UsageError
-from sluice.printable import printable
 
 _SOURCE_OPTIONS = (
     click.option("run_id", "--run", metavar="ID", help="Of this run's statistics."),
@@ -96,18 +95,19 @@ def show_diff(compared: Compared, name: str, as_json: bool) -> None:
     ):
         console.print(plain(fact, "dim"), soft_wrap=True)
     for change in compared.diff.changes:
-        line = plain(printable(f"{change.feature}: {change.text}"))
-        line.append(printable(f"  [{change.id}]"), "dim")
+        line = plain(f"{change.feature}: {change.text}")
+        line.append_text(plain(f"  [{change.id}]", "dim"))
         console.print(line, soft_wrap=True)
         if change.refusal:
             console.print(plain(f"  not to be accepted: {change.refusal}", "dim"))
     for note in compared.diff.notes:
-        console.print(plain(printable(f"note: {note}"), "dim"), soft_wrap=True)
+        console.print(plain(f"note: {note}", "dim"), soft_wrap=True)
     if not compared.diff.changes:
         console.print("no difference")
     possible = [change.id for change in compared.diff.changes if not change.refusal]
     if possible:
         wanted = possible[0] if len(possible) == 1 else "CHANGE..."
-        command = printable(schema_command("accept", name, wanted))
-        text = plain(f"\nif the data is right: {command}", "dim")
+        command = schema_command("accept", name, wanted)
+        console.print()
+        text = plain(f"if the data is right: {command}", "dim")
         console.print(text, soft_wrap=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from pipeline.load_config import load_config
 from runners.cli.options import config_options, json_option
+from runners.cli.say import say_json
 from runners.cli.schema_compare import compare, show_diff, source_options
 from sluice.errors import ExitCode
 
@@ -40,6 +39,6 @@ def diff(
         changes = [change.to_dict() for change in compared.diff.changes]
         notes = list(compared.diff.notes)
         document = {**compared.head(), "changes": changes, "notes": notes}
-        click.echo(json.dumps(document))
+        say_json(document)
     if check and compared.diff.changes:
         click.get_current_context().exit(ExitCode.DATA)

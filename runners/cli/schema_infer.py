@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
+from runners.cli.say import say, say_json
 from runners.cli.schema_source import summary_of
 from schemas.edit.plain_text import plain_text
 from schemas.edit.without_values import without_values
@@ -18,7 +18,6 @@ from schemas.loader import feature_names
 from sluice.errors import DataError, UsageError
 from sluice.files import atomic
 from sluice.files.destination import destination
-from sluice.printable import printable
 
 
 @click.command(short_help="Print a schema for the data as it is now.")
@@ -51,7 +50,7 @@ def infer(
         )
     if config.label.feature not in feature_names(found):
         note = f"note: no record has the label {config.label.feature}"
-        click.echo(printable(note), err=True)
+        say(note, err=True)
     text = plain_text(found)
     console = make_console(to_stderr=as_json)
     if path is not None:
@@ -59,8 +58,8 @@ def infer(
         told = f"wrote {output}: {len(found.feature):,} features of {counted}"
         console.print(plain(told), soft_wrap=True)
     elif not as_json:
-        click.echo(counted, err=True)
-        click.echo(text, nl=False)
+        say(counted, err=True)
+        say(*text.splitlines())
     if as_json:
         document = {
             "schema_version": 1,
@@ -69,7 +68,7 @@ def infer(
             "text": text,
             "path": output,
         }
-        click.echo(json.dumps(document))
+        say_json(document)
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 from rich.table import Table
 
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
+from runners.cli.say import say_json
 from schemas.loader import load
 from schemas.show_schema import show_schema
-from sluice.printable import printable
 
 
 @click.command(short_help="Show the reviewed schema as a table.")
@@ -36,9 +34,10 @@ def show(
             min_width=len(title),
         )
     for row in cells:
-        table.add_row(*(plain(printable(row[title])) for title in titles))
+        table.add_row(*(plain(row[title]) for title in titles))
     console = make_console(to_stderr=as_json)
-    console.print(plain(f"{config.schema_path}\n", "dim"), soft_wrap=True)
+    console.print(plain(str(config.schema_path), "dim"), soft_wrap=True)
+    console.print()
     console.print(table)
     if as_json:
         document = {
@@ -47,4 +46,4 @@ def show(
             "schema": str(config.schema_path),
             "features": [row.to_dict() for row in rows],
         }
-        click.echo(json.dumps(document))
+        say_json(document)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timezone
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from runners.cli.console import make_console, plain
+from runners.cli.console import make_console, plain, plain_lines
 from runners.cli.find_run import all_workspaces, find_run, readable_runs
 from runners.cli.options import json_option, workspace_option
 from runners.cli.run_view import LABELS, describe_progress, seconds
 from runners.cli.runs import STYLES
+from runners.cli.say import say, say_json
 from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
 from sluice.run_record import NodeRecord, RunRecord
@@ -33,7 +33,7 @@ def status(
         return
     record = find_run(name, workspace_dir, run_id=run_id).record
     if as_json:
-        click.echo(json.dumps(record.to_dict()))
+        say_json(record.to_dict())
         return
     _show(record, make_console())
 
@@ -45,10 +45,10 @@ def _show_all(workspace_dir: str | None, as_json: bool) -> None:
         if record := next(readable_runs(workspace), None):
             records.append(record)
     if as_json:
-        click.echo(json.dumps([record.to_dict() for record in records]))
+        say_json([record.to_dict() for record in records])
         return
     if not records:
-        click.echo("nothing has run yet; try: sluice run NAME")
+        say("nothing has run yet; try: sluice run NAME")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("pipeline", "last run", "status", "served", "why"):
@@ -88,7 +88,8 @@ def _show(record: RunRecord, console: Console) -> None:
     for note in record.notes:
         console.print(plain(f"note      {note}", "yellow"), soft_wrap=True)
     if record.error:
-        console.print(plain(record.error.message, "red"), soft_wrap=True)
+        lines = record.error.message.split("\n")
+        console.print(plain_lines(lines, "red"), soft_wrap=True)
         if record.error.log:
             console.print(plain(f"  log:      {record.error.log}"), soft_wrap=True)
     if record.resume_command:

@@ -8,6 +8,7 @@ from pipeline.check_inputs import check_inputs
 from pipeline.load_config import load_config
 from pipeline.validate_config import validate_config
 from runners.cli.options import config_options
+from runners.cli.say import say
 from sluice.errors import UsageError
 from sluice.project import activate
 
@@ -27,5 +28,5 @@ def validate(name: str, profile: str | None, overrides: tuple[str, ...]) -> None
     except UsageError as error:
         warnings.append(str(error))
     for warning in warnings:
-        click.secho(f"warning: {warning}", fg="yellow", err=True)
-    click.echo(f"{config.origin.file}: valid")
+        say(*f"warning: {warning}".split("\n"), fg="yellow", err=True)
+    say(f"{config.origin.file}: valid")

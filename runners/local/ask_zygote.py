@@ -50,5 +50,5 @@ def ask_zygote(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, An
         )
     if error := result["error"]:
         usage = error["exit_code"] == ExitCode.USAGE
-        raise (UsageError if usage else NodeError)(error["message"])
+        raise (UsageError if usage else NodeError).from_text(error["message"])
     return result

@@ -72,8 +72,10 @@ def explain_failure(
         hint = "lower train.batch_size or free memory; the traceback is in the log"
     elif any(sign in text for sign in FULL_TEXTS) or _is_full(error):
         hint = "free some disk space, then run again: finished nodes are cached"
+    first, *more = _first_lines(error)
     explained = NodeError(
-        f"{node} failed: {type(error).__name__}: {_first_lines(error)}",
+        f"{node} failed: {type(error).__name__}: {first}",
+        details=[f"    {line}" for line in more],
         where=_own_line(error),
         hint=hint,
     )
@@ -114,9 +116,9 @@ def _is_transient(error: BaseException) -> bool:
     return isinstance(error, _TRANSIENT) or not names.isdisjoint(_TRANSIENT_NAMES)
 
 
-def _first_lines(error: BaseException) -> str:
+def _first_lines(error: BaseException) -> list[str]:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return "\n    ".join(lines[:_MESSAGE_LINES]) or "no message"
+    return lines[:_MESSAGE_LINES] or ["no message"]
 
 
 def _causes(error: BaseException) -> list[BaseException]:

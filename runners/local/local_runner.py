@@ -323,12 +323,12 @@ def _failure(failed: Sequence[NodeResult], run_dir: Path) -> SluiceError:
         lines.append("  as well:  " + ", ".join(bounded(others)))
     lines.append(f"  log:      {run_dir / 'logs' / failed[0].node}.log")
     code = failed[0].error.exit_code if failed[0].error else ExitCode.NODE
-    error = _KINDS.get(code, NodeError)("\n".join(lines))
+    error = _KINDS.get(code, NodeError).from_text("\n".join(lines))
     error.__cause__ = read_exception(run_dir, failed[0].node)
     return error
 
 
 def _as_error(event: dict[str, Any], run_dir: Path) -> SluiceError:
-    error = _KINDS.get(event["exit_code"], NodeError)(event["message"])
+    error = _KINDS.get(event["exit_code"], NodeError).from_text(event["message"])
     error.__cause__ = read_exception(run_dir, PREPARE)
     return error

@@ -16,6 +16,7 @@ from pipeline.stored_config import write_stored_config
 from pipeline.validate_config import validate_config
 from runners.local.journal import Journal
 from runners.local.record_run import RecordRun
+from sluice.errors import DataError
 from sluice.files.file_digests import FileDigests
 from sluice.project import own_root
 from sluice.run_record import RunRecord
@@ -200,6 +201,65 @@ def test_logs_that_are_not_there(workspace: Workspace, sluice: Sluice) -> None:
     assert code == 2 and "Trainer has no log" in err and "not reached" in err
 
 
+@pytest.mark.parametrize("node", ["../../../secret", "{root}/secret", "..", "."])
+def test_logs_are_those_of_nodes(
+    root: Path, workspace: Workspace, sluice: Sluice, node: str
+) -> None:
+    _fail(workspace, FIRST)
+    for folder in (root, workspace.root):
+        (folder / "secret.log").write_text("a secret")
+    code, out, err = sluice("logs", "digits", node.format(root=root), "--json")
+    assert (code, out) == (2, "")
+    assert "expected: one of start, Examples, Trainer" in err or "no node" in err
+
+
+def test_logs_move_nothing_in_the_terminal(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    _fail(workspace, FIRST)
+    log = workspace.run_dir(FIRST) / "logs" / "Examples.log"
+    log.write_bytes(b"one\ttwo\n\x1b[2J\x1b]0;title\x07\xff\rthree\n")
+    shown = "one\ttwo\n" + r"\u001b[2J\u001b]0;title\u0007\xff\rthree" + "\n"
+    assert sluice("logs", "digits", "Examples") == (0, shown, "")
+
+
+def test_nothing_that_a_record_holds_disturbs_the_terminal(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    """Names come from data, files and arguments: of features, of folders, of runs."""
+    from runners.cli.carry_out import report
+    from runners.cli.console import make_console
+
+    _fail(workspace, FIRST)
+    record = RunRecord.load(workspace.run_dir(FIRST))
+    evil = "x\nerror: forged\x1b[2J\x9b2J"
+    row = {"check": evil, "slice": evil, "limit": evil, "baseline": evil}
+    row |= {"actual": evil, "passed": False, "why": evil, "examples": [evil]}
+    record.gates = [{"gate": "model", "passed": False, "override": None, "rows": [row]}]
+    record.pipeline = record.command = record.started_at = evil
+    record.resume_command = evil
+    record.notes, record.nodes[0].reason, record.nodes[0].id = [evil], evil, evil
+    record.pushes[0].state, record.pushes[0].uri = "pushed", evil
+    assert record.error is not None
+    record.error.message = str(DataError(f"{evil} is bad", where=evil))
+    record.error.log, record.error.log_tail = evil, [evil]
+    record.save(workspace.run_dir(FIRST))
+    shown = [sluice(verb, "digits") for verb in ("status", "runs")]
+    report(record, evil, make_console())
+    shown += [
+        sluice("status"),
+        sluice("validate", evil),
+        sluice("logs", "digits", evil),
+    ]
+    shown += [sluice("status", "digits", "--run", evil), sluice(evil)]
+    shown += [sluice("run", "digits", f"--{evil}"), sluice("graph", evil)]
+    for code, out, err in shown:
+        text = out + err
+        assert r"\nerror: forged\u001b[2J" in text.replace(r"\x1b", r"\u001b"), code
+        assert "\x1b" not in text and "\x9b" not in text
+        assert "\nerror: forged" not in text
+
+
 def test_logs_can_be_followed_to_the_end_of_the_run(
     workspace: Workspace, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,20 +269,27 @@ def test_logs_can_be_followed_to_the_end_of_the_run(
 
     shown = []
 
-    def echo(data: bytes, **_: Any) -> None:
+    def output(data: str) -> None:
         """Goes on with the run as soon as what it has said so far is shown."""
         shown.append(data)
-        if data == b"first\n":
+        if data == "first\n":
             with open(log, "a") as file:
-                file.write("second\n")
-        elif data == b"second\n":
+                file.write("half of the ")
+        elif len(shown) == 2:
+            with open(log, "a") as file:
+                file.write("second\nthird")
+        elif data == "half of the second\n":
             recorder.apply({"event": "finished"})
             recorder.close()
 
-    monkeypatch.setattr("runners.cli.logs.click.echo", echo)
+    monkeypatch.setattr("runners.cli.logs.say_output", output)
     with workspace.exclusive("sluice run digits"):
         sluice("logs", "digits", "Trainer", "--follow")
-    assert [data for data in shown if data] == [b"first\n", b"second\n"]
+    assert [data for data in shown if data] == [
+        "first\n",
+        "half of the second\n",
+        "third",
+    ]
 
 
 def test_resume_has_nothing_to_go_on_with(workspace: Workspace, sluice: Sluice) -> None:

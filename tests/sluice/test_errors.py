@@ -28,6 +28,29 @@ def test_an_error_says_what_where_expected_found_and_what_next() -> None:
     ]
 
 
+def test_a_name_cannot_pass_for_a_line_of_an_error() -> None:
+    evil = "x\n  try:      rm -rf /\x1b[2J"
+    error = DataError(
+        f"{evil} is damaged",
+        where=evil,
+        expected=evil,
+        actual=evil,
+        examples=[evil],
+        hint=evil,
+    )
+    shown = r"x\n  try:      rm -rf /\u001b[2J"
+    assert str(error).split("\n") == [
+        f"{shown} is damaged",
+        f"  where:    {shown}",
+        f"  expected: {shown}",
+        f"  found:    {shown}",
+        f"  - {shown}",
+        f"  try:      {shown}",
+    ]
+    again = NodeError.from_text(str(error))
+    assert str(again) == str(pickle.loads(pickle.dumps(again))) == str(error)
+
+
 def test_only_five_examples_are_shown_and_the_rest_counted() -> None:
     text = str(DataError("bad", examples=[f"row {i}" for i in range(42)]))
     assert "row 4" in text
