@@ -233,7 +233,7 @@ def test_nothing_that_a_record_holds_disturbs_the_terminal(
     _fail(workspace, FIRST)
     record = RunRecord.load(workspace.run_dir(FIRST))
     evil = "x\nerror: forged\x1b[2J\x9b2J"
-    row = {"check": evil, "slice": evil, "limit": evil, "baseline": evil}
+    row: dict[str, Any] = dict.fromkeys(("check", "slice", "limit", "baseline"), evil)
     row |= {"actual": evil, "passed": False, "why": evil, "examples": [evil]}
     record.gates = [{"gate": "model", "passed": False, "override": None, "rows": [row]}]
     record.pipeline = record.command = record.started_at = evil
