@@ -10,10 +10,11 @@ import difflib
 from collections import Counter
 from pathlib import Path
 
-from google.protobuf import text_format
+from google.protobuf import message, text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.domains import string_domain
+from schemas.limits import invalid_entries
 from sluice.errors import ConfigError
 
 # A categorical domain wider than this, such as census tracts, is no list of classes.
@@ -27,7 +28,8 @@ def load(path: str | Path) -> schema_pb2.Schema:
 
     Raises:
       ConfigError: the file cannot be read, is not a schema, declares no features,
-        declares one twice, or refers to a domain that it does not declare.
+        declares one twice, has an entry that cannot work, or refers to a domain that
+        it does not declare.
     """
     path = Path(path)
     try:
@@ -44,8 +46,13 @@ def load(path: str | Path) -> schema_pb2.Schema:
         raise _not_a_schema(path, f"byte {error.start} is not UTF-8 text") from error
     try:
         schema = text_format.Parse(text, schema_pb2.Schema())
+        # As TFDV gets it. protobuf writes messages that it cannot read: those nested
+        # more than 100 deep.
+        schema_pb2.Schema.FromString(schema.SerializeToString())
     except text_format.ParseError as error:
         raise _not_a_schema(_at(path, error), str(error)) from error
+    except (RecursionError, message.Error) as error:
+        raise _not_a_schema(path, "messages nested more than 100 deep") from error
     _check(path, schema)
     return schema
 
@@ -98,6 +105,13 @@ def _check(path: Path, schema: schema_pb2.Schema) -> None:
             expected="a `feature { name: ... type: ... }` for every feature",
             actual="an empty file" if not path.stat().st_size else "no feature",
             hint=_EXAMPLE,
+        )
+    if invalid := list(invalid_entries(schema)):
+        raise ConfigError(
+            "The schema has entries that cannot work.",
+            where=path,
+            examples=invalid,
+            hint="Correct them, or take them out.",
         )
     counts = Counter(feature_names(schema))
     twice = [f"feature {name!r}" for name, count in counts.items() if count > 1]
