@@ -11,6 +11,7 @@ from runners.cli.find_run import FoundRun, find_run, load_run, readable_runs
 from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say_json, say_output
+from sluice.did_you_mean import unknown_node
 from sluice.errors import UsageError
 
 _POLL_S = 0.3
@@ -89,11 +90,7 @@ def _nodes(found: FoundRun) -> list[str]:
 def _refuse(found: FoundRun, node: str, path: Path) -> None:
     known = sorted(item.stem for item in path.parent.glob("*.log"))
     if node not in _nodes(found):
-        raise UsageError(
-            f"there is no node {node!r}",
-            where=found.run_dir,
-            expected="one of " + ", ".join(known) if known else None,
-        )
+        raise unknown_node(node, [START, *_nodes(found)], found.run_dir)
     raise UsageError(
         f"{node} has no log in run {found.record.run_id}: "
         + found.record.node(node).state.replace("_", " "),

@@ -15,6 +15,7 @@ from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.local.wait_for_job import wait_for_job
+from sluice.did_you_mean import unknown_node
 from sluice.errors import ExitCode, UsageError
 from sluice.files import file_digests, source_files
 from sluice.files.storage import is_remote
@@ -187,11 +188,7 @@ def _check_names(plan: Plan, graph: GraphFile) -> None:
     known = [node.id for node in graph.nodes]
     for name in (*plan.forced, *plan.retries.nodes, *plan.memory.nodes_mb):
         if name not in known:
-            raise UsageError(
-                f"there is no node {name!r}",
-                where=graph.pipeline,
-                expected="one of " + ", ".join(known),
-            )
+            raise unknown_node(name, known, graph.pipeline)
 
 
 def _check_outputs(result: NodeResult, run_id: str) -> None:

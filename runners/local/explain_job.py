@@ -22,7 +22,7 @@ from runners.local.job_result import write_result
 from runners.local.node_job import launch, make_cache
 from runners.local.prepare_job import connection_of
 from runners.local.surroundings import Surroundings
-from sluice.errors import UsageError
+from sluice.did_you_mean import unknown_node
 from sluice.workspace import Workspace
 
 NAME = "explain"
@@ -70,11 +70,7 @@ def _leading_to(ir: Any, node_id: str) -> list[Any]:
     """Returns a node and all that it waits for, in topological order."""
     nodes = {node.pipeline_node.node_info.id: node.pipeline_node for node in ir.nodes}
     if node_id not in nodes:
-        raise UsageError(
-            f"there is no node {node_id!r}",
-            where=ir.pipeline_info.id,
-            expected="one of " + ", ".join(nodes),
-        )
+        raise unknown_node(node_id, list(nodes), ir.pipeline_info.id)
     needed, waiting = set(), [node_id]
     while waiting:
         name = waiting.pop()

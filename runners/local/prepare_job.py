@@ -18,6 +18,7 @@ from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import IR_FILE, Action, GraphFile, PlannedNode
 from runners.local.job_result import PREPARE, write_exception, write_result
 from runners.local.surroundings import Surroundings
+from sluice.did_you_mean import unknown_node
 from sluice.errors import UsageError
 from sluice.files import atomic
 
@@ -155,11 +156,7 @@ def _mark(
     known = [node.pipeline_node.node_info.id for node in ir.nodes]
     for node_id in (*from_nodes, *to_nodes):
         if node_id not in known:
-            raise UsageError(
-                f"there is no node {node_id!r}",
-                where=ir.pipeline_info.id,
-                expected="one of " + ", ".join(known),
-            )
+            raise unknown_node(node_id, known, ir.pipeline_info.id)
     if from_nodes:
         from_nodes = [*from_nodes, *_resolvers_before(ir, from_nodes, to_nodes)]
     partial_run_utils.mark_pipeline(ir, from_nodes or None, to_nodes or None)

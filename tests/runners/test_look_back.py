@@ -196,7 +196,9 @@ def test_logs_are_those_of_the_newest_run_that_has_them(
 def test_logs_that_are_not_there(workspace: Workspace, sluice: Sluice) -> None:
     _fail(workspace, FIRST)
     code, _, err = sluice("logs", "digits", "Examplez")
-    assert code == 2 and "there is no node 'Examplez'" in err and "Examples" in err
+    assert code == 2 and "there is no node 'Examplez'" in err
+    assert "expected: one of start, Examples, Trainer" in err
+    assert "try:      did you mean 'Examples'?" in err
     code, _, err = sluice("logs", "digits", "Trainer")
     assert code == 2 and "Trainer has no log" in err and "not reached" in err
 

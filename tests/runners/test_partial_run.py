@@ -52,9 +52,10 @@ def _texts(foreign) -> Sequence[str]:
 
 def test_what_is_no_part_of_the_graph_is_refused(foreign, run_part) -> None:
     _assert_refused(
-        run_part("0", from_nodes=["Nowhere"]),
-        "there is no node 'Nowhere'",
+        run_part("0", from_nodes=["Frist"]),
+        "there is no node 'Frist'",
         "expected: one of Make, Side, First, Second, Last",
+        "did you mean 'First'?",
     )
     _assert_refused(
         run_part("1", from_nodes=["Last"], to_nodes=["First"]),
