@@ -258,6 +258,23 @@ def private_umask(private: bool) -> Iterator[None]:
             os.umask(before)
 
 
+def check_not_deleted(run_dir: Path) -> None:
+    """Looks whether a run that goes on still has its folder.
+
+    What comes of it otherwise, such as "attempt to write a readonly database", says
+    nothing of it.
+
+    Raises:
+      WorkspaceError: it has not.
+    """
+    if not run_dir.is_dir():
+        raise WorkspaceError(
+            "the workspace was deleted while the run went on",
+            where=run_dir,
+            hint="begin a new run with `sluice run`",
+        )
+
+
 def locate(root: Path, pipeline: str, override: str | None = None) -> Workspace:
     """Returns the workspace of a pipeline.
 

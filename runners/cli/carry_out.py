@@ -16,13 +16,13 @@ from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
 from runners.local.metadata_file import check_metadata
 from runners.local.plan import Plan
-from runners.local.processes.nursery import Nursery
+from runners.local.processes.nursery import Nursery, start_method
 from runners.local.record_run import RecordRun
 from runners.local.stop_request import StopRequest
 from sluice.errors import ExitCode, SluiceError, WorkspaceError
 from sluice.files.full_disk import explain_full_disk
 from sluice.run_record import ErrorRecord, RunRecord
-from sluice.workspace import Workspace, utc_now
+from sluice.workspace import Workspace, check_not_deleted, utc_now
 
 
 @contextmanager
@@ -37,7 +37,9 @@ def hold(
     Raises:
       LockedError: another run is in progress.
       WorkspaceError: the metadata is damaged, or the disk is full.
+      UsageError: the environment asks for processes that there are not.
     """
+    start_method()
 
     def on_wait(owner: str) -> None:
         console.print(plain(f"waiting for {owner}", "yellow"), soft_wrap=True)
@@ -71,7 +73,8 @@ def carry_out(
       meanwhile: called once while TFX is imported.
 
     Raises:
-      WorkspaceError: the record cannot be written, such as on a full disk.
+      WorkspaceError: the record cannot be written, such as on a full disk, or the
+        workspace was deleted.
     """
     try:
         meanwhile()
@@ -84,6 +87,7 @@ def carry_out(
     try:
         _carry_out(plan, nursery, recorder, console)
     except OSError as error:
+        check_not_deleted(plan.run_dir)
         raise WorkspaceError(
             "the run's record could not be written",
             where=plan.run_dir,

@@ -55,13 +55,12 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     try:
         launch(ir, node_id, cache)
     except interrupt.Interrupted:
-        os.write(2, traceback.format_exc().encode())
         stopped = True
     except (Exception, SystemExit) as raised:
-        os.write(2, traceback.format_exc().encode())
         # Some libraries turn the interrupt into an error of their own.
         stopped = interrupt.requested()
         if not stopped:
+            os.write(2, traceback.format_exc().encode())
             error = explain_failure(
                 node_id,
                 planned.kind,

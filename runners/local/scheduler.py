@@ -36,6 +36,7 @@ from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
 from sluice.progress import PROGRESS_FILE
 from sluice.retries import Retries
+from sluice.workspace import check_not_deleted
 
 _TAIL_LINES = 8
 # How Python's fault handler begins; the stack of each thread follows.
@@ -96,6 +97,7 @@ class Scheduler:
 
         Raises:
           NodeError: the process that starts the nodes has ended by itself.
+          WorkspaceError: the run's folder was deleted.
         """
         try:
             self._run_nodes()
@@ -198,6 +200,7 @@ class Scheduler:
         node_id, peak = message["ended"], message["peak_memory_bytes"]
         if node_id not in self._running:
             return
+        check_not_deleted(self._run_dir)
         self._progress.end(node_id)
         duration_s = time.monotonic() - self._running.pop(node_id)
         exceeded = self._memory.take(node_id)

@@ -126,6 +126,20 @@ def test_a_push_that_was_not_published_is_not_repeated(killed_nodes: Any) -> Non
     assert (again.code, again.document["status"]) == (0, "nothing_to_do")
 
 
+def test_a_workspace_that_is_deleted_during_a_run_is_named(make_place: Any) -> None:
+    place = make_place("deleted", epochs=1)
+    code = place.project / "my_models.py"
+    delete = f"    import shutil; shutil.rmtree({str(place.workspace.root)!r})\n"
+    code.write_text(code.read_text().replace("    layers =", f"{delete}    layers ="))
+    outcome = place.here("run", "digits", "--json")
+    assert (outcome.code, outcome.document["status"]) == (2, "failed")
+    message = outcome.document["error"]["message"]
+    assert message.startswith("the workspace was deleted while the run went on\n")
+    assert f"where:    {place.workspace.root}/runs/" in message
+    assert "readonly" not in outcome.err and message.splitlines()[0] in outcome.err
+    assert "go on:" not in outcome.err
+
+
 @pytest.mark.usefixtures("served")
 def test_in_the_end_every_node_has_one_execution(killed_nodes: Any) -> None:
     killed_nodes.place.assert_sound(versions=[1])

@@ -174,6 +174,9 @@ def test_ctrl_c_ends_the_run_and_the_same_run_goes_on(foreign, own) -> None:
         foreign.run(nodes())
     finger.join()
     assert foreign.execution_states() == {"FAILED": 1}
+    log = (foreign.root / "runs" / "one" / "logs" / "SleepAtFirst.log").read_text()
+    assert log.endswith("the node was asked to stop\n")
+    assert "Traceback" not in log
 
     continued = foreign.run(nodes())
     assert continued.states == {"SleepAtFirst": "ran", "TakeParameters": "ran"}

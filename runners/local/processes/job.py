@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from sluice import interrupt
+
 # Set in every process that a run has made.
 INSIDE_JOB = "SLUICE_INSIDE_JOB"
 
@@ -56,6 +58,9 @@ def run_job(job: Job) -> int:
     try:
         module, _, name = job.function.partition(":")
         getattr(importlib.import_module(module), name)(**job.arguments)
+    except interrupt.Interrupted as asked:
+        os.write(2, f"{asked}\n".encode())
+        status = 1
     except BaseException:
         os.write(2, traceback.format_exc().encode())
         status = 1
