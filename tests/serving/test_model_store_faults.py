@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from serving.model_store import ModelStore
-from sluice.errors import ServingError
+from sluice.errors import ServingError, UsageError
 from sluice.files import atomic, digest
 
 pytestmark = pytest.mark.fault
@@ -58,6 +58,21 @@ print("ready", flush=True)
 sys.stdin.readline()
 publication = ModelStore(sys.argv[1]).publish(sys.argv[2], facts={"who": sys.argv[3]})
 print(json.dumps([publication.version, publication.state]))
+"""
+
+OWNING_RACER = """
+import sys
+from serving.model_store import ModelStore
+from serving.store_owner import Owner
+from sluice.errors import UsageError
+print("ready", flush=True)
+sys.stdin.readline()
+root, model, name = sys.argv[1:]
+try:
+    done = ModelStore(root).publish(model, facts={"who": name}, owner=Owner(name))
+    print(done.version, name)
+except UsageError as error:
+    print(error.what)
 """
 
 
@@ -203,6 +218,35 @@ def test_racing_publishers_of_one_model(tmp_path, make_saved_model):
     assert_tidy(store.root, {1})
 
 
+def test_racing_pipelines_leave_one_owner(tmp_path, make_saved_model):
+    """The store is nobody's before: whoever is first under the lock keeps it."""
+    store = ModelStore(tmp_path / "serving")
+    racers = [
+        start(
+            OWNING_RACER,
+            store.root,
+            make_saved_model(name, os.urandom(4 << 20)),
+            name,
+        )
+        for name in ("digits", "taxi", "trips")
+    ]
+    for racer in racers:
+        assert racer.stdout and racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        assert racer.stdin
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    said = [racer.communicate(timeout=60)[0].strip() for racer in racers]
+
+    assert (
+        sorted(said)[1:] == ["This serving directory belongs to another pipeline."] * 2
+    )
+    (version,) = store.versions()
+    owner = json.loads((store.root / ".versions" / "owner.json").read_text())
+    assert version.facts == {"who": owner["pipeline"]}
+    assert min(said) == f"1 {owner['pipeline']}"
+
+
 def test_reader_does_not_wait_for_a_publisher(tmp_path, make_saved_model):
     store = ModelStore(tmp_path / "serving")
     store.publish(make_saved_model(), facts={})
@@ -287,3 +331,25 @@ def test_read_only_file_system_is_named(mount, make_saved_model):
     assert caught.value.where == str(store.root)
     assert "can write" in str(caught.value.hint)
     assert store.versions()[-1].version == 1
+
+
+def test_a_disk_that_is_full_or_read_only_is_found_before_there_is_a_model(mount):
+    """At every number of inodes that is too small for what a push writes."""
+    failures = 0
+    for inodes in range(2, 12):
+        target = mount(f"size=1m,nr_inodes={inodes}")
+        try:
+            ModelStore(target / "serving").prepare()
+        except UsageError as error:
+            assert "No space left on device" in error.what
+            assert "free some space" in str(error.hint)
+            failures += 1
+        else:
+            assert inodes > 5
+    assert 4 <= failures < 10
+
+    subprocess.run(["mount", "-o", "remount,ro", str(target)], check=True)
+    with pytest.raises(UsageError, match="Read-only file system"):
+        ModelStore(target / "serving").prepare()
+    with pytest.raises(UsageError, match="Read-only file system"):
+        ModelStore(target / "elsewhere").prepare()
