@@ -15,7 +15,6 @@ from tfx.dsl.components.base import base_driver
 from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 
-from components.artifact_origin import origin_of
 from components.baseline.blessed_models import (
     RESTORED,
     BlessedModel,
@@ -24,6 +23,7 @@ from components.baseline.blessed_models import (
     name_of,
 )
 from components.model_verdict.baseline import PROPERTY, Baseline, PassedOver
+from sluice.artifact_origin import origin_of
 
 _KINDS = ("Model", "ModelBlessing", "PushedModel")
 

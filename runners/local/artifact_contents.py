@@ -14,7 +14,7 @@ from typing import Any
 from tfx.types import standard_artifacts
 from tfx.utils import path_utils
 
-from components.artifact_origin import origin_of
+from sluice.artifact_origin import origin_of
 from sluice.errors import NodeError, ServingError
 from sluice.files.contents import PROPERTY, Contents, Damage
 from sluice.plain_properties import plain_properties

@@ -24,7 +24,12 @@ from sluice.files import atomic
 
 _RESOLVER = "tfx.dsl.components.common.resolver.Resolver"
 _RUN = "pipeline_run"
-_JUDGEMENTS = {"ModelBlessing", "InfraBlessing"}
+_JUDGEMENTS = {
+    "ModelBlessing",
+    "InfraBlessing",
+    "components.DataVerdict",
+    "components.ModelVerdict",
+}
 
 
 def prepare(
@@ -266,11 +271,15 @@ def _needs(node: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _optional(node: Any) -> set[str]:
     """Returns the upstream nodes whose outputs a node can do without.
 
-    Those that it only comes after, and those that judge what it reads, do not count:
-    TFX's Pusher takes a model without a blessing for one that nobody has to judge.
+    Not those that it only comes after, and none where it judges or reads a judgement:
+    TFX's Evaluator would bless without the baseline, and its Pusher push a model that
+    nobody has judged.
     """
     may: set[str] = set()
     must: set[str] = set()
+    made = {spec.artifact_spec.type.name for spec in node.outputs.outputs.values()}
+    if made & _JUDGEMENTS:
+        return may
     for spec in node.inputs.inputs.values():
         types = {channel.artifact_query.type.name for channel in spec.channels}
         free = not (spec.min_count or spec.hidden or types & _JUDGEMENTS)

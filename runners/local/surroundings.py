@@ -65,7 +65,8 @@ class Surroundings:
         if main:
             rest = sys.argv
             try:
-                multiprocessing.spawn.prepare({**main, "sys_argv": [*self.arguments]})
+                sys.argv = [*self.arguments] or rest
+                multiprocessing.spawn.prepare(main)
             finally:
                 # Beam and TFX would take its arguments for theirs.
                 sys.argv = rest

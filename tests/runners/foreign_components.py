@@ -152,6 +152,7 @@ def Bless(
     model: InputArtifact[Model],
     blessing: OutputArtifact[ModelBlessing],
     good: Parameter[int],
+    examples: InputArtifact[Examples] = None,
 ):
     blessing.set_int_custom_property("blessed", good)
     blessing.set_int_custom_property("current_model_id", model.id)

@@ -108,7 +108,8 @@ def _partly_unresolved(own, place) -> list:
     add(own.Read, "NeedsTwo", data=two.outputs["out"])
     add(own.TakeParameters, "AfterTwo").add_upstream_node(two)
     bless = own.Bless(model=nothing, good=1)
-    nodes.append(bless)
+    judge = own.Bless(model=model, good=1, examples=two.outputs["out"])
+    nodes += [bless, judge.with_id("Judge")]
     add(own.PushIfBlessed, "Push", model=model, blessing=bless.outputs["blessing"])
     return nodes
 
@@ -129,13 +130,13 @@ def test_inputs_that_do_not_resolve_stop_what_needs_them(make_foreign, own) -> N
         "UnionWithUnmet": "ran",
         **dict.fromkeys(("Unmet1", "Unmet2", "UnionOfUnmet", "EachOfNone"), "skipped"),
         **dict.fromkeys(("Needs", "AsksOfNothing", "EachOfTwo", "Bless"), "failed"),
-        **dict.fromkeys(("NeedsTwo", "AfterTwo", "Push"), "not_reached"),
+        **dict.fromkeys(("NeedsTwo", "AfterTwo", "Push", "Judge"), "not_reached"),
     }
     executed = {
         place: {path.stem for path in place.root.glob("*.trace")}
         for place in (theirs, ours)
     }
-    # What is ordered after a node, or judged by it, does not go on when it has failed.
+    # What comes after a node that has failed, judges by it, or is judged by it, waits.
     assert executed[theirs] - executed[ours] == {"AfterTwo", "Push"}
     assert executed[ours] < executed[theirs]
 
