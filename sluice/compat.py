@@ -25,8 +25,13 @@ def prepare_environment() -> None:
             "TensorFlow was imported before sluice.compat.prepare_environment(); "
             "set TF_USE_LEGACY_KERAS=1 in the environment or call it earlier"
         )
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _QUIET)
+    os.environ.update(child_environment())
+
+
+def child_environment() -> dict[str, str]:
+    """Returns what ``prepare_environment`` sets, for a process to be started."""
+    quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", _QUIET)
+    return {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": quiet}
 
 
 def teach_autograph() -> None:

@@ -214,24 +214,22 @@ class LocalRunner(tfx_runner.IrBasedRunner):
     @contextmanager
     def _processes(self, log: Path, lock: int) -> Iterator[Nursery]:
         """Yields where the processes of one run come from."""
-        modules, cwd = _modules(), Path.cwd()
         if self._nursery is not None:
             yield self._nursery
-        elif can_fork():
-            with Nursery(
-                log, cwd=cwd, modules=modules, keep_open=[lock], from_here=True
-            ) as nursery:
-                yield nursery
-        else:
-            made_with = (os.getpid(), cwd, modules, frozenset(os.environ.items()))
-            kept = _KEPT.pop(made_with, None) or Nursery(cwd=cwd, modules=modules)
-            with ExitStack() as stack:
-                stack.enter_context(kept)
-                kept.belong_to(log, [lock])
-                yield kept
-                kept.release()
+            return
+        modules, cwd = _modules(), Path.cwd()
+        made_with = (os.getpid(), cwd, modules, frozenset(os.environ.items()))
+        nursery = _KEPT.pop(made_with, None)
+        if nursery is None:
+            nursery = Nursery(cwd=cwd, modules=modules, from_here=True)
+        with ExitStack() as stack:
+            stack.enter_context(nursery)
+            nursery.belong_to(log, [lock])
+            yield nursery
+            if not can_fork():
+                nursery.release()
                 _close_kept()
-                _KEPT[made_with] = kept
+                _KEPT[made_with] = nursery
                 stack.pop_all()
 
     def _runs_folder(self, pipeline: Any) -> Path:

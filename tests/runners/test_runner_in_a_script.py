@@ -46,7 +46,8 @@ class OutOfPatience(Exception):
 
 @component
 def Make(out: OutputArtifact[Examples], text: Parameter[str]):
-    words = [text, beside.TEXT, TEXT, ROOT.name]
+    keras = "legacy" if tf.keras.__name__.startswith("tf_keras") else "3"
+    words = [text, beside.TEXT, TEXT, ROOT.name, f"Keras {keras}"]
     Path(out.uri, "data.txt").write_text(", ".join(words))
     Path(out.uri, "parent.txt").write_text(str(os.getppid()))
 
@@ -120,9 +121,8 @@ def test_components_of_a_script_run(tmp_path: Path) -> None:
     (tmp_path / "pipeline" / "config.py").write_text("TEXT = 'its own config'\n")
     root = tmp_path / "place"
     root.mkdir()
-    # A script of somebody else does not set what ours sets.
-    environment = {**os.environ}
-    environment.pop("TF_USE_LEGACY_KERAS", None)
+    # A script of somebody else sets what ours does not.
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "0"}
     done = subprocess.run(
         [sys.executable, str(tmp_path / "script.py"), str(root)],
         cwd=tmp_path,
@@ -134,16 +134,16 @@ def test_components_of_a_script_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     first, second, *rest = done.stdout.splitlines()
     assert sorted([first, second]) == [
-        "Again ran again, beside it, its own config, place",
-        "Make ran forked, beside it, its own config, place",
+        "Again ran again, beside it, its own config, place, Keras 3",
+        "Make ran forked, beside it, its own config, place, Keras 3",
     ]
     assert rest == [
-        "Make ran spawned, beside it, its own config, place",
-        "Make ran once more, beside it, its own config, place",
+        "Make ran spawned, beside it, its own config, place, Keras 3",
+        "Make ran once more, beside it, its own config, place, Keras 3",
         "imported once: True",
         "NodeError True not today",
         "True",
-        "Make ran spawned, beside it, its own config, place",
+        "Make ran spawned, beside it, its own config, place, Keras 3",
         "went on: True",
     ]
     assert {path.name for path in (root / "runs" / "forked" / "logs").iterdir()} >= {

@@ -7,11 +7,9 @@ import os
 
 from runners.local.processes.job import Job, run_job
 from runners.local.processes.process_tree import die_with
-from sluice.compat import prepare_environment
 
 
 def main(arguments: list[str]) -> None:
     """Runs the job given as JSON after the pid of the parent; never returns."""
     die_with(int(arguments[0]))
-    prepare_environment()
     os._exit(run_job(Job(**json.loads(arguments[1]))))

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ from runners.local.processes.job import Job, redirect_output
 from runners.local.processes.process_tree import kill_group
 from runners.local.processes.zygote import FORK, SPAWN, copy_output, python_command
 from runners.local.processes.zygote import main as zygote_main
+from sluice.compat import child_environment
 from sluice.errors import NodeError, UsageError
 
 START_METHOD = "SLUICE_START_METHOD"
@@ -74,8 +75,8 @@ class Nursery:
           cwd: the working directory of all jobs; Python looks there for modules.
           modules: what the zygote imports beforehand.
           keep_open: as for ``belong_to``.
-          from_here: whether the zygote may be a fork of this process, where this
-            process has imported TFX already and can be forked.
+          from_here: whether the zygote is to be like this process, which has imported
+            TFX already: a fork of it, or if it cannot be forked, one with its Keras.
 
         Raises:
           UsageError: the environment variable SLUICE_START_METHOD is neither ``fork``
@@ -101,7 +102,8 @@ class Nursery:
             if from_here and can_fork():
                 self._process = self._fork(arguments, cwd)
             else:
-                self._process = self._spawn(arguments, cwd, theirs)
+                chosen = {} if from_here else child_environment()
+                self._process = self._spawn(arguments, cwd, theirs, chosen)
         if log is not None:
             self.belong_to(log, keep_open)
 
@@ -119,6 +121,7 @@ class Nursery:
         arguments: list[str],
         cwd: Path,
         theirs: socket.socket,
+        environment: Mapping[str, str],
     ) -> subprocess.Popen:
         return subprocess.Popen(
             python_command("runners.local.processes.zygote", *arguments),
@@ -126,6 +129,7 @@ class Nursery:
             stdout=self._output,
             stderr=self._output,
             cwd=cwd,
+            env={**os.environ, **environment},
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )

@@ -47,7 +47,6 @@ from runners.local.processes.process_tree import (
     name_process,
     outlive_parent,
 )
-from sluice.compat import prepare_environment
 from sluice.project import own_root
 
 FORK, SPAWN = "fork", "spawn"
@@ -85,8 +84,6 @@ def main(arguments: list[str]) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     started = time.monotonic()
     if mode == FORK:
-        if "tensorflow" not in sys.modules:
-            prepare_environment()
         for module in modules:
             importlib.import_module(module)
         gc.collect()
