@@ -99,10 +99,10 @@ def evaluate(
 ) -> tuple[float, float]:
     """Evaluates a model as the Evaluator node does; returns seconds and CPU seconds."""
     from google.protobuf import json_format
-    from tfx.components.evaluator import executor
     from tfx.dsl.components.base import base_beam_executor
     from tfx.types import standard_artifacts
 
+    from components.evaluator.executor import Executor
     from pipeline.eval_config import eval_config
     from pipeline.feature_set import Label
     from pipeline.places import LOCAL_BEAM_ARGS
@@ -122,7 +122,7 @@ def evaluate(
         unique_id=str(number),
     )
     start, cpu_start = time.perf_counter(), time.process_time()
-    executor.Executor(context).Do(
+    Executor(context).Do(
         {
             "examples": examples,
             "model": artifact(standard_artifacts.Model, model),

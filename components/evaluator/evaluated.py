@@ -41,12 +41,21 @@ class Evaluated:
     data: str
     models: Mapping[str, str]
 
-    def save(self, folder: Path) -> None:
-        """Writes it, with the digests of the metrics, into the finished evaluation."""
-        atomic.write_json(
-            folder / _FILE,
-            {"data": self.data, "models": self.models, "metrics": _metrics_in(folder)},
-        )
+    def save(self, folder: Path, baseline_from: Path | None = None) -> None:
+        """Writes it into a finished evaluation, with the digests of its metrics.
+
+        Args:
+          folder: the evaluation.
+          baseline_from: the one that the baseline's metrics are of, if they were not
+            computed.
+        """
+        content = {
+            "data": self.data,
+            "models": self.models,
+            "baseline_from": str(baseline_from) if baseline_from else None,
+            "metrics": _metrics_in(folder),
+        }
+        atomic.write_json(folder / _FILE, content)
 
 
 def about_to_evaluate(

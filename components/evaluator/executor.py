@@ -8,7 +8,6 @@ one, where the candidate is its own baseline. What is written is the same either
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +54,7 @@ class Executor(executor.Executor):
             alone = {**input_dict}
             (baseline,) = alone.pop(specs.BASELINE_MODEL_KEY)
             super().Do(alone, output_dict, exec_properties)
-            logging.info("The metrics of %s are those in %s.", baseline.uri, known[0])
             old_layout = path_utils.is_old_model_artifact(baseline)
             model_dir = path_utils.serving_model_path(baseline.uri, old_layout)
             add_baseline(folder, read_metrics(*known), model_dir)
-        evaluated.save(folder)
+        evaluated.save(folder, known[0] if known else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,8 @@ def test_what_was_the_baseline_is_not_evaluated_again(
     assert loaded == ["old", "b", "old"], "the data is another"
     after = place.evaluate(examples[1], new[1], old)
     assert loaded == ["old", "b", "old", "c"]
+    evaluated = json.loads((after / "evaluated.json").read_text())
+    assert evaluated["baseline_from"] == str(after.parent / "2")
     stock = place.evaluate(examples[1], new[1], old, stock=True)
     assert _document(after) == _document(stock, pytest.approx)
 

@@ -255,6 +255,11 @@ def test_later_runs(project: Path, run_config) -> None:
     assert ran == {"Trainer", "Evaluator", "ModelVerdict", "Pusher"}
     row = record.gates[-1]["rows"][0]
     assert row["baseline"] == pytest.approx(third.gates[-1]["rows"][0]["actual"])
+    evaluations = (workspace.artifacts / "Evaluator" / "evaluation").iterdir()
+    newest = max(evaluations, key=lambda path: int(path.name))
+    evaluated = json.loads((newest / "evaluated.json").read_text())
+    assert evaluated["models"].keys() == {"candidate", "baseline"}
+    assert evaluated["baseline_from"], "the baseline was evaluated again"
     assert record.pushes[0].state in ("pushed", "blocked")
     assert (record.exit_code == 0) == record.gates[-1]["passed"]
 
