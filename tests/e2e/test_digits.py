@@ -206,7 +206,7 @@ def test_another_threshold_only_judges_again(project: Path, run_config) -> None:
     assert record.pushes[0].state == "already_served"
     rows = record.gates[-1]["rows"]
     assert [row["passed"] for row in rows] == [True, True]
-    assert "no baseline yet" in rows[1]["why"]
+    assert "this model is the latest blessed one itself" in rows[1]["why"]
 
     # About 30 of each class are in the test split.
     record = judged("{metric: accuracy, lower_bound: 0.9, min_examples_per_class: 200}")
