@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
 
 import click
 from rich.table import Table
 
-from components.baseline.blessed_models import BlessedModel, up_to_usable
 from pipeline.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.next_command import next_command
@@ -21,13 +19,7 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.cli.say import say, say_json
-from runners.housekeeping.baselines import (
-    blessed_in,
-    find_blessed,
-    name_in,
-    retire,
-)
-from runners.housekeeping.metadata_graph import MetadataGraph
+from runners.housekeeping.baselines import retire
 from serving.model_store import ModelStore
 from sluice.errors import UsageError
 
@@ -112,29 +104,24 @@ def retire_models(
     config = load_config(name)
     workspace = workspace_of(config, workspace_dir)
     serving_dirs = [serving_dir_of(config, workspace_dir), workspace.serving]
-
-    def choose(
-        graph: MetadataGraph, blessed: list[BlessedModel]
-    ) -> Iterable[BlessedModel]:
-        if reference is not None:
-            return [find_blessed(graph, blessed, reference, serving_dirs)]
-        return [item for item in blessed if item.retired is None and item.damage()]
-
-    command = shlex.join(["sluice", *sys.argv[1:]])
-    done = retire(workspace, choose, reason=reason, command=command)
-    usable = [item for item, why in up_to_usable(blessed_in(done.graph)) if not why]
-    baseline = name_in(done.graph, usable[0]) if usable else None
+    done = retire(
+        workspace,
+        serving_dirs,
+        reference,
+        reason=reason,
+        command=shlex.join(["sluice", *sys.argv[1:]]),
+    )
     if as_json:
         rows = [
-            {"artifact": item.model.id, "uri": item.model.uri, "name": name}
-            for item, name in done.models
+            {"artifact": item.model.id, "uri": item.model.uri, "name": title}
+            for item, title in done.models
         ]
         head = {"schema_version": 1, "pipeline": config.name, "reason": reason}
-        say_json({**head, "retired": rows, "baseline": baseline})
+        say_json({**head, "retired": rows, "baseline": done.baseline})
         return
     console = make_console()
-    for _, name in done.models:
-        console.print(plain(f"retired: {name}"))
+    for _, title in done.models:
+        console.print(plain(f"retired: {title}"))
     if not done.models:
         console.print(plain("no blessed model is damaged; none was retired"))
-    console.print(plain(f"the next baseline: {baseline or 'none'}"))
+    console.print(plain(f"the next baseline: {done.baseline or 'none'}"))

@@ -42,12 +42,9 @@ def _check(metadata_db: Path) -> Check:
     found = f"{pipeline}: {name_in(graph, model)} is {why} ({model.model.uri})"
     if copy := served_copy(model, pushes_in(graph)):
         return Check(_NAME, "warning", found, f"the next run restores it from {copy}")
+    retire = f"sluice models retire {pipeline} --damaged --reason ..."
     if usable:
-        hint = f"{usable[0]} stands in; restore the files, or: "
-        hint += (
-            f"sluice models retire {pipeline} artifact:{model.model.id} --reason ..."
-        )
+        hint = f"{usable[0]} stands in; restore the files, or: {retire}"
         return Check(_NAME, "warning", found, hint)
-    hint = "restore the files, or let the next model be the first: "
-    hint += f"sluice models retire {pipeline} --damaged --reason ..."
+    hint = f"restore the files, or let the next model be the first: {retire}"
     return Check(_NAME, "problem", found, hint)

@@ -1,4 +1,4 @@
-"""The blessed models of a pipeline's past, and a verb that retires one.
+"""The blessed models of a pipeline's past, and how one of them is retired.
 
 A retired model is no baseline any more, whether it is damaged or not. It stays what it
 is otherwise: served where it is served, and in the lineage.
@@ -6,7 +6,7 @@ is otherwise: served where it is served, and in the lineage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from components.baseline.blessed_models import (
     BlessedModel,
     blessed_models,
     name_of,
+    up_to_usable,
 )
 from runners.housekeeping.find_artifact import find_artifact
 from runners.housekeeping.metadata_graph import Artifact, MetadataGraph
 from runners.housekeeping.read_metadata import open_store, read_metadata
-from runners.housekeeping.served_models import served_models
+from runners.housekeeping.served_models import ServedModel, served_models
 from runners.local.metadata_file import keep_copy
 from sluice.errors import UsageError
 from sluice.workspace import Workspace
@@ -47,35 +48,44 @@ def _live(graph: MetadataGraph, kind: str) -> list[Artifact]:
     return [item for item in artifacts if item.type == kind and item.state == "live"]
 
 
+def baseline_in(graph: MetadataGraph) -> str | None:
+    """Returns the name of the model that the next one is compared with, if any."""
+    usable = [item for item, why in up_to_usable(blessed_in(graph)) if why is None]
+    return name_in(graph, usable[0]) if usable else None
+
+
 @dataclass(frozen=True)
 class Retired:
     """What ``retire`` has done.
 
     Attributes:
       models: that are retired now, with their names.
-      graph: the pipeline's metadata after it.
+      baseline: the name of the next baseline; None where there is none.
     """
 
     models: Sequence[tuple[BlessedModel, str]]
-    graph: MetadataGraph
-
-
-Choose = Callable[[MetadataGraph, list[BlessedModel]], Iterable[BlessedModel]]
+    baseline: str | None
 
 
 def retire(
-    workspace: Workspace, choose: Choose, *, reason: str, command: str
+    workspace: Workspace,
+    serving_dirs: Sequence[Path],
+    reference: str | None,
+    *,
+    reason: str,
+    command: str,
 ) -> Retired:
     """Retires blessed models: none of them is a baseline any more.
 
     Args:
       workspace: of the pipeline.
-      choose: returns which, of the blessed models.
-      reason: why; it is shown wherever a newer model is compared with an older one.
+      serving_dirs: where versions are pushed to, besides where earlier runs did.
+      reference: which model, see ``find_artifact``; None for all that are damaged.
+      reason: why; the verdict on the next model says it.
       command: what others are told while this holds the lock.
 
     Raises:
-      UsageError: the pipeline has no blessed model, or there is no reason.
+      UsageError: the reference means no blessed model, or there is no reason.
       LockedError: a run of the pipeline is in progress.
       WorkspaceError: the metadata cannot be written.
     """
@@ -85,34 +95,36 @@ def retire(
         raise UsageError(
             "no model of this pipeline has been blessed",
             where=workspace.metadata_db,
-            hint="sluice runs shows what has become of its runs",
+            hint=f"sluice runs {workspace.root.name}",
         )
     with workspace.exclusive(command, brief=True):
         graph = read_metadata(workspace.metadata_db)
-        chosen = list(choose(graph, blessed_in(graph)))
-        names = [(item, name_in(graph, item)) for item in chosen]
+        blessed = blessed_in(graph)
+        if reference is None:
+            chosen = [item for item in blessed if not item.retired and item.damage()]
+        else:
+            served = served_models(graph, serving_dirs)
+            chosen = [_find(graph, served, blessed, reference)]
         with open_store(workspace.metadata_db, writable=True) as store:
-            artifacts = store.get_artifacts_by_id([item.model.id for item in chosen])
-            for artifact in artifacts:
+            for artifact in store.get_artifacts_by_id(
+                [item.model.id for item in chosen]
+            ):
                 artifact.custom_properties[RETIRED].string_value = reason
-            if artifacts:
-                store.put_artifacts(artifacts)
+                store.put_artifacts([artifact])
         keep_copy(workspace)
-        return Retired(names, read_metadata(workspace.metadata_db))
+        after = read_metadata(workspace.metadata_db)
+        names = [(item, name_in(graph, item)) for item in chosen]
+        return Retired(names, baseline_in(after))
 
 
-def find_blessed(
+def _find(
     graph: MetadataGraph,
+    served: Sequence[ServedModel],
     blessed: Sequence[BlessedModel],
     reference: str,
-    serving_dirs: Iterable[Path],
 ) -> BlessedModel:
-    """Returns the blessed model that a reference means; see ``find_artifact``.
-
-    Raises:
-      UsageError: it means no artifact, or one that is no blessed model.
-    """
-    found = find_artifact(graph, served_models(graph, serving_dirs), reference)
+    """Returns the blessed model that a reference means."""
+    found = find_artifact(graph, served, reference)
     for item in blessed:
         if item.model.id == found.artifact_id:
             return item

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from components.baseline.blessed_models import up_to_usable
 from runners.doctor.baselines import check_baselines
 from runners.doctor.check import Check
-from runners.housekeeping.baselines import blessed_in, name_in
+from runners.housekeeping.baselines import baseline_in, blessed_in
 
 pytestmark = pytest.mark.unit
 
@@ -30,9 +29,7 @@ def _damage(past: Any, run_id: str) -> None:
 
 def _baseline(past: Any) -> str | None:
     """Returns the name of the model that the next run is compared with."""
-    graph = past.graph()
-    usable = [item for item, why in up_to_usable(blessed_in(graph)) if not why]
-    return name_in(graph, usable[0]) if usable else None
+    return baseline_in(past.graph())
 
 
 def _check(past: Any) -> Check:
