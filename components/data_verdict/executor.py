@@ -22,9 +22,11 @@ from components.accept_data.ledger import (
 )
 from components.data_verdict.comparison import Comparison, compare
 from components.data_verdict.find_examples import find_examples
+from components.data_verdict.int_range import int_breaches
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.pair import Pair
 from components.data_verdict.policy import Policy
+from components.data_verdict.search_records import Source, search_records
 from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
@@ -56,6 +58,11 @@ class Executor(base_executor.BaseExecutor):
         serving = _serving_report(input_dict)
         measured = _measure(input_dict, splits)
         accepted = _accepted(exec_properties, report)
+        source = Source(
+            (*report.files, *(serving.files if serving else ())),
+            _split_of(exec_properties.get("hash_splits")),
+            report.max_record_bytes,
+        )
         entry = accepted.entry
         evidence = Evidence(
             splits=splits,
@@ -64,6 +71,11 @@ class Executor(base_executor.BaseExecutor):
             schema=measured.schema,
             report=report,
             serving_report=serving,
+            int_breaches=int_breaches(
+                measured.statistics,
+                measured.schema,
+                lambda searches: search_records(searches, source),
+            ),
             comparisons=[*_comparisons(measured, accepted, sensitive)],
             baseline=_title(entry) if entry else None,
             baseline_counts=entry.counts if entry else {},
@@ -73,11 +85,9 @@ class Executor(base_executor.BaseExecutor):
         policy = Policy.from_json(exec_properties["policy"])
         verdict = find_examples(
             judge(evidence, policy, exec_properties.get("override") or None),
-            (*report.files, *(serving.files if serving else ())),
+            source,
             measured.schema,
             sensitive=sensitive,
-            split_of=_split_of(exec_properties.get("hash_splits")),
-            max_record_bytes=report.max_record_bytes,
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])

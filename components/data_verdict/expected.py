@@ -89,7 +89,11 @@ def _values(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str | Non
 def _bounds(feature: schema_pb2.Feature) -> str | None:
     least, most = number_bounds(feature) or (None, None)
     if least is not None and most is not None:
-        return f"{least:.10g} to {most:.10g}"
+        return f"{_number(least)} to {_number(most)}"
     if least is not None:
-        return f">= {least:.10g}"
-    return f"<= {most:.10g}" if most is not None else None
+        return f">= {_number(least)}"
+    return f"<= {_number(most)}" if most is not None else None
+
+
+def _number(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:.10g}"

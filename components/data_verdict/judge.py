@@ -15,6 +15,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_p
 from components.data_verdict.anomaly_kind import COMPARISON_NAMES
 from components.data_verdict.comparison import Comparison
 from components.data_verdict.finding import Finding
+from components.data_verdict.int_range import Breaches, int_range_findings
 from components.data_verdict.intake_findings import (
     CORRUPT,
     corrupt_limit,
@@ -49,6 +50,7 @@ class Evidence:
       schema: the reviewed one.
       report: of the intake, None if there is none.
       serving_report: of the intake of what clients have sent, likewise.
+      int_breaches: features whose integers statistics do not show exactly.
       comparisons: drift and skew.
       baseline: the name of the data that was accepted last, None if there is none.
       baseline_counts: its number of examples per split.
@@ -62,6 +64,7 @@ class Evidence:
     schema: schema_pb2.Schema = field(default_factory=schema_pb2.Schema)
     report: Report | None = None
     serving_report: Report | None = None
+    int_breaches: Breaches = field(default_factory=dict)
     comparisons: Sequence[Comparison] = ()
     baseline: str | None = None
     baseline_counts: Mapping[str, int] = field(default_factory=dict)
@@ -166,14 +169,20 @@ def _schema_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
         return [_always(_ANOMALIES, split, "none", None, why)]
     statistics = evidence.statistics.get(split)
     not_finite = not_finite_findings(split, statistics, evidence.schema)
-    counted = {finding.feature for finding in not_finite}
+    breaches = evidence.int_breaches.get(split, {})
+    # What TFDV says of these is not exact, or not all.
+    counted = {("not_finite", finding.feature) for finding in not_finite}
+    counted |= {("out_of_range", name) for name in breaches}
     findings = [
         finding
         for finding in schema_findings(
             split, anomalies, statistics, evidence.sensitive, evidence.schema
         )
-        if finding.kind != "not_finite" or finding.feature not in counted
+        if (finding.kind, finding.feature) not in counted
     ]
+    findings += int_range_findings(
+        split, breaches, statistics, evidence.sensitive, evidence.schema
+    )
     rows = _rule([*findings, *not_finite], policy)
     if anomalies.data_missing:
         rows.append(_always("data", split, "present", "missing", "no data was read"))

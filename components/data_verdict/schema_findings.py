@@ -45,7 +45,7 @@ def schema_findings(
     for key, info in sorted(anomalies.anomaly_info.items()):
         name = feature_name(key, info)
         for finding in _of_feature(split, name, info, schema, by_name):
-            found.append(_withheld(finding) if name in sensitive else finding)
+            found.append(withheld(finding) if name in sensitive else finding)
     if anomalies.HasField("dataset_anomaly_info"):
         info = anomalies.dataset_anomaly_info
         for reason in _reasons(info):
@@ -96,7 +96,7 @@ def _of_feature(
         )
 
 
-def _withheld(finding: Finding) -> Finding:
+def withheld(finding: Finding) -> Finding:
     """Returns a finding without what may hold values, of the data or the schema."""
     why = f"{KINDS[finding.kind]}; {WITHHELD}"
     if finding.kind == "out_of_range":

@@ -14,6 +14,7 @@ from schemas.diff.observed import Observed, ObservedFeature, SplitPresence
 # TFDV's stand-ins for bytes that are no text and for long text (its constants.py).
 _NOT_TEXT = "__BYTES_VALUE__"
 _PLACEHOLDERS = (_NOT_TEXT, "__LARGE_BYTES__")
+_LARGEST = (1 << 63) - 1
 _STATISTICS = statistics_pb2.FeatureNameStatistics
 _TYPES = {
     _STATISTICS.INT: "INT",
@@ -87,7 +88,8 @@ def _numbers(
     if values > nans:  # Without a number TFDV leaves both unset, which reads as 0.
         for key, value in (("low", stats.min), ("high", stats.max)):
             if math.isfinite(value):
-                found[key] = int(value) if whole else value
+                # A double of 2^63 is the nearest to the largest integer, not one.
+                found[key] = min(int(value), _LARGEST) if whole else value
     return found
 
 

@@ -11,6 +11,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.find_examples import find_examples
+from components.data_verdict.search_records import Source
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import FileReport
 from sample_data.tf_example import encode
@@ -72,8 +73,11 @@ def _row(kind: str, feature: str, **changes: Any) -> Check:
     return Check(**(fields | changes))
 
 
-def _find(files: list[FileReport], *rows: Check, **options: Any) -> list[list[str]]:
-    verdict = find_examples(Verdict("data", rows), files, SCHEMA, **options)
+def _find(
+    files: list[FileReport], *rows: Check, split_of: Any = None, **options: Any
+) -> list[list[str]]:
+    source = Source(files, split_of)
+    verdict = find_examples(Verdict("data", rows), source, SCHEMA, **options)
     return [list(row.examples) for row in verdict.rows]
 
 

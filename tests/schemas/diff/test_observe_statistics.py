@@ -113,3 +113,22 @@ def test_files_are_read_by_split_and_damage_is_named(tmp_path: Path) -> None:
     assert str(path) in str(damaged.value)
     with pytest.raises(WorkspaceError, match="no split"):
         read_statistics(tmp_path / "Split-train")
+
+
+def test_the_largest_integer_is_one_though_its_statistic_is_not() -> None:
+    text = """
+      num_examples: 2
+      features {
+        path { step: "id" } type: INT
+        num_stats {
+          common_stats { num_non_missing: 2 tot_num_values: 2 }
+          min: -9223372036854775808 max: 9223372036854775807
+        }
+      }
+    """
+    data = text_format.Parse(text, statistics_pb2.DatasetFeatureStatistics())
+    assert data.features[0].num_stats.max == 2.0**63
+
+    feature = observe_statistics({"train": data}).features["id"]
+
+    assert (feature.low, feature.high) == (-(2**63), 2**63 - 1)

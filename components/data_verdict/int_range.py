@@ -1,0 +1,144 @@
+"""Bounds of integers, judged exactly where TFDV cannot: its statistics are doubles.
+
+A double holds every integer up to 2^53, and the nearest of some beyond. TFDV compares
+the smallest and the largest value of a feature as such with the schema's bounds, and
+turns 2^63, to which 2^63 - 1 is rounded, into a negative number: that value, of which
+many a writer makes a missing one, is inside of every domain. So beyond 2^53 the
+statistics are compared here; where bound and statistic are the same double, only the
+records tell, and these are read once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
+
+from components.data_verdict.expectation import expectation
+from components.data_verdict.expected import expected, seen
+from components.data_verdict.finding import Finding
+from components.data_verdict.schema_findings import features_of, withheld
+from components.data_verdict.search_records import Search
+from schemas.domains import number_bounds
+from schemas.live_features import live_features
+from sluice.statistics_files import number_of_examples
+
+_EXACT = 2.0**53
+_OUTSIDE, _UNKNOWN = "out_of_range", "not_compared"
+
+# By split and feature: whether a value is out of range; None where nothing can tell.
+# Features that are not in it have statistics that are exact.
+Breaches = Mapping[str, Mapping[str, bool | None]]
+
+
+def int_breaches(
+    statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList | None],
+    schema: schema_pb2.Schema,
+    search: Callable[[list[Search]], None],
+) -> Breaches:
+    """Returns which features with integers beyond 2^53 break the schema's bounds.
+
+    Args:
+      statistics: by split.
+      schema: with the bounds.
+      search: reads records until each search has found what it looks for.
+    """
+    breaches = {
+        split: dict(_by_statistics(found, schema))
+        for split, found in statistics.items()
+    }
+    searches = [
+        Search(split, name, breaks, most=1)
+        for split, found in breaches.items()
+        for name, breach in found.items()
+        if breach is None and (breaks := expectation(_OUTSIDE, name, schema))
+    ]
+    if searches:
+        search(searches)
+    for item in searches:
+        is_read = item.read >= number_of_examples(statistics[item.split])
+        breaches[item.split][item.feature] = (
+            bool(item.found) if (item.found or is_read) else None
+        )
+    return breaches
+
+
+def _by_statistics(
+    statistics: statistics_pb2.DatasetFeatureStatisticsList | None,
+    schema: schema_pb2.Schema,
+) -> Iterator[tuple[str, bool | None]]:
+    bounds = {
+        feature.name: found
+        for feature in live_features(schema)
+        if feature.WhichOneof("domain_info") == "int_domain"
+        and (found := number_bounds(feature))
+    }
+    for feature in features_of(statistics):
+        name = ".".join(feature.path.step)
+        numbers = feature.num_stats
+        if feature.type != feature.INT or feature.WhichOneof("stats") != "num_stats":
+            continue
+        if name in bounds and max(-numbers.min, numbers.max) >= _EXACT:
+            low, high = bounds[name]
+            yield name, _is_outside(numbers.min, low, numbers.max, high)
+
+
+def _is_outside(
+    least: float, low: float | None, largest: float, high: float | None
+) -> bool | None:
+    """Compares as doubles, which keep an order; None where only two are the same."""
+    too_small = low is not None and least < float(low)
+    too_large = high is not None and largest > float(high)
+    if too_small or too_large:
+        return True
+    same = [
+        value
+        for value, bound in ((least, low), (largest, high))
+        if bound is not None and value == float(bound) and abs(value) >= _EXACT
+    ]
+    return None if same else False
+
+
+def int_range_findings(
+    split: str,
+    breaches: Mapping[str, bool | None],
+    statistics: statistics_pb2.DatasetFeatureStatisticsList | None,
+    sensitive: Collection[str],
+    schema: schema_pb2.Schema,
+) -> list[Finding]:
+    """Returns a finding for each breach, and for what nothing can tell.
+
+    Args:
+      split: the split's name.
+      breaches: by feature, of ``int_breaches``.
+      statistics: of the split.
+      sensitive: features whose values are not told.
+      schema: with the bounds.
+    """
+    by_name = {".".join(item.path.step): item for item in features_of(statistics)}
+    findings = []
+    for name, breach in breaches.items():
+        if breach is False:
+            continue
+        finding = Finding(
+            kind=_UNKNOWN,
+            split=split,
+            check=f"feature {name!r}",
+            why="the schema's bound is beyond 2^53, where statistics are not exact, "
+            "and the records could not all be read again",
+            feature=name,
+            limit="measured",
+            actual=None,
+        )
+        if breach:
+            finding = replace(
+                finding,
+                kind=_OUTSIDE,
+                why="holds integers outside of the schema's range",
+                limit=expected(_OUTSIDE, name, schema),
+                actual=seen(_OUTSIDE, by_name[name]),
+            )
+            finding = withheld(finding) if name in sensitive else finding
+        findings.append(finding)
+    return findings
