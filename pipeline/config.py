@@ -353,7 +353,7 @@ class Config(Section):
     features: NotEmpty[dict[str, FeatureSpec]] | None = Field(
         default=None,
         description="What the model is given, by feature. null: every feature of the "
-        "schema but the label, by its type.",
+        "schema but the label, by its type; vectors are left to `preprocessing`.",
     )
     preprocessing: Text | None = Field(
         default=None,

@@ -2,10 +2,11 @@
 
 Signatures:
   serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
-  predict_values: one ``[N]`` tensor per raw feature, for clients without protos. An
-    image is its encoded bytes. A missing value is NaN, the smallest int64, or "". In
-    names, what is neither letter, digit nor underscore is an underscore, and what
-    does not begin with a letter begins with ``feature_``.
+  predict_values: one ``[N]`` tensor per raw feature, for clients without protos; of a
+    vector ``[N, ...]`` in the schema's shape, or ``[N, most values]`` where their
+    number differs. An image is its encoded bytes. A missing value is NaN, the smallest
+    int64, or "". In names, what is neither letter, digit nor underscore is an
+    underscore, and what does not begin with a letter begins with ``feature_``.
   transform_features: ``examples`` string ``[N]``; the transformed features and the
     label's class id, -1 where a record has none. For TFMA.
 
@@ -28,6 +29,7 @@ import tensorflow as tf
 
 from pipeline.feature_set import FeatureSet, identifier
 from pipeline.input_pipeline import decode_images
+from schemas.loader import has_one_value
 from sluice.files import atomic
 
 CLASSES_FILE = "assets.extra/classes.json"
@@ -61,6 +63,11 @@ class ServableModel(tf.Module):
         self.raw_spec = {
             name: spec[name] for name in spec if name in used or all_raw_features
         }
+        self._one_value = {
+            feature.name
+            for feature in tf_transform_output.raw_metadata.schema.feature
+            if has_one_value(feature)
+        }
         # A default makes the label optional; as a value it belongs to no class.
         missing: Any = "" if label_spec.dtype == tf.string else MISSING_INT
         self._label_spec = tf.io.FixedLenFeature([1], label_spec.dtype, missing)
@@ -72,7 +79,7 @@ class ServableModel(tf.Module):
             "serving_default": self._predict_examples.get_concrete_function(examples),
             "predict_values": self._predict_values.get_concrete_function(
                 **{
-                    identifier(name): tf.TensorSpec([None], item.dtype)
+                    identifier(name): tf.TensorSpec(self._shape(name), item.dtype)
                     for name, item in self.raw_spec.items()
                 }
             ),
@@ -80,6 +87,11 @@ class ServableModel(tf.Module):
                 examples
             ),
         }
+
+    def _shape(self, name: str) -> list[int | None]:
+        if name in self._one_value:
+            return [None]
+        return [None, *getattr(self.raw_spec[name], "shape", [None])]
 
     @tf.function
     def _predict_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -146,9 +158,10 @@ def _as_parsed(value: tf.Tensor, spec: Any) -> Any:
         present = tf.logical_not(tf.math.is_nan(value))
     else:
         present = tf.not_equal(value, MISSING_INT)
-    rows = tf.where(present)
+    if value.shape.rank == 1:
+        value, present = value[:, tf.newaxis], present[:, tf.newaxis]
     return tf.sparse.SparseTensor(
-        indices=tf.concat([rows, tf.zeros_like(rows)], axis=1),
+        indices=tf.where(present),
         values=tf.boolean_mask(value, present),
-        dense_shape=[tf.size(value, tf.int64), 1],
+        dense_shape=tf.shape(value, tf.int64),
     )

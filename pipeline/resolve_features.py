@@ -60,7 +60,8 @@ def resolve_features(
 
     FLOAT becomes numeric, and so does INT unless its domain is categorical. What is
     left, and BYTES, becomes a vocabulary as large as its domain, or hashed where
-    there is no domain or one of more than 1,000 values.
+    there is no domain or one of more than 1,000 values. A preprocessing of the user's
+    own is given every feature; no kind is derived for those that hold vectors.
 
     Raises:
       ConfigError: features are derived, and one is an image or has no type that a
@@ -72,6 +73,8 @@ def resolve_features(
     problems = []
     for feature in schema.feature:
         if feature.name == config.label.feature:
+            continue
+        if is_left_to_preprocessing(feature, config):
             continue
         spec = _derived(feature, schema)
         if isinstance(spec, str):
@@ -90,6 +93,13 @@ def resolve_features(
     if problems:
         raise config_error(problems)
     return specs
+
+
+def is_left_to_preprocessing(feature: schema_pb2.Feature, config: Config) -> bool:
+    """Whether no kind is derived for a feature, as it is a vector of the user's own."""
+    own = config.preprocessing is not None and config.features is None
+    plain = feature.type in (schema_pb2.FLOAT, schema_pb2.INT, schema_pb2.BYTES)
+    return own and plain and not loader.has_one_value(feature)
 
 
 def _derived(

@@ -22,7 +22,11 @@ from pipeline.config_problem import (
 from pipeline.config_types import Classes
 from pipeline.metric_table import Task
 from pipeline.models.registry import REGISTRY
-from pipeline.resolve_features import resolve_classes, resolve_features
+from pipeline.resolve_features import (
+    is_left_to_preprocessing,
+    resolve_classes,
+    resolve_features,
+)
 from pipeline.validate_data import check_data, warn_of_data
 from pipeline.validate_evaluate import check_evaluate
 from schemas import loader
@@ -30,10 +34,10 @@ from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
 
-_ONE_VALUE = {
-    "expected": "shape { dim { size: 1 } } with presence { min_fraction: 1 }, or for a "
-    "feature that may be missing value_count { min: 1 max: 1 } and no shape",
-    "hint": "correct the schema, or leave the feature out of 'features'",
+_VECTOR = {
+    "expected": "presence { min_fraction: 1 } beside the shape, or value_count and no "
+    "shape",
+    "hint": "correct the schema",
 }
 _KINDS_OF_TYPE = {
     schema_pb2.FLOAT: ("numeric", "bucketized"),
@@ -79,7 +83,8 @@ def validate_config(config: Config) -> ValidConfig:
     resolved = config.model_copy(
         update={
             "label": config.label.model_copy(update={"classes": classes}),
-            "features": features,
+            # Of a preprocessing of the user's own there may be none that has a kind.
+            "features": features or None,
             "evaluate": config.evaluate.model_copy(update={"metrics": metrics}),
         }
     )
@@ -128,7 +133,9 @@ def _check_label(
         )
         return ()
     if problem := _value_problem(features[label.feature], optional=False):
-        problems.add(path, f"The label {label.feature!r} {problem}.", **_ONE_VALUE)
+        problems.add(
+            path, f"The label {label.feature!r} {problem}.", **_one_value(False)
+        )
     values = loader.class_values(schema, label.feature)
     classes = resolve_classes(label, schema) or ()
     path = ("label", "classes")
@@ -174,6 +181,7 @@ def _check_features(
     config: Config, schema: schema_pb2.Schema, problems: Problems
 ) -> None:
     features = {feature.name: feature for feature in schema.feature}
+    own = config.preprocessing is not None
     used = config.features if config.features is not None else features
     for name in used:
         path = ("features", name)
@@ -187,8 +195,12 @@ def _check_features(
             problems.unknown_feature(path, name, features)
             continue
         image = config.features is not None and config.features[name].kind == "image"
+        if is_left_to_preprocessing(features[name], config):
+            if problem := _shape_problem(features[name]):
+                problems.add(path, f"The feature {name!r} {problem}.", **_VECTOR)
+            continue
         if problem := _value_problem(features[name], optional=not image):
-            problems.add(path, f"The feature {name!r} {problem}.", **_ONE_VALUE)
+            problems.add(path, f"The feature {name!r} {problem}.", **_one_value(own))
         kinds = _KINDS_OF_TYPE.get(features[name].type, ())
         if config.features is not None and config.features[name].kind not in kinds:
             problems.add(
@@ -200,16 +212,31 @@ def _check_features(
             )
 
 
+def _one_value(own_preprocessing: bool) -> dict[str, str]:
+    leave_out = "leave the feature out of 'features'"
+    if own_preprocessing:
+        leave_out += ": your preprocessing is given it all the same"
+    return {
+        "expected": "shape { dim { size: 1 } } with presence { min_fraction: 1 }, or "
+        "for a feature that may be missing value_count { min: 1 max: 1 } and no shape",
+        "hint": f"correct the schema, or {leave_out}",
+    }
+
+
 def _value_problem(feature: schema_pb2.Feature, *, optional: bool) -> str | None:
     """Returns why a feature's shape or presence cannot be handled, None if it can."""
-    if not feature.HasField("shape"):
-        if not optional:
-            return "may be missing from a record"
-        if feature.value_count.max != 1:
-            return "may have more than one value in a record"
-    elif [dimension.size for dimension in feature.shape.dim] != [1]:
+    has_shape = feature.HasField("shape")
+    if not (has_shape or optional):
+        return "may be missing from a record"
+    if loader.has_one_value(feature):
+        return _shape_problem(feature)
+    if has_shape:
         return "has another shape than one value"
-    elif feature.presence.min_fraction < 1:
+    return "may have more than one value in a record"
+
+
+def _shape_problem(feature: schema_pb2.Feature) -> str | None:
+    if feature.HasField("shape") and feature.presence.min_fraction < 1:
         return "has a shape and may be missing, which TFX cannot read"
     return None
 

@@ -84,6 +84,13 @@ def class_values(schema: schema_pb2.Schema, name: str) -> list[int] | list[str] 
     return values if values and len(values) <= MAX_CLASSES else None
 
 
+def has_one_value(feature: schema_pb2.Feature) -> bool:
+    """Whether a record has one value of the feature or none, and no vector."""
+    if feature.HasField("shape"):
+        return [dimension.size for dimension in feature.shape.dim] == [1]
+    return feature.value_count.max == 1
+
+
 def _feature(schema: schema_pb2.Schema, name: str) -> schema_pb2.Feature:
     for feature in schema.feature:
         if feature.name == name:

@@ -1,4 +1,4 @@
-"""A JSON object as one value per raw feature of a model, typed or refused.
+"""A JSON object as a value, or a list of them, per raw feature, typed or refused.
 
 The types are those of our models' plain-tensor signature. Nothing is converted that
 could lose its meaning: a number is no string and true is no number.
@@ -12,24 +12,43 @@ import difflib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sluice.errors import DataError
 
-FeatureType = Literal["float32", "int64", "string"]
-FeatureValue = float | int | bytes
+DType = Literal["float32", "int64", "string"]
+FeatureValue = float | int | bytes | list[Any]
+
+
+@dataclass(frozen=True)
+class FeatureType:
+    """What the signature takes for one raw feature.
+
+    Attributes:
+      dtype: of its values.
+      shape: of one row; empty for a single value, None for any number of values.
+    """
+
+    dtype: DType
+    shape: tuple[int | None, ...] = ()
+
+    def __str__(self) -> str:
+        sizes = ("any number" if size is None else str(size) for size in self.shape)
+        return self.dtype + (f"[{' x '.join(sizes)}]" if self.shape else "")
+
 
 # How the signature spells a missing value.
-MISSING: Mapping[FeatureType, FeatureValue] = {
+MISSING: Mapping[DType, float | int | bytes] = {
     "float32": math.nan,
     "int64": -(2**63),
     "string": b"",
 }
 
-_EXPECTED: Mapping[FeatureType, str] = {
-    "float32": "a number that fits in 32 bits, or null",
-    "int64": "an integer that fits in 64 bits, or null",
-    "string": 'a string, {"b64": "..."} for bytes, or null',
+_EXPECTED: Mapping[DType, str] = {
+    "float32": "a number that fits in 32 bits",
+    "int64": "an integer that fits in 64 bits",
+    "string": 'a string, {"b64": "..."} for bytes',
 }
 _FLOAT32_MAX = 3.4028234663852886e38
 _LARGEST_EXACT_FLOAT = 2**53
@@ -42,8 +61,8 @@ def to_feature_values(
 
     Args:
       row: what ``json.loads`` made of an object. Null, NaN and an absent key are
-        missing values; ``{"b64": "..."}`` is bytes, as in TensorFlow Serving's REST
-        interface.
+        missing values; ``{"b64": "..."}`` is bytes and a list is a vector, as in
+        TensorFlow Serving's REST interface. A vector of a fixed size is never missing.
       features: the model's raw features and their types.
       where: names the row in errors.
 
@@ -66,17 +85,40 @@ def to_feature_values(
 
 
 def _value(name: str, value: Any, kind: FeatureType, where: str) -> FeatureValue:
-    if value is None or value != value:  # NaN, as data frames write it
-        return MISSING[kind]
-    typed = {"float32": _as_float, "int64": _as_int, "string": _as_bytes}[kind](value)
+    missing = value is None or value != value  # NaN, as data frames write it
+    if missing and not kind.shape:
+        return MISSING[kind.dtype]
+    if missing and kind.shape == (None,):
+        return []
+    typed = _typed(value, kind.dtype, kind.shape)
     if typed is None:
         raise DataError(
             f"Feature {name!r} has a value of the wrong type.",
             where=where,
-            expected=_EXPECTED[kind],
+            expected=_expected(kind),
             actual=f"{json.dumps(value)[:40]} ({json_type(value)})",
         )
     return typed
+
+
+def _typed(
+    value: Any, dtype: DType, shape: tuple[int | None, ...]
+) -> FeatureValue | None:
+    if not shape:
+        convert = {"float32": _as_float, "int64": _as_int, "string": _as_bytes}
+        return convert[dtype](value)
+    if not isinstance(value, list) or shape[0] not in (None, len(value)):
+        return None
+    items = [_typed(item, dtype, shape[1:]) for item in value]
+    return None if None in items else items
+
+
+def _expected(kind: FeatureType) -> str:
+    one = _EXPECTED[kind.dtype]
+    if not kind.shape:
+        return f"{one}, or null"
+    sizes = ["any number" if size is None else f"{size:,}" for size in kind.shape]
+    return f"a list of {' lists of '.join(sizes)}, each {one}"
 
 
 def _is_number(value: Any) -> bool:
@@ -84,7 +126,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _as_float(value: Any) -> float | None:
-    if not _is_number(value) or abs(value) > _FLOAT32_MAX:
+    if not _is_number(value) or not abs(value) <= _FLOAT32_MAX:
         return None
     return float(value)
 

@@ -61,8 +61,8 @@ def read_rows(
     Args:
       paths: files of tf.Example TFRecords (gzip-compressed or not), PNG, JPEG, GIF or
         BMP images, or JSON lines (one object per line: value by raw feature; null or
-        absent is missing; ``{"b64": "..."}`` gives bytes). ``-`` is JSON lines from
-        the standard input.
+        absent is missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
+        JSON lines from the standard input.
       features: the model's raw features and their types.
       max_row_bytes: of a record, an image or a line; a longer one is not read.
 
@@ -147,7 +147,7 @@ def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:
 
 
 def _image_row(path: Path, image: bytes, features: Mapping[str, FeatureType]) -> Row:
-    if list(features.values()) != ["string"]:
+    if list(features.values()) != [FeatureType("string")]:
         raise UsageError(
             "This model cannot predict from an image file.",
             where=path,

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from serving.feature_values import FeatureType
+from serving.feature_values import MISSING, DType, FeatureType
 from serving.prediction_rows import Row, read_rows
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError
@@ -27,7 +27,7 @@ _EXAMPLES_SIGNATURE = "serving_default"
 _VALUES_SIGNATURE = "predict_values"
 _CLASSES_FILE = Path("assets.extra", "classes.json")
 _REASON_LENGTH = 300
-_FEATURE_TYPES: tuple[FeatureType, ...] = ("float32", "int64", "string")
+_DTYPES: tuple[DType, ...] = get_args(DType)
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Predictor:
     """A loaded SavedModel with the signatures of our trainer.
 
     ``serving_default`` takes ``examples``, string [N]; ``predict_values`` takes one [N]
-    tensor per raw feature. Both give ``probabilities``, float32 [N, C] ([N, 1] for a
-    binary model), and ``label``, string [N].
+    tensor per raw feature, [N, ...] where it is a vector. Both give ``probabilities``,
+    float32 [N, C] ([N, 1] for a binary model), and ``label``, string [N].
 
     Attributes:
       features: raw features of ``predict_values`` and their types.
@@ -121,7 +121,7 @@ class Predictor:
             else:
                 outputs = self._values(
                     **{
-                        name: tf.constant([values[name] for values in payloads], kind)
+                        name: self._column([values[name] for values in payloads], kind)
                         for name, kind in self.features.items()
                     }
                 )
@@ -139,6 +139,15 @@ class Predictor:
             Prediction(row.source, row.index, label.decode(), self._by_class(values))
             for row, label, values in zip(batch, labels, probabilities, strict=False)
         ]
+
+    def _column(self, values: list[Any], kind: FeatureType) -> Any:
+        if kind.shape == (None,):
+            width = max(map(len, values))
+            missing = MISSING[kind.dtype]
+            values = [[*row, *[missing] * (width - len(row))] for row in values]
+        column = self._tf.constant(values, kind.dtype)
+        # Rows without values say nothing of their shape.
+        return self._tf.ensure_shape(column, [None, *kind.shape])
 
     def _by_class(self, values: list[float]) -> dict[str, float] | list[float]:
         if self._classes is None:
@@ -182,15 +191,19 @@ class Predictor:
 
     def _feature_types(self) -> dict[str, FeatureType]:
         specs = self._values.structured_input_signature[1]
-        types = {name: spec.dtype.name for name, spec in sorted(specs.items())}
         odd = [
-            f"{name} ({kind})"
-            for name, kind in types.items()
-            if kind not in _FEATURE_TYPES
+            f"{name} ({spec.dtype.name} {spec.shape})"
+            for name, spec in specs.items()
+            if spec.dtype.name not in _DTYPES or not _is_batch(spec.shape)
         ]
         if odd:
-            raise self._unexpected(f"inputs of {', '.join(_FEATURE_TYPES)}", odd)
-        return types
+            raise self._unexpected(
+                f"inputs of {', '.join(_DTYPES)}, one value or a vector per row", odd
+            )
+        return {
+            name: FeatureType(spec.dtype.name, tuple(spec.shape[1:].as_list()))
+            for name, spec in sorted(specs.items())
+        }
 
     def _class_names(self) -> list[str] | None:
         path = self._dir / _CLASSES_FILE
@@ -214,6 +227,13 @@ class Predictor:
             expected=expected,
             actual=", ".join(found) or "none",
         )
+
+
+def _is_batch(shape: Any) -> bool:
+    """Whether rows of that shape can be told apart and padded."""
+    if not shape.rank:
+        return False
+    return shape.rank == 2 or None not in shape[1:].as_list()
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -59,6 +59,9 @@ def take_in(
     paths = [file.path for file in intake.files]
     if any(map(storage.is_remote, [*folders, *paths])):
         workers = 1
+    if intake.images and workers > 1:
+        # It decodes the images; workers are forked with it, where each would import it.
+        import tensorflow  # noqa: F401
     groups = _groups(intake.files)
     # Beside what becomes of them, so that nothing outlives a process that is killed.
     beside = None if storage.is_remote(quarantine_dir) else quarantine_dir

@@ -137,7 +137,7 @@ def unusable(feature: FeatureSummary) -> Role | None:
         number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         return Role(
             "several_values",
-            f"{number} values in a record; a config takes one value or none",
+            f"{number} values in a record; only a preprocessing of your own takes them",
         )
     return None
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.config import Numeric
 from pipeline.load_config import load_config
+from pipeline.resolve_features import feature_set_of
+from pipeline.stored_config import read_stored_config, write_stored_config
 from pipeline.validate_config import ValidConfig, validate_config
 from sluice.errors import ConfigError
 from sluice.project import own_root
@@ -307,6 +310,47 @@ def test_own_models_and_preprocessing_are_looked_up_in_the_project(
     valid = validate("model=mine:build", "preprocessing=mine:build")
 
     assert valid.config.model == "mine:build"
+
+
+VECTORS = """
+feature { name: "big_tip" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
+  int_domain { min: 0 max: 1 is_categorical: true } }
+feature { name: "history" type: FLOAT
+  presence { min_fraction: 1 } shape { dim { size: 7 } } }
+feature { name: "tags" type: BYTES value_count { min: 0 max: 5 } }
+"""
+
+
+def test_own_preprocessing_may_take_nothing_but_vectors(
+    validate, refused, project: Path
+) -> None:
+    (project / "mine.py").write_text("def prepare(): ...\n")
+    own = ("preprocessing=mine:prepare", "features=null", "evaluate.slices=[]")
+    schema = project / "schemas" / "fares" / "schema.pbtxt"
+    schema.write_text(VECTORS)
+
+    valid = validate(*own)
+
+    assert feature_set_of(valid.config, valid.schema).features == ()
+    # A config with defaults is stored beside a run and read from there.
+    write_stored_config(valid.config, project / "stored.json")
+    assert read_stored_config(project / "stored.json").features is None
+
+    fare = 'feature { name: "fare" type: FLOAT value_count { min: 1 max: 1 } }'
+    schema.write_text(VECTORS + fare)
+    assert validate(*own).config.features == {"fare": Numeric()}
+
+    schema.write_text(VECTORS)
+    message = refused(*own[:1], "features={history: {kind: numeric}}", own[2])
+    assert "'history' has another shape than one value" in message
+    assert "your preprocessing is given it all the same" in message
+    schema.write_text(VECTORS.replace("min_fraction: 1", "min_fraction: 0.5"))
+    message = refused(*own)
+    assert "'history' has a shape and may be missing" in message
+    # Without one every feature needs a kind.
+    schema.write_text(VECTORS)
+    assert "'history' has another shape" in refused(*own[1:])
 
 
 @pytest.mark.parametrize("key", ["model", "preprocessing"])

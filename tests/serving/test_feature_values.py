@@ -11,10 +11,15 @@ from sluice.errors import DataError
 
 pytestmark = pytest.mark.unit
 
-FEATURES: dict[str, FeatureType] = {
-    "miles": "float32",
-    "riders": "int64",
-    "payment": "string",
+FEATURES = {
+    "miles": FeatureType("float32"),
+    "riders": FeatureType("int64"),
+    "payment": FeatureType("string"),
+}
+VECTORS = {
+    "place": FeatureType("float32", (2,)),
+    "grid": FeatureType("int64", (2, 3)),
+    "tags": FeatureType("string", (None,)),
 }
 
 
@@ -97,3 +102,50 @@ def test_unknown_feature_without_a_near_one():
         values(zzz=1)
 
     assert caught.value.hint is None
+
+
+def vectors(**row):
+    whole = {"place": [1, 2.5], "grid": [[1, 2, 3], [4, 5, 6]], "tags": ["a"]}
+    return to_feature_values({**whole, **row}, VECTORS, where="in.jsonl, line 7")
+
+
+def test_a_vector_is_a_list():
+    assert vectors() == {
+        "place": [1.0, 2.5],
+        "grid": [[1, 2, 3], [4, 5, 6]],
+        "tags": [b"a"],
+    }
+    assert vectors(tags=[])["tags"] == vectors(tags=None)["tags"] == []
+    assert vectors(tags=["b", {"b64": "iVBO"}])["tags"] == [b"b", b"\x89PN"]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"place": 1.5}, "a list of 2, each a number that fits in 32 bits"),
+        ({"place": None}, "a list of 2, each a number"),
+        ({"place": [1]}, "a list of 2"),
+        ({"place": [1, 2, 3]}, "a list of 2"),
+        ({"place": [1, "2"]}, "each a number"),
+        ({"place": [1, None]}, "each a number"),
+        ({"place": [1, math.nan]}, "each a number"),
+        ({"grid": [1, 2, 3]}, "a list of 2 lists of 3, each an integer"),
+        ({"grid": [[1, 2, 3], [4, 5]]}, "a list of 2 lists of 3, each an integer"),
+        ({"tags": "a"}, "a list of any number, each a string"),
+        ({"tags": ["a", 1]}, "a list of any number, each a string"),
+    ],
+)
+def test_a_vector_of_another_shape_or_type_is_refused(row, expected):
+    with pytest.raises(DataError, match="wrong type") as caught:
+        vectors(**row)
+
+    assert expected in (caught.value.expected or "")
+
+
+def test_shapes_in_messages():
+    with pytest.raises(DataError, match="no feature 'plcae'") as caught:
+        vectors(plcae=[1, 2])
+
+    assert caught.value.expected == (
+        "place (float32[2]), grid (int64[2 x 3]), tags (string[any number])"
+    )

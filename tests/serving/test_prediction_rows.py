@@ -17,8 +17,8 @@ from sluice.records import tfrecord
 
 pytestmark = pytest.mark.unit
 
-IMAGE: dict[str, FeatureType] = {"image": "string"}
-TABLE: dict[str, FeatureType] = {"miles": "float32", "payment": "string"}
+IMAGE = {"image": FeatureType("string")}
+TABLE = {"miles": FeatureType("float32"), "payment": FeatureType("string")}
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
 BITMAP = b"BM\x7a\x00\x00\x00\x00\x00\x00\x00rest"
 
@@ -117,7 +117,7 @@ def test_bad_value_names_file_and_line(tmp_path):
 def test_stdin_is_json_lines(stdin):
     stdin(b'{"miles": 1}\n{"miles": 2}\n')
 
-    found = rows("-", features={"miles": "float32"})
+    found = rows("-", features={"miles": FeatureType("float32")})
 
     assert [row.payload for row in found] == [{"miles": 1.0}, {"miles": 2.0}]
     assert (found[1].source, found[1].where) == ("stdin", "stdin, line 2")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from serving.feature_values import FeatureType
 from serving.predictor import BATCH_SIZE, Predictor
 from sluice.errors import DataError, ServingError, UsageError
 from sluice.records import tfrecord
@@ -58,11 +59,11 @@ def sigmoid(logit: float) -> float:
 
 
 def test_features_are_those_of_the_plain_signature(image_model, tabular_model):
-    assert image_model.features == {"image": "string"}
+    assert image_model.features == {"image": FeatureType("string")}
     assert tabular_model.features == {
-        "miles": "float32",
-        "payment": "string",
-        "riders": "int64",
+        "miles": FeatureType("float32"),
+        "payment": FeatureType("string"),
+        "riders": FeatureType("int64"),
     }
 
 
