@@ -33,7 +33,8 @@ def restore(model: BlessedModel, source: Path) -> bool:
         for path in (incoming, outgoing):
             shutil.rmtree(path, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(source, incoming)
+        # Who may read it follows from the workspace, not from what is served.
+        shutil.copytree(source, incoming, copy_function=shutil.copyfile)
         if os.path.lexists(target):
             os.rename(target, outgoing)
         os.rename(incoming, target)

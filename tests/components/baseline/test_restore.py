@@ -1,0 +1,85 @@
+"""A damaged model is restored whole, or stays as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from components.baseline.blessed_models import BlessedModel, StoredArtifact
+from components.baseline.restore import restore
+from sluice.files.contents import PROPERTY, Contents
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Path:
+    """A served version, which everybody may read."""
+    version = tmp_path / "serving" / "1"
+    (version / "variables").mkdir(parents=True)
+    for name in ("saved_model.pb", "variables/variables.index"):
+        (version / name).write_text("bytes")
+        (version / name).chmod(0o644)
+    return version
+
+
+@pytest.fixture
+def model(tmp_path: Path, served: Path) -> BlessedModel:
+    """The model that was served, now truncated."""
+    root = tmp_path / "model"
+    shutil.copytree(served, root / "Format-Serving")
+    contents = Contents.read(str(root), "Format-Serving")
+    assert contents is not None
+    (root / "Format-Serving" / "saved_model.pb").write_text("")
+    return BlessedModel(
+        StoredArtifact(1, str(root), {PROPERTY: contents.to_json()}), blessing_id=2
+    )
+
+
+def _names(model: BlessedModel) -> list[str]:
+    return sorted(os.listdir(model.model.uri))
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_restored_files_belong_to_the_workspace(
+    model: BlessedModel, served: Path, is_gone: bool
+) -> None:
+    """A private workspace has a umask of its own; what is served all may read."""
+    if is_gone:
+        shutil.rmtree(model.model.uri)
+    before = os.umask(0o077)
+    try:
+        assert restore(model, served)
+    finally:
+        os.umask(before)
+    assert model.damage() is None
+    assert _names(model) == ["Format-Serving"]
+    restored = Path(model.model.uri, "Format-Serving", "saved_model.pb")
+    assert restored.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_killed_restoration_left_is_in_nobodys_way(
+    model: BlessedModel, served: Path
+) -> None:
+    for name in (".restored", ".damaged"):
+        (Path(model.model.uri) / name / "variables").mkdir(parents=True)
+    assert restore(model, served)
+    assert _names(model) == ["Format-Serving"]
+
+
+def test_a_copy_that_fails_leaves_the_model_as_it_was(
+    model: BlessedModel, tmp_path: Path
+) -> None:
+    assert not restore(model, tmp_path / "nowhere")
+    assert _names(model) == ["Format-Serving"]
+    assert model.damage() is not None
+
+
+def test_a_file_beside_the_model_is_not_restored(
+    model: BlessedModel, served: Path
+) -> None:
+    (Path(model.model.uri) / "notes.txt").write_text("not there when it was made")
+    assert not restore(model, served)
