@@ -102,8 +102,8 @@ def find_earlier(folder: Path, wanted: Evaluated) -> tuple[Path, str] | None:
                 for role, model in found["models"].items():
                     if model == wanted.models[BASELINE]:
                         return path, role
-        except (OSError, ValueError, KeyError):
-            continue  # Not finished, of before this file was written, or damaged.
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue  # Not finished, of before there was such a file, or damaged.
     return None
 
 

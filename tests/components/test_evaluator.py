@@ -140,6 +140,10 @@ def _unfinished(place: Any) -> None:
     (place.folder / "evaluation" / "1" / "evaluated.json").unlink()
 
 
+def _overwritten(place: Any) -> None:
+    (place.folder / "evaluation" / "1" / "evaluated.json").write_text("[]")
+
+
 def _other_schema(place: Any) -> None:
     path = place.folder / "schema" / "schema.pbtxt"
     path.write_text(path.read_text() + "# changed")
@@ -152,6 +156,7 @@ def _other_schema(place: Any) -> None:
         _other_examples,
         _damage_metrics,
         _unfinished,
+        _overwritten,
         _other_schema,
         lambda place: setattr(place, "slices", ()),
         lambda place: setattr(place, "metrics", ("AUC",)),
