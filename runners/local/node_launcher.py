@@ -7,6 +7,7 @@ ExampleGen were read together with the new ones.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,9 @@ from tfx.orchestration.portable.mlmd import execution_lib
 from runners.local.artifact_contents import check_inputs, record_outputs
 
 _ERROR = "__execution_result__"
-_MODULE_FILE = "module_file"
+_MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
+# TFX's own components take their user code by either property.
+_STOCK = "tfx.components."
 
 
 class NodeLauncher(launcher.Launcher):
@@ -61,8 +64,10 @@ class NodeLauncher(launcher.Launcher):
         _remove(execution_info.execution_output_uri)
         module_file = execution_info.exec_properties.get(_MODULE_FILE)
         if isinstance(module_file, str) and module_file:
-            # TFX would pack the modules beside it into one wheel with it.
-            sys.path.append(os.path.dirname(os.path.abspath(module_file)))
+            name = _make_importable(os.path.abspath(module_file))
+            if name and self._pipeline_node.node_info.type.name.startswith(_STOCK):
+                execution_info.exec_properties[_MODULE_FILE] = None
+                execution_info.exec_properties[_MODULE_PATH] = name
         return super()._run_executor(execution_info)
 
     def _publish_successful_execution(
@@ -95,6 +100,25 @@ class _NoWatcher:
 
     def stop(self) -> None:
         """Stops nothing."""
+
+
+def _make_importable(module_file: str) -> str | None:
+    """Lets this process and Beam's workers import a user's module, and those beside it.
+
+    TFX would pack them into a wheel and install that for both. Read from its file alone
+    a module has a name that no other process knows.
+
+    Returns:
+      The module's name; None where another module of that name is found first.
+    """
+    folder, file = os.path.split(module_file)
+    sys.path.append(folder)
+    paths = [path for path in (os.environ.get("PYTHONPATH"), folder) if path]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    importlib.invalidate_caches()
+    name = file.removesuffix(".py")
+    spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    return name if spec is not None and spec.origin == module_file else None
 
 
 def _begin_again(store: Any, execution: Any, inputs: Mapping[str, Any]) -> None:

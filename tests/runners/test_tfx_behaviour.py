@@ -8,15 +8,23 @@ pytestmark = pytest.mark.tf
 
 
 USER_MODULE = """
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 from beside import TEXT
+
+# What Beam's workers do with a function that runs in them.
+LOADS = "import pickle, sys; pickle.loads(bytes.fromhex(sys.argv[1])); print('loads')"
 
 
 def run_fn(fn_args):
     folder = Path(fn_args.serving_model_dir)
     folder.mkdir(parents=True)
-    (folder / "saved_model.pb").write_text(TEXT)
+    command = [sys.executable, "-c", LOADS, pickle.dumps(run_fn).hex()]
+    worker = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    (folder / "saved_model.pb").write_text(f"{TEXT}, {worker.stdout.strip()}")
 """
 
 
@@ -364,7 +372,7 @@ def test_a_user_module_is_loaded_with_what_lies_beside_it(foreign, own) -> None:
         path = found.uri("Trainer", "model") / "Format-Serving" / "saved_model.pb"
         return path.read_text()
 
-    assert (model(first), model(changed)) == ("as it was", "changed")
+    assert (model(first), model(changed)) == ("as it was, loads", "changed, loads")
     assert changed.states == {"Make": "cached", "Trainer": "ran"}
     # TFX packs a wheel there, which needs pip.
     assert not (foreign.root / "root" / "_wheels").exists()
