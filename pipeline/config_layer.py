@@ -210,6 +210,8 @@ class _Reader:
             node = yaml.compose(text, Loader=_Loader)
         except yaml.YAMLError as error:
             raise self._not_yaml(error) from error
+        except UnicodeEncodeError as error:
+            raise ConfigError("This is not UTF-8 text.", where=self._shown) from error
         return None if node is None else self._value(node, path, depth=0)
 
     def _not_yaml(self, error: yaml.YAMLError) -> ConfigError:

@@ -5,6 +5,7 @@ It imports click and nothing heavy; ``sluice --help`` answers at once.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -125,9 +126,22 @@ def main(arguments: list[str] | None = None) -> None:
         _packages_missing(error.name)
         code = ExitCode.USAGE
     except Exception as error:
-        what = f"Sluice itself failed: {type(error).__name__}: {error}"
-        code = _report(SluiceError(what, hint="sluice -v ..."), verbose)
+        code = _report(_explain(error), verbose)
     sys.exit(int(code or 0) if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception) -> SluiceError:
+    """Returns what is said of an error that is not one of ours."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        # Whatever names a file comes from the arguments or the config.
+        name = max(str(error.filename).split("/"), key=len)
+        return UsageError(
+            "a name is too long for a file",
+            expected="at most 255 bytes, and 4,095 for a whole path",
+            actual=f"{len(str(error.filename))} characters, such as {name[:60]!r}...",
+        )
+    what = f"Sluice itself failed: {type(error).__name__}: {error}"
+    return SluiceError(what, hint="sluice -v ...")
 
 
 def _report(error: SluiceError, verbose: bool) -> ExitCode:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 import schemas
@@ -147,6 +150,35 @@ def test_a_schema_that_is_nested_too_deep(write, depth):
         loader.load(path)
     assert caught.value.where == str(path)
     assert caught.value.actual == "messages nested more than 100 deep"
+
+
+TOKENS = st.one_of(
+    st.sampled_from(list("{}[]<>:;,-#'\"\n\ufeff")),
+    st.sampled_from(
+        "feature name type INT BYTES presence min_fraction nan inf".split()
+    ),
+    st.sampled_from("int_domain min max domain string_domain value shape dim".split()),
+    st.sampled_from("annotation struct_domain 1 -1 08 0x 1.5.2 1e999 true".split()),
+    st.sampled_from(['name: "a"', '"a"', '"\\xff"', '"\\udead"', "9" * 5000]),
+    st.just("[type.googleapis.com/tensorflow.metadata.v0.Schema]"),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    before=st.lists(TOKENS, max_size=8),
+    inside=st.lists(TOKENS, max_size=8),
+    noise=st.binary(max_size=3),
+)
+def test_whatever_is_in_the_file_is_a_schema_or_refused(
+    tmp_path_factory, before, inside, noise
+):
+    path = tmp_path_factory.getbasetemp() / "odd.pbtxt"
+    feature = f'feature {{ name: "a" {" ".join(inside)} }}'
+    path.write_bytes(f"{' '.join(before)} {feature} ".encode() + noise)
+
+    with contextlib.suppress(ConfigError):
+        loader.class_values(loader.load(path), "a")
 
 
 def test_a_binary_file_is_not_a_schema(write):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 from runners.housekeeping.collect_garbage import collect_garbage
 from runners.housekeeping.find_artifact import Found, find_artifact
@@ -113,6 +116,24 @@ def test_thousands_of_digits_are_no_version_and_no_artifact(
     past.run(push=True)
     with pytest.raises(UsageError, match="no artifact or version"):
         _find(past, prefix + "9" * 5000)
+
+
+def test_whatever_is_asked_for_is_found_or_unknown(past: Any) -> None:
+    past.run(push=True)
+    graph = past.graph()
+    served = served_models(graph, [past.workspace.serving])
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        prefix=st.sampled_from(["", "v", "artifact:", "Trainer.", "/", "gs://", "../"]),
+        rest=st.text(st.characters(exclude_characters="\0"), max_size=9)
+        | st.integers(1, 5000).map(lambda length: "7" * length),
+    )
+    def ask(prefix: str, rest: str) -> None:
+        with contextlib.suppress(UsageError):
+            find_artifact(graph, served, prefix + rest)
+
+    ask()
 
 
 def test_a_path_is_an_artifact_also_inside_of_it(
