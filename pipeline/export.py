@@ -11,8 +11,8 @@ Signatures:
     label's class id, -1 where a record has none. For TFMA.
 
 The first two return ``probabilities`` float32 ``[N, classes]`` (two classes: ``[N,
-1]``, of the second) and ``label`` string ``[N]``. The class names also lie in
-``assets.extra/classes.json``.
+1]``, of the second) and ``label`` string ``[N, 1]``: TFX's BulkInferrer cannot read
+strings of one dimension. The class names also lie in ``assets.extra/classes.json``.
 
 A ``tf.Module`` holds the model's variables and tables, not the Keras model itself. What
 it does not hold, Keras does not serialize: that would trace every layer again, and fail
@@ -120,7 +120,10 @@ class ServableModel(tf.Module):
             best = tf.cast(probabilities[:, 0] >= 0.5, tf.int64)
         else:
             best = tf.argmax(probabilities, axis=1)
-        return {"probabilities": probabilities, "label": tf.gather(names, best)}
+        return {
+            "probabilities": probabilities,
+            "label": tf.gather(names, best)[:, None],
+        }
 
 
 def export_model(

@@ -53,7 +53,8 @@ class Predictor:
 
     ``serving_default`` takes ``examples``, string [N]; ``predict_values`` takes one [N]
     tensor per raw feature, [N, ...] where it is a vector. Both give ``probabilities``,
-    float32 [N, C] ([N, 1] for a binary model), and ``label``, string [N].
+    float32 [N, C] ([N, 1] for a binary model), and ``label``, string
+    [N, 1] or [N].
 
     Attributes:
       features: raw features of ``predict_values`` and their types.
@@ -133,7 +134,7 @@ class Predictor:
                 where=self._dir,
                 actual=_reason(error),
             ) from error
-        labels = outputs["label"].numpy().tolist()
+        labels = outputs["label"].numpy().ravel().tolist()
         probabilities = outputs["probabilities"].numpy().tolist()
         return [
             Prediction(row.source, row.index, label.decode(), self._by_class(values))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.load_config import load_config
+from serving.model_store import ModelStore
+from serving.store_owner import Owner, read_owner
+from sluice.files import digest
+from sluice.records import tfrecord
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.e2e
@@ -35,7 +40,6 @@ def test_plain_values_and_tf_examples_get_the_same_answer(
     import tensorflow as tf
 
     from serving.predictor import Predictor
-    from sluice.records import tfrecord
 
     shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
     predictor = Predictor(record.pushes[0].uri)
@@ -62,8 +66,6 @@ def test_plain_values_and_tf_examples_get_the_same_answer(
 def test_the_label_is_optional_when_serving(project: Path, record) -> None:
     import tensorflow as tf
 
-    from sluice.records import tfrecord
-
     shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
     with_label = next(tfrecord.read(shard))
     example = tf.train.Example.FromString(with_label)
@@ -78,3 +80,105 @@ def test_the_label_is_optional_when_serving(project: Path, record) -> None:
         tf.constant([with_label, without])
     )
     assert transformed["big_tip_xf"].numpy().tolist() == [[label], [-1]]
+
+
+def test_stock_nodes_run_beside_ours(record, nursery, tmp_path: Path) -> None:
+    """They take our blessing, and our Pusher takes that of InfraValidator.
+
+    Which itself is not run: it starts TensorFlow Serving in Docker.
+    """
+    from tfx import components as stock
+    from tfx.dsl.components.common.importer import Importer
+    from tfx.orchestration import metadata
+    from tfx.orchestration.pipeline import Pipeline
+    from tfx.proto import bulk_inferrer_pb2, pusher_pb2
+    from tfx.types import standard_artifacts
+
+    from components.model_verdict.component import ModelVerdict
+    from components.model_verdict.threshold import Threshold
+    from components.pusher.component import Pusher
+    from runners.local import LocalRunner
+
+    nodes: list[Any] = []
+
+    def imported(kind: str, uri: str | Path, **properties: dict) -> Any:
+        importer = Importer(
+            source_uri=str(uri),
+            artifact_type=getattr(standard_artifacts, kind),
+            **properties,
+        )
+        nodes.append(importer.with_id(f"{kind}{len(nodes)}"))
+        return importer.outputs["result"]
+
+    def destination(name: str) -> Any:
+        return pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(
+                base_directory=str(tmp_path / name)
+            )
+        )
+
+    def made(node: str, key: str) -> str:
+        (uri,) = record.node(node).outputs[key]
+        return uri
+
+    def infra_blessing(blessed: int) -> Any:
+        folder = tmp_path / f"infra{blessed}"
+        folder.mkdir()
+        blessing = {"blessed": blessed}
+        return imported("InfraBlessing", folder, custom_properties=blessing)
+
+    model = imported("Model", made("Trainer", "model"))
+    examples = imported(
+        "Examples",
+        made("TFRecordGen", "examples"),
+        properties={"split_names": '["train", "eval", "test"]'},
+    )
+    verdict = ModelVerdict(
+        evaluation=imported("ModelEvaluation", made("Evaluator", "evaluation")),
+        model=model,
+        thresholds=[Threshold(metric="auc", lower_bound=0.5)],
+        classes=["0", "1"],
+        split="test",
+    )
+    blessed = {"model": model, "model_blessing": verdict.outputs["blessing"]}
+    infer = stock.BulkInferrer(
+        **blessed,
+        examples=examples,
+        data_spec=bulk_inferrer_pb2.DataSpec(example_splits=["test"]),
+    )
+    nodes += [
+        verdict,
+        infer,
+        stock.Pusher(**blessed, push_destination=destination("theirs")),
+        Pusher(
+            **blessed,
+            infra_blessing=infra_blessing(1),
+            push_destination=destination("ours"),
+        ).with_id("Ours"),
+        Pusher(
+            **blessed,
+            infra_blessing=infra_blessing(0),
+            push_destination=destination("refused"),
+        ).with_id("Refused"),
+    ]
+    database = str(tmp_path / "metadata.db")
+    pipeline = Pipeline(
+        pipeline_name="beside",
+        pipeline_root=str(tmp_path / "root"),
+        metadata_connection_config=metadata.sqlite_metadata_connection_config(database),
+        components=nodes,
+    )
+
+    result = LocalRunner(workers=2, nursery=nursery).run(pipeline, run_id="one")
+
+    assert {node.state for node in result.nodes} == {"ran"}
+    (ours,) = ModelStore(tmp_path / "ours").versions()
+    (theirs,) = (tmp_path / "theirs").iterdir()
+    assert digest.of_tree(theirs) == ours.digest == digest.of_tree(record.pushes[0].uri)
+    assert read_owner(tmp_path / "ours" / ".versions" / "owner.json") == Owner("beside")
+    assert not (tmp_path / "refused").exists()
+    shards = (tmp_path / "root" / "BulkInferrer").rglob("prediction_logs-*.gz")
+    predicted = sum(1 for shard in shards for _ in tfrecord.read(shard))
+    examples_dir = Path(made("TFRecordGen", "examples"), "Split-test")
+    given = sum(1 for shard in examples_dir.iterdir() for _ in tfrecord.read(shard))
+    assert predicted == given > 0

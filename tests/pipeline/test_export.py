@@ -133,7 +133,7 @@ def test_a_call_with_python_control_flow_is_exported(tmp_path: Path) -> None:
     predict = _export(lambda x: Sign()(x), tmp_path).signatures["predict_values"]
     for value, label in [(3.0, b"high"), (-3.0, b"low")]:
         answer = predict(a=tf.constant([value]), **_others(1))
-        assert answer["label"].numpy().tolist() == [label]
+        assert answer["label"].numpy().tolist() == [[label]]
         assert answer["probabilities"].shape == (1, 1)
 
 

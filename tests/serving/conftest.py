@@ -103,7 +103,9 @@ def tabular_model_dir(tf, tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
             return {
                 "probabilities": tf.sigmoid(logit)[:, None],
-                "label": tf.gather(self.classes, tf.cast(logit > 0.0, tf.int64)),
+                "label": tf.gather(self.classes, tf.cast(logit > 0.0, tf.int64))[
+                    :, None
+                ],
             }
 
         @tf.function(
