@@ -1,12 +1,14 @@
-"""Adds records that show what is wrong to a verdict: at most five for each row.
+"""Adds records that show what is wrong to a verdict: at most five for each finding.
 
-How many records and seconds the search may take is bounded, so a rare anomaly in large
-data can stay without an example. Only what fails or warns is looked for. Of a sensitive
-feature the place is told, never the value.
+A feature that is wrong in one way in several splits is one finding. How many records
+and seconds the search may take is bounded, so a rare anomaly in large data can stay
+without an example. Only what fails or warns is looked for. Of a sensitive feature the
+place is told, never the value.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
@@ -14,6 +16,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.expectation import expectation
 from components.data_verdict.search_records import Search, Source, search_records
+from sluice.errors import MAX_EXAMPLES
 from sluice.verdict import Verdict
 
 MAX_RECORDS = 2_000_000
@@ -54,9 +57,17 @@ def _searches(
     verdict: Verdict, schema: schema_pb2.Schema, sensitive: Collection[str]
 ) -> Iterator[tuple[int, Search]]:
     """Yields what is looked for on behalf of a row, with the row's index."""
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index, row in enumerate(verdict.rows):
-        if row.severity not in ("fail", "warn") or not (row.feature and row.kind):
+        if row.severity in ("fail", "warn") and row.feature and row.kind:
+            alike[row.kind, row.feature].append(index)
+    for (kind, feature), indices in alike.items():
+        breaks = expectation(kind, feature, schema)
+        if breaks is None:
             continue
-        if breaks := expectation(row.kind, row.feature, schema):
-            is_sensitive = row.feature in sensitive
-            yield index, Search(row.slice, row.feature, breaks, is_sensitive)
+        for place, index in enumerate(indices):
+            # Shares of what one finding may have, the larger ones first.
+            most = (MAX_EXAMPLES + len(indices) - 1 - place) // len(indices)
+            split = verdict.rows[index].slice
+            search = Search(split, feature, breaks, feature in sensitive, most)
+            yield index, search

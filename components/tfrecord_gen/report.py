@@ -31,6 +31,8 @@ class FileReport:
         records: records that went on.
         quarantined: faults; one that loses the rest of the file counts once.
         lost_bytes: bytes that could not be read, decompressed.
+        content_bytes: bytes that could be read, decompressed.
+        content_crc32c: their CRC-32C.
     """
 
     path: str
@@ -43,6 +45,8 @@ class FileReport:
     records: int
     quarantined: int
     lost_bytes: int
+    content_bytes: int = 0
+    content_crc32c: int = 0
 
 
 @dataclass(frozen=True)

@@ -202,3 +202,18 @@ def test_a_value_of_another_type_is_no_example(tmp_path: Path, kind: str) -> Non
     file = _file(tmp_path / "train", [{**GOOD, "own": [7]}, {**GOOD, "own": [b"\xff"]}])
     (found,) = _find([file], _row(kind, "own"))
     assert found == [f"{file.path}, record 2: own 1 bytes that are not text"]
+
+
+def test_rows_of_one_finding_share_five_examples(tmp_path: Path) -> None:
+    splits = ("train", "eval", "test")
+    bad = [GOOD | {"label": [7]}] * 9
+    files = [_file(tmp_path / split, bad, split) for split in splits]
+    rows = [_row("out_of_range", "label", slice=split) for split in splits]
+    other = _row("wrong_shape", "label")
+
+    *found, alone = _find(files, *rows, other)
+
+    assert [len(examples) for examples in found] == [2, 2, 1]
+    for split, examples in zip(splits, found, strict=True):
+        assert examples[0] == f"{tmp_path / split}, record 1: label 7"
+    assert alone == []

@@ -6,6 +6,7 @@ names that counts its files, can tell. And nothing else tells that a shard came 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from components.tfrecord_gen.reading.input_stream import InputStream
 from components.tfrecord_gen.report import FileReport, Problem
 from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
 from sluice.files import storage
@@ -21,6 +23,8 @@ _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL
 )
 _MAX_NAMED = 5
+# What an entry of a manifest has; other keys are passed over.
+_ENTRY = {"name": str, "sha256": str, "records": int}
 
 
 def find_problems(files: Sequence[FileReport]) -> tuple[Problem, ...]:
@@ -38,21 +42,46 @@ def find_problems(files: Sequence[FileReport]) -> tuple[Problem, ...]:
 
 
 def _duplicates(files: Sequence[FileReport]) -> Iterator[Problem]:
-    first: dict[str, str] = {}
+    contents: dict[tuple[int, int], list[FileReport]] = defaultdict(list)
     for file in files:
         # Writers leave several shards without records, all the same.
         if not file.records and not file.quarantined:
             continue
-        other = first.get(file.sha256)
-        first.setdefault(file.sha256, file.path)
-        if other is not None:
-            yield Problem(
-                "duplicate_shard",
-                file.path,
-                "This file's content came in before: its records count twice.",
-                "a content of its own",
-                f"the bytes of {other}",
-            )
+        alike = contents[file.content_bytes, file.content_crc32c]
+        other = next((item for item in alike if _is_same(item, file)), None)
+        if other is None:
+            alike.append(file)
+            continue
+        same = other.sha256 == file.sha256
+        yield Problem(
+            "duplicate_shard",
+            file.path,
+            "This file's content came in before: its records count twice.",
+            "a content of its own",
+            f"the bytes of {other.path}"
+            if same
+            else f"the content of {other.path}, compressed otherwise",
+        )
+
+
+def _is_same(one: FileReport, other: FileReport) -> bool:
+    """Whether two files whose contents have one length and one CRC are the same."""
+    if one.sha256 == other.sha256:
+        return True
+    # Uncompressed, the file is its content.
+    if {one.compression, other.compression} == {"none"}:
+        return False
+    return _content_sha256(one) == _content_sha256(other)
+
+
+def _content_sha256(file: FileReport) -> str:
+    if file.compression == "none":
+        return file.sha256
+    digest = hashlib.sha256()
+    with InputStream(file.path) as stream:
+        for block in stream.blocks():
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _missing(
@@ -94,17 +123,38 @@ def _against_manifest(
 ) -> Iterator[Problem]:
     path = os.path.join(folder, MANIFEST_FILE)
     try:
-        listed = _read_manifest(path)
+        entries = _read_manifest(path)
     except (OSError, ValueError, RecursionError) as error:
         yield Problem(
             "manifest", path, "The manifest cannot be read.", "JSON", str(error)
         )
         return
-    if listed is None:
-        return
+    if not any(_has(entry, "name") for entry in entries):
+        return  # It is of another making.
+    for number, entry in enumerate(entries, 1):
+        if absent := [key for key in _ENTRY if not _has(entry, key)]:
+            yield Problem(
+                "manifest",
+                path,
+                "An entry of the manifest cannot be used.",
+                "a name, a sha256 and a number of records",
+                f"entry {number:,} of {len(entries):,}, without {' and '.join(absent)}",
+            )
+    yield from _against_entries(
+        folder, files, names, [entry for entry in entries if _has(entry, "name")]
+    )
+
+
+def _against_entries(
+    folder: str,
+    files: Sequence[FileReport],
+    names: set[str],
+    entries: Sequence[dict[str, Any]],
+) -> Iterator[Problem]:
+    listed = {entry["name"]: entry for entry in entries}
     for file in files:
-        shard = listed.get(os.path.basename(file.path))
-        if shard is None:
+        entry = listed.get(os.path.basename(file.path))
+        if entry is None:
             yield Problem(
                 "manifest",
                 file.path,
@@ -112,32 +162,38 @@ def _against_manifest(
                 f"one of {len(listed):,} files",
                 "a file that it does not list",
             )
-        elif shard["sha256"] != file.sha256 or _miscounts(shard["records"], file):
+        elif not all(_has(entry, key) for key in _ENTRY):
+            continue  # Said of the entry.
+        elif entry["sha256"] != file.sha256 or _miscounts(entry["records"], file):
             yield Problem(
                 "manifest",
                 file.path,
                 "This file is not what the manifest says.",
-                f"{shard['records']} records, SHA-256 {shard['sha256']}",
+                f"{entry['records']} records, SHA-256 {entry['sha256']}",
                 f"{file.records} records, SHA-256 {file.sha256}",
             )
     for name in sorted(set(listed) - names):
+        records = listed[name].get("records")
         yield Problem(
             "manifest",
             os.path.join(folder, name),
             "A file that the manifest lists is missing.",
-            f"{listed[name]['records']} records",
+            f"{records} records" if records is not None else "the file",
             "no such file",
         )
 
 
-def _miscounts(listed: Any, file: FileReport) -> bool:
+def _miscounts(listed: int, file: FileReport) -> bool:
     """Whether a count is not that of the file, which was cut before its digest."""
-    is_known = isinstance(listed, int) and not file.quarantined
-    return is_known and listed != file.records
+    return not file.quarantined and listed != file.records
 
 
-def _read_manifest(path: str) -> dict[str, dict[str, Any]] | None:
-    """Returns the manifest's shards by name; None: a file of another making.
+def _has(entry: Any, key: str) -> bool:
+    return isinstance(entry, dict) and type(entry.get(key)) is _ENTRY[key]
+
+
+def _read_manifest(path: str) -> list[Any]:
+    """Returns the manifest's entries; none: a file of another making.
 
     Raises:
       OSError: it cannot be read.
@@ -145,11 +201,4 @@ def _read_manifest(path: str) -> dict[str, dict[str, Any]] | None:
     """
     fields = json.loads(storage.read_bytes(path))
     shards = fields.get("shards") if isinstance(fields, dict) else None
-    if not isinstance(shards, list) or not all(
-        isinstance(shard, dict)
-        and {"name", "sha256", "records"} <= set(shard)
-        and isinstance(shard["name"], str)
-        for shard in shards
-    ):
-        return None
-    return {shard["name"]: shard for shard in shards}
+    return shards if isinstance(shards, list) else []

@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+import google_crc32c
+
 from sluice.files import storage
 from sluice.records.tfrecord_framing import HEADER, length_of
 
@@ -48,6 +50,7 @@ class InputStream:
       one_member: at the end: whether the stream is one gzip member and nothing else.
       size_bytes: the file's bytes so far.
       content_bytes: decompressed bytes so far.
+      content_crc32c: their CRC-32C.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class InputStream:
         self.one_member = False
         self.size_bytes = 0
         self.content_bytes = 0
+        self.content_crc32c = 0
         self._tees = tees
         with storage.explain_unreadable(path):
             self._file: IO[bytes] = storage.open_file(path, "rb")
@@ -81,6 +85,7 @@ class InputStream:
             chunks = self._inflate(chunks)
         for block in chunks:
             self.content_bytes += len(block)
+            self.content_crc32c = google_crc32c.extend(self.content_crc32c, block)
             yield block
 
     def _chunks(self) -> Iterator[bytes]:

@@ -153,6 +153,8 @@ class _Taking:
             records=records,
             quarantined=quarantined,
             lost_bytes=lost_bytes,
+            content_bytes=stream.content_bytes,
+            content_crc32c=stream.content_crc32c,
         )
 
     def _rewrite(self, file: SourceFile, report: FileReport) -> None:

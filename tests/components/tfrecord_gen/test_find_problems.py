@@ -33,6 +33,33 @@ def test_the_same_content_twice(room, make):
     assert paths[0] in problem.actual
 
 
+@pytest.mark.parametrize("compression", ["gzip", "members", "zlib"])
+def test_the_same_content_compressed_in_another_way(room, make, compression):
+    records = make.examples(30)
+    first = room.put("a", make.shard(records))
+    second = room.put("b", make.shard(records, compression))
+    other = room.put("c", make.shard(make.examples(30, 1), compression))
+
+    (problem,) = room.take(first, other, second).problems
+
+    assert (problem.kind, problem.path) == ("duplicate_shard", second)
+    assert problem.actual == f"the content of {first}, compressed otherwise"
+
+
+def test_a_checksum_that_two_contents_share_makes_no_duplicate(room, make, monkeypatch):
+    from components.tfrecord_gen.reading import input_stream
+
+    monkeypatch.setattr(input_stream.google_crc32c, "extend", lambda *_: 7)
+    contents = [make.framed(make.examples(3, start)) for start in (10, 20)]
+    paths = [
+        room.put("a", contents[0]),
+        room.put("b", make.gzipped(contents[1])),
+    ]
+
+    assert len(set(map(len, contents))) == 1
+    assert room.take(*paths).problems == ()
+
+
 def test_the_manifest_that_comes_with_sample_data_is_understood(tmp_path, make):
     """A shard that is cut between two records is a sound file: only it can tell."""
     folder = tmp_path / "digits"
@@ -144,12 +171,51 @@ def test_a_manifest_that_lists_more_or_less(room, make):
         '{"shards": 3}',
         '{"shards": [{}]}',
         '{"shards": [{"name": ["a"], "records": 1, "sha256": ""}]}',
+        '{"shards": ["a"]}',
     ],
 )
 def test_a_manifest_of_another_making_is_left_alone(room, make, text):
     room.put("manifest.json", text.encode())
 
     assert room.take(room.put("a", make.shard(make.examples(1)))).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda entry: entry.pop("sha256"), "sha256"),
+        (lambda entry: entry.update(sha256=None), "sha256"),
+        (lambda entry: entry.pop("records"), "records"),
+        (lambda entry: entry.update(records="3"), "records"),
+        (lambda entry: entry.pop("name"), "name"),
+    ],
+)
+def test_an_entry_that_lacks_something_does_not_end_the_check(
+    room, make, change, wrong
+):
+    data = make.shard(make.examples(3))
+    path = room.put("a", data)
+    entries = [shard("a", data, 3), shard("gone", data, 3)]
+    change(entries[0])
+    room.put("manifest.json", json.dumps({"shards": entries}).encode())
+
+    problems = room.take(path).problems
+
+    assert {problem.kind for problem in problems} == {"manifest"}
+    first = problems[0]
+    assert first.path == str(room.inputs / "manifest.json")
+    assert first.what == "An entry of the manifest cannot be used."
+    assert first.actual.startswith("entry 1") and f"without {wrong}" in first.actual
+    assert problems[-1].path == str(room.inputs / "gone")
+
+
+def test_a_manifest_without_digests_is_one(room, make):
+    path = room.put("a", make.shard(make.examples(3)))
+    room.put("manifest.json", b'{"shards": [{"name": "a", "records": 3}]}')
+
+    (problem,) = room.take(path).problems
+
+    assert problem.actual == "entry 1 of 1, without sha256"
 
 
 @pytest.mark.parametrize("data", [b"{", b"\xff\xfe\x00", b"[" * 100_000])
@@ -166,8 +232,10 @@ def test_ten_thousand_sets_of_one_file(tmp_path):
     for name in names:
         (tmp_path / name).touch()
     files = [
-        FileReport(str(tmp_path / name), None, None, "train", 0, name, "none", 1, 0, 0)
-        for name in names
+        FileReport(
+            str(tmp_path / name), None, None, "train", 0, name, "none", 1, 0, 0, index
+        )
+        for index, name in enumerate(names)
     ]
     started = time.perf_counter()
 

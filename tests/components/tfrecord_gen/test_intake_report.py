@@ -92,6 +92,8 @@ def test_the_report_is_the_json_that_was_agreed(room, make):
         "records",
         "quarantined",
         "lost_bytes",
+        "content_bytes",
+        "content_crc32c",
     }
 
 
