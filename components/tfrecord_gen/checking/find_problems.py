@@ -68,8 +68,8 @@ def _is_same(one: FileReport, other: FileReport) -> bool:
     """Whether two files whose contents have one length and one CRC are the same."""
     if one.sha256 == other.sha256:
         return True
-    # Uncompressed, the file is its content.
-    if {one.compression, other.compression} == {"none"}:
+    # Uncompressed, the file is its content; of a damaged stream there may be none.
+    if {one.compression, other.compression} == {"none"} or not one.content_bytes:
         return False
     return _content_sha256(one) == _content_sha256(other)
 

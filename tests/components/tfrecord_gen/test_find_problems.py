@@ -46,6 +46,14 @@ def test_the_same_content_compressed_in_another_way(room, make, compression):
     assert problem.actual == f"the content of {first}, compressed otherwise"
 
 
+def test_two_streams_that_hold_nothing_are_not_one_content(room):
+    paths = [room.put(name, b"\x1f\x8b\x08" + name.encode()) for name in "ab"]
+
+    report = room.take(*paths)
+
+    assert (report.faults, report.problems) == ({"compression": 2}, ())
+
+
 def test_a_checksum_that_two_contents_share_makes_no_duplicate(room, make, monkeypatch):
     from components.tfrecord_gen.reading import input_stream
 
