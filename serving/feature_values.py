@@ -110,13 +110,17 @@ def _typed(
     if not isinstance(value, list) or shape[0] not in (None, len(value)):
         return None
     items = [_typed(item, dtype, shape[1:]) for item in value]
-    return None if None in items else items
+    # Rows of different lengths are padded with what is missing: it must not be a value.
+    is_padded = shape[0] is None and MISSING[dtype] in items
+    return None if None in items or is_padded else items
 
 
 def _expected(kind: FeatureType) -> str:
     one = _EXPECTED[kind.dtype]
     if not kind.shape:
         return f"{one}, or null"
+    if kind == FeatureType("string", (None,)):
+        one += " that is not empty"
     sizes = ["any number" if size is None else f"{size:,}" for size in kind.shape]
     return f"a list of {' lists of '.join(sizes)}, each {one}"
 

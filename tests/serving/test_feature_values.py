@@ -133,6 +133,7 @@ def test_a_vector_is_a_list():
         ({"grid": [[1, 2, 3], [4, 5]]}, "a list of 2 lists of 3, each an integer"),
         ({"tags": "a"}, "a list of any number, each a string"),
         ({"tags": ["a", 1]}, "a list of any number, each a string"),
+        ({"tags": ["a", ""]}, "that is not empty"),
     ],
 )
 def test_a_vector_of_another_shape_or_type_is_refused(row, expected):
