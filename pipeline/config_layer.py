@@ -135,7 +135,7 @@ def read_override(text: str) -> Layer:
     """Reads ``a.b=c`` of a ``--set``; the value is YAML.
 
     Raises:
-      UsageError: there is no key, no ``=`` or no value.
+      UsageError: there is no key, no ``=`` or no value, or the key path is too long.
       ConfigError: the value is not YAML.
     """
     shown = f"--set {text}"
@@ -146,6 +146,13 @@ def read_override(text: str) -> Layer:
             "A --set does not say what to set to what.",
             where=shown,
             expected="a key path, '=' and a value, such as --set train.epochs=5",
+        )
+    if len(keys) > _MAX_DEPTH:
+        raise UsageError(
+            "A --set reaches too deep.",
+            where=shown,
+            expected=f"at most {_MAX_DEPTH} levels",
+            actual=f"{len(keys):,} levels",
         )
     if not value.strip():
         raise UsageError(

@@ -68,6 +68,19 @@ def test_a_name_that_no_file_can_have(
     assert len(err) < 7000
 
 
+def test_overrides_that_reach_too_deep(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sluice: Callable[..., tuple[int, str, str]],
+) -> None:
+    monkeypatch.chdir(project)
+    deep = "--set=" + ".".join("a" * 2000) + "=1"
+    code, _, err = sluice("config", "digits", deep, deep)
+    assert code == 2
+    assert "error: A --set reaches too deep." in err
+    assert "found:    2,000 levels" in err
+
+
 def test_an_override_that_is_not_utf_8(
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
