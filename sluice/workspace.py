@@ -258,19 +258,22 @@ def private_umask(private: bool) -> Iterator[None]:
             os.umask(before)
 
 
-def check_not_deleted(run_dir: Path) -> None:
-    """Looks whether a run that goes on still has its folder.
+def check_not_deleted(written: Path) -> None:
+    """Looks whether a run that goes on still has what it has written.
 
     What comes of it otherwise, such as "attempt to write a readonly database", says
-    nothing of it.
+    nothing of it. The folder may be there: nodes that still run make it again.
+
+    Args:
+      written: a file in the run's folder, from its beginning.
 
     Raises:
-      WorkspaceError: it has not.
+      WorkspaceError: it is gone.
     """
-    if not run_dir.is_dir():
+    if not written.exists():
         raise WorkspaceError(
             "the workspace was deleted while the run went on",
-            where=run_dir,
+            where=written.parent,
             hint="begin a new run with `sluice run`",
         )
 

@@ -47,10 +47,11 @@ class Driver(driver.FileBasedDriver):
 def _fingerprint(window: Window) -> str:
     if is_remote(window.base):
         return fingerprint_listing(window)
-    return window.fingerprint(_reader())
+    return window.fingerprint(digest_reader())
 
 
-def _reader() -> Callable[[SourceFile], str]:
+def digest_reader() -> Callable[[SourceFile], str]:
+    """Returns what gives the digest of a local file, from memory where it can."""
     memory = os.environ.get(MEMORY_FILE)
     of = FileDigests(Path(memory)).of if memory else digest.of_file
 

@@ -87,7 +87,7 @@ def carry_out(
     try:
         _carry_out(plan, nursery, recorder, console)
     except OSError as error:
-        check_not_deleted(plan.run_dir)
+        check_not_deleted(plan.run_dir / "config.json")
         raise WorkspaceError(
             "the run's record could not be written",
             where=plan.run_dir,

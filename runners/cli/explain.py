@@ -20,7 +20,12 @@ from runners.cli.say import say_json
 from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.metadata_file import copy_metadata
 from runners.local.processes.job import Job
+from sluice.errors import bounded
+from sluice.files import file_digests
 from sluice.workspace import Workspace
+
+# Of a node; --json has all.
+_SHOWN = 40
 
 
 @click.command()
@@ -67,6 +72,7 @@ def _ask(
             "node_id": node,
         },
         log=str(run_dir / "logs" / "explain.log"),
+        environment={file_digests.MEMORY_FILE: str(workspace.digests_file)},
     )
     return ask_zygote(job, run_dir, "explain", cwd=root)["nodes"]
 
@@ -81,7 +87,7 @@ def _show(answers: list[dict[str, Any]], node: str) -> None:
         console.print(plain(f"  since run {asked['last_run']}:"))
     lines = [f"{name} would run before it" for name in asked["waits_for"]]
     lines += asked["because"]
-    for line in lines or ["nothing that it reads has changed"]:
+    for line in bounded(lines, _SHOWN) or ["nothing that it reads has changed"]:
         console.print(plain(f"  {line}"), soft_wrap=True)
     roots = [item for item in answers if item["because"] and item["would_run"]]
     for item in roots:
@@ -89,5 +95,5 @@ def _show(answers: list[dict[str, Any]], node: str) -> None:
             continue
         since = f" (since run {item['last_run']})" if item["last_run"] else ""
         console.print(plain(f"{item['node']} would run{since}", "yellow"))
-        for line in item["because"]:
+        for line in bounded(item["because"], _SHOWN):
             console.print(plain(f"  {line}"), soft_wrap=True)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import traceback
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tfx.components.example_gen.utils import FINGERPRINT_PROPERTY_NAME
 from tfx.dsl.compiler import compiler, constants
 from tfx.orchestration import metadata
 from tfx.orchestration.portable import runtime_parameter_utils
 
+from components.tfrecord_gen.changed_files import changed_files
+from components.tfrecord_gen.driver import digest_reader
+from components.tfrecord_gen.report import Report
 from pipeline.create_pipeline import create_pipeline
 from pipeline.places import local_places
 from pipeline.stored_config import read_stored_config
 from runners.local.cache import cache_history
-from runners.local.cache.node_cache import WouldRun
+from runners.local.cache.node_cache import NodeCache, WouldRun
 from runners.local.explain_failure import explain_failure
 from runners.local.job_result import write_result
 from runners.local.node_job import launch, make_cache
@@ -26,13 +31,16 @@ from sluice.did_you_mean import unknown_node
 from sluice.workspace import Workspace
 
 NAME = "explain"
+_INTAKE = "components.tfrecord_gen.component.TFRecordGen"
 _SYSTEM = "tfx.dsl.components.common."
 
 
 def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> None:
     """Writes whether a node would run and why, with the nodes that it waits for.
 
-    Works on a copy of the metadata: asking registers what a run would register.
+    Works on a copy of the metadata: asking registers what a run would register. What a
+    node that would run has made the last time stands for what it would make, so that
+    each node after it is asked for changes of its own.
 
     Args:
       run_dir: a temporary folder with ``config.json`` and the surroundings.
@@ -87,33 +95,79 @@ def _ask(
     answers: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     name, kind = node.node_info.id, node.node_info.type.name
-    answer: dict[str, Any] = {
-        "node": name,
-        "would_run": False,
-        "because": [],
-        "waits_for": [],
-        "last_run": None,
-    }
-    # What a resolver would find depends on what the nodes before it would make.
-    unsettled = [item for item in node.upstream_nodes if answers[item]["would_run"]]
+    waits_for = [item for item in node.upstream_nodes if answers[item]["would_run"]]
     with metadata.Metadata(connection_of(ir)) as handle:
         last = cache_history.last_parts(handle.store, ir.pipeline_info.id, name)
-    answer["last_run"] = last[2] if last else None
-    if unsettled:
-        answer["would_run"] = True
-        answer["waits_for"] = unsettled
-        return answer
-    if kind.startswith(_SYSTEM):
-        launch(ir, name, make_cache(ir, name, surroundings))
-        answer["because"] = ["it only looks for artifacts"]
-        return answer
+    answer: dict[str, Any] = {
+        "node": name,
+        "would_run": bool(waits_for),
+        "because": [],
+        "waits_for": waits_for,
+        "last_run": last[2] if last else None,
+    }
+    is_system = kind.startswith(_SYSTEM)
+    cache = make_cache(ir, name, surroundings, plan=not is_system, stand_in=True)
     try:
-        launch(ir, name, make_cache(ir, name, surroundings, plan=True))
+        launch(ir, name, cache)
+        missed = cache.reason
     except WouldRun as miss:
+        missed = miss.reason
+    except Exception:
+        if not waits_for:
+            raise
+        # It reads what has not been made, or is not there any more.
+        os.write(2, traceback.format_exc().encode())
+        return answer
+    if is_system:
+        answer["because"] = [] if waits_for else ["it only looks for artifacts"]
+    elif missed is not None:
         answer["would_run"] = True
         if last is None:
             answer["because"] = ["it has not finished before"]
         else:
-            lines = cache_history.changes(last[0], miss.parts)
-            answer["because"] = lines or [miss.reason]
+            lines = _changes(ir, last, cache)
+            answer["because"] = lines or [missed]
     return answer
+
+
+def _changes(
+    ir: Any, last: tuple[dict[str, Any], Any, str], cache: NodeCache
+) -> list[str]:
+    """Returns what has changed since an execution, the files of an intake by name."""
+    before, execution, _ = last
+    assert cache.facts is not None and cache.parts is not None
+    taken = None
+    if cache.facts.kind == _INTAKE:
+        with metadata.Metadata(connection_of(ir)) as handle:
+            taken = _report_of(handle.store, execution.id)
+    if taken is None:
+        return cache_history.changes(before, cache.parts)
+    files = changed_files(cache.facts.properties, taken, digest_reader())
+    name = FINGERPRINT_PROPERTY_NAME
+    if not files and before["properties"][name] != cache.parts["properties"][name]:
+        # Neither is in the report.
+        files = ["data: a manifest has changed, or times of files in a bucket"]
+    old, now = (_without_fingerprint(parts) for parts in (before, cache.parts))
+    return [*files, *cache_history.changes(old, now)]
+
+
+def _without_fingerprint(parts: dict[str, Any]) -> dict[str, Any]:
+    found = deepcopy(parts)
+    made = [item for items in found["outputs"].values() for item in items]
+    for properties in (found["properties"], *(item["properties"] for item in made)):
+        properties.pop(FINGERPRINT_PROPERTY_NAME, None)
+    return found
+
+
+def _report_of(store: Any, execution_id: int) -> Report | None:
+    """Returns the report of an intake, None where it is gone."""
+    events = store.get_events_by_execution_ids([execution_id])
+    made = [
+        event.artifact_id
+        for event in events
+        if event.path.steps and event.path.steps[0].key == "quarantine"
+    ]
+    try:
+        return Report.load(store.get_artifacts_by_id(made)[0].uri)
+    except (OSError, ValueError, IndexError):
+        return None

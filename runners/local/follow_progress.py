@@ -27,7 +27,7 @@ class FollowProgress:
     def begin(self, node: str) -> None:
         """Follows a node from what it writes from now on."""
         path = progress_file(self._run_dir, node)
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._offsets[node] = path.stat().st_size if path.exists() else 0
 
     def poll(self) -> None:

@@ -12,7 +12,7 @@ from ml_metadata.proto import metadata_store_pb2
 
 from sluice.files import atomic
 
-_FILE = "graph.json"
+GRAPH_FILE = "graph.json"
 IR_FILE = "pipeline.pb"
 
 Action = Literal["run", "reuse", "skip"]
@@ -67,13 +67,13 @@ class GraphFile:
 
     def save(self, run_dir: Path) -> None:
         """Writes it beside the run's record; its being there says it is complete."""
-        atomic.write_json(run_dir / _FILE, asdict(self))
+        atomic.write_json(run_dir / GRAPH_FILE, asdict(self))
 
     @classmethod
     def load(cls, run_dir: Path) -> GraphFile | None:
         """Reads what ``save`` wrote, None if there is none."""
         try:
-            data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
+            data = json.loads((run_dir / GRAPH_FILE).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         nodes = [

@@ -25,7 +25,7 @@ def _path(run_dir: Path, name: str) -> Path:
 def write_result(run_dir: Path, name: str, result: dict[str, Any]) -> None:
     """Writes the result of the job ``name``."""
     path = _path(run_dir, name)
-    path.parent.mkdir(exist_ok=True)  # Not that of a run that was deleted.
+    path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_json(path, result)
 
 

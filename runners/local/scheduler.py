@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runners.local.follow_progress import FollowProgress, OnProgress, progress_file
-from runners.local.graph_file import GraphFile, PlannedNode
+from runners.local.graph_file import GRAPH_FILE, GraphFile, PlannedNode
 from runners.local.job_result import forget_result, read_result
 from runners.local.limit_memory import LimitMemory, MemoryLimits
 from runners.local.processes.job import Job
@@ -200,7 +200,7 @@ class Scheduler:
         node_id, peak = message["ended"], message["peak_memory_bytes"]
         if node_id not in self._running:
             return
-        check_not_deleted(self._run_dir)
+        check_not_deleted(self._run_dir / GRAPH_FILE)
         self._progress.end(node_id)
         duration_s = time.monotonic() - self._running.pop(node_id)
         exceeded = self._memory.take(node_id)

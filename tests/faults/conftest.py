@@ -141,6 +141,7 @@ class Place:
         import runners.cli.head_start
         import runners.cli.resume
         import runners.cli.run_pipeline
+        import runners.local.ask_zygote
         from runners.cli.main import main
 
         def shared(*arguments: Any, **options: Any) -> Any:
@@ -156,6 +157,7 @@ class Place:
             patch.setattr(runners.cli.head_start, "Nursery", shared)
             patch.setattr(runners.cli.resume, "Nursery", shared)
             patch.setattr(runners.cli.run_pipeline, "Nursery", shared)
+            patch.setattr(runners.local.ask_zygote, "Nursery", shared)
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
                     main(list(arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -126,13 +127,62 @@ def test_a_push_that_was_not_published_is_not_repeated(killed_nodes: Any) -> Non
     assert (again.code, again.document["status"]) == (0, "nothing_to_do")
 
 
+@pytest.fixture
+def edited(served: Any) -> Iterator[Any]:
+    """The same pipeline with other files and code than it was served with."""
+    data, code = served.project / "data" / "digits", served.project / "my_models.py"
+    before = {path: path.read_bytes() for path in [code, *data.iterdir()]}
+    code.write_text(code.read_text() + "\n# Edited.\n")
+    (data / "train-0.tfrecord").write_bytes(before[data / "train-1.tfrecord"])
+    (data / "train-2.tfrecord").rename(data / "train-9.tfrecord")
+    yield served
+    (data / "train-9.tfrecord").unlink()
+    for path, content in before.items():
+        path.write_bytes(content)
+
+
+def test_explain_names_every_reason_of_every_node(edited: Any) -> None:
+    config = (
+        "--set",
+        "train.learning_rate=0.002",
+        "--set",
+        "evaluate.slices=[[label]]",
+    )
+    outcome = edited.here("explain", "digits", "Evaluator", "--json", *config)
+    answers = {answer["node"]: answer for answer in outcome.document["nodes"]}
+    assert answers["TFRecordGen"]["because"] == [
+        "file train-0.tfrecord: content changed",
+        "file train-2.tfrecord: is gone, or no longer taken",
+        "file train-9.tfrecord: is new",
+    ]
+    assert answers["Transform"]["because"] == []
+    assert answers["Trainer"]["because"] == [
+        "code: my_models changed",
+        "property train.learning_rate: 0.001 -> 0.002",
+    ]
+    assert "Transform" in answers["Trainer"]["waits_for"]
+    (why,) = answers["Evaluator"]["because"]
+    assert why.startswith("property eval_config.")
+    assert "Trainer" in answers["Evaluator"]["waits_for"]
+    assert all(answer["last_run"] for answer in answers.values() if answer["waits_for"])
+    shown = edited.here("explain", "digits", "Trainer", *config).out.splitlines()
+    assert shown[0] == "Trainer would run"
+    for line in (
+        "  Transform would run before it",
+        "  code: my_models changed",
+        "  file train-9.tfrecord: is new",
+    ):
+        assert line in shown
+
+
 def test_a_workspace_that_is_deleted_during_a_run_is_named(make_place: Any) -> None:
     place = make_place("deleted", epochs=1)
     code = place.project / "my_models.py"
-    delete = f"    import shutil; shutil.rmtree({str(place.workspace.root)!r})\n"
+    root = str(place.workspace.root)
+    delete = f"    import shutil; shutil.rmtree({root!r}, True)\n"
     code.write_text(code.read_text().replace("    layers =", f"{delete}    layers ="))
     outcome = place.here("run", "digits", "--json")
-    assert (outcome.code, outcome.document["status"]) == (2, "failed")
+    assert (outcome.code, outcome.document["status"]) == (2, "failed"), outcome.err
     message = outcome.document["error"]["message"]
     assert message.startswith("the workspace was deleted while the run went on\n")
     assert f"where:    {place.workspace.root}/runs/" in message

@@ -69,6 +69,7 @@ class NodeCache:
       parts: the parts of the node's key; None before the launcher has asked for it.
       key: their digest.
       reason: why no earlier outputs were used; None if they were, or before that.
+      facts: what the launcher knows of the node; None before it has asked.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class NodeCache:
         driver: str | None = None,
         use_cache: bool = True,
         plan: bool = False,
+        stand_in: bool = False,
     ) -> None:
         """Makes the cache of one node.
 
@@ -88,13 +90,17 @@ class NodeCache:
           driver: class path of the node's custom driver; the launcher does not say it.
           use_cache: false to execute in any case.
           plan: whether a node that is not in the cache raises ``WouldRun``.
+          stand_in: whether the outputs of the last execution, if there are any, then
+            stand for those that the node would make, so that what reads them can be
+            planned as well; ``reason`` says that they do.
         """
         self._stock = stock
         self._roots = roots
         self._driver = driver
         self._use_cache = use_cache
         self._plan = plan
-        self._facts: NodeFacts | None = None
+        self._stand_in = stand_in
+        self.facts: NodeFacts | None = None
         self.parts: dict[str, Any] | None = None
         self.key: str | None = None
         self.reason: str | None = None
@@ -117,7 +123,7 @@ class NodeCache:
           ConfigError: code that the node runs is not valid Python.
           UsageError: the code is no longer what the graph was drawn with.
         """
-        self._facts = NodeFacts(
+        self.facts = NodeFacts(
             pipeline=pipeline_info.id,
             id=pipeline_node.node_info.id,
             kind=pipeline_node.node_info.type.name,
@@ -127,10 +133,10 @@ class NodeCache:
             inputs=_inputs_of(input_artifacts or {}),
             outputs=_outputs_of(output_artifacts or {}),
         )
-        self.parts = key_parts(self._facts, self._roots)
-        if edited := edited_since(self._facts, self._roots):
+        self.parts = key_parts(self.facts, self._roots)
+        if edited := edited_since(self.facts, self._roots):
             raise UsageError(
-                f"{self._facts.id} was not run: its code was edited while the run went "
+                f"{self.facts.id} was not run: its code was edited while the run went "
                 "on",
                 examples=edited,
                 hint="run again; what has finished and is the same is cached",
@@ -149,10 +155,28 @@ class NodeCache:
         Raises:
           WouldRun: only planned, and there are none.
         """
+        try:
+            return self._find_outputs(metadata_handle, cache_context)
+        except WouldRun:
+            last = self._last_outputs(metadata_handle) if self._stand_in else None
+            if last is None:
+                raise
+            return last
+
+    def _last_outputs(self, metadata_handle: Any) -> dict[str, list[Any]] | None:
+        assert self.facts is not None
+        store = metadata_handle.store
+        for execution, _ in keyed_executions(store, self.facts.pipeline, self.facts.id):
+            return self._stock._get_outputs_of_execution(metadata_handle, execution.id)
+        return None
+
+    def _find_outputs(
+        self, metadata_handle: Any, cache_context: Any
+    ) -> dict[str, list[Any]] | None:
         if not self._use_cache:
             self._miss("told not to use the cache")
             return None
-        if self._facts and not still_accepted(self._facts):
+        if self.facts and not still_accepted(self.facts):
             self._miss("the ledger of accepted data does not hold this data")
             return None
         newest_problem = None
@@ -175,12 +199,12 @@ class NodeCache:
 
     def _candidates(self, store: Any, cache_context: Any) -> Iterable[Any]:
         """Returns the executions whose outputs may be used, newest first."""
-        if self._facts is None or not is_own_baseline(self._facts.inputs):
+        if self.facts is None or not is_own_baseline(self.facts.inputs):
             return successful_executions(store, cache_context)
         return (
             execution
             for execution, parts in keyed_executions(
-                store, self._facts.pipeline, self._facts.id
+                store, self.facts.pipeline, self.facts.id
             )
             if key_of(without_baseline(parts)) == self.key
         )
