@@ -252,9 +252,9 @@ class ModelStore:
         return self.root / f".staging-{secrets.token_hex(8)}"
 
     def _make_directories(self) -> None:
-        for directory in (self.root, self._records):
+        for directory in (*reversed(self.root.parents), self.root, self._records):
             if not directory.is_dir():
-                directory.mkdir(parents=True, exist_ok=True)
+                directory.mkdir(exist_ok=True)
                 directory.chmod(0o755)
 
     def _sweep(self) -> None:

@@ -143,8 +143,11 @@ def _changes(
     if taken is None:
         return cache_history.changes(before, cache.parts)
     files = changed_files(cache.facts.properties, taken, digest_reader())
-    name = FINGERPRINT_PROPERTY_NAME
-    if not files and before["properties"][name] != cache.parts["properties"][name]:
+    fingerprint, fingerprint_now = (
+        parts["properties"].get(FINGERPRINT_PROPERTY_NAME)
+        for parts in (before, cache.parts)
+    )
+    if not files and fingerprint != fingerprint_now:
         # Neither is in the report.
         files = ["data: a manifest has changed, or times of files in a bucket"]
     old, now = (_without_fingerprint(parts) for parts in (before, cache.parts))

@@ -191,6 +191,18 @@ def test_another_user_can_read_whatever_the_umask(store, make_saved_model):
     assert path.stat().st_mode & 0o777 == store.root.stat().st_mode & 0o777 == 0o755
 
 
+def test_another_user_can_reach_a_new_serving_directory(tmp_path, make_saved_model):
+    root = tmp_path / "models" / "europe" / "trips"
+    before = os.umask(0o077)
+    try:
+        ModelStore(root).publish(make_saved_model(), facts={})
+    finally:
+        os.umask(before)
+
+    made = [root, *root.parents[:2]]
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o755}
+
+
 def test_source_that_is_no_model_leaves_nothing(store, tmp_path):
     (tmp_path / "empty").mkdir()
 
