@@ -27,6 +27,7 @@ from pipeline.config_problem import (
 )
 from pipeline.find_config import find_config, find_profile
 from sluice.errors import UsageError
+from sluice.printable import printable
 from sluice.project import find_root
 
 
@@ -89,13 +90,14 @@ def to_yaml(config: Config) -> str:
     """Returns a config as YAML, defaults included, that ``load_config`` can read.
 
     Paths are as written; the project root that they are relative to, and the files
-    that the config came from, are comments.
+    that the config came from, are comments. All characters can be printed.
     """
     origin = config.origin
     sources = [origin.file]
     sources += [origin.profile] if origin.profile else []
     sources += [f"--set {override}" for override in origin.overrides]
-    comments = "".join(f"# from: {source}\n" for source in sources)
+    comments = [f"# project root: {origin.root}"]
+    comments += [f"# from: {source}" for source in sources]
     text = yaml.dump(
         config.model_dump(by_alias=True),
         Dumper=_Dumper,
@@ -103,7 +105,13 @@ def to_yaml(config: Config) -> str:
         allow_unicode=True,
         width=88,
     )
-    return f"# project root: {origin.root}\n{comments}{text}"
+    lines = [*map(printable, comments), *map(_escaped, text.split("\n"))]
+    return "\n".join(lines)
+
+
+def _escaped(line: str) -> str:
+    """Escapes what cannot be printed; it stands in double quotes alone."""
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -115,6 +123,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
     style = None if plain_scalar(text) == text else "'"
+    if not text.isprintable():
+        style = '"'  # The only one with escapes: other styles hold them as they are.
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

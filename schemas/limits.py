@@ -42,7 +42,7 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
         message.HasField("distribution_constraints")
         and message.WhichOneof("domain_info") not in _LISTS
     ):
-        yield f"{path}.distribution_constraints has no list of strings to hold for"
+        yield f"{path}.distribution_constraints needs a string_domain or domain"
     for field, value in message.ListFields():
         place = f"{path}.{field.name}".removeprefix(".")
         if field.message_type is None:
@@ -61,7 +61,7 @@ def _fault(message: Message, name: str, value: Any) -> str | None:
     """Returns what is wrong with one number; None for what is no limit."""
     is_limit = name.startswith(("min", "max")) or name == "threshold"
     if is_limit and isinstance(value, float) and math.isnan(value):
-        return "is nan, which nothing is compared with"
+        return "is NaN; every comparison with NaN is false"
     if name in _FRACTIONS and not 0 <= value <= 1:
         return f"is {value:g}, not a fraction between 0 and 1"
     least = _LEAST.get((message.DESCRIPTOR.name, name))

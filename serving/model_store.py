@@ -34,7 +34,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from serving.no_links import find_strange, is_directory, read_file, refuse_links
+from serving.no_links import find_non_regular, is_directory, read_file, refuse_links
 from serving.saved_model_tree import SavedModelTree
 from serving.store_owner import Owner, check_owner, claim
 from sluice.errors import ServingError, SluiceError, UsageError
@@ -81,7 +81,7 @@ class ModelVersion:
         if self.digest is None:
             return "no record of a push"
         try:
-            if strange := find_strange(self.path):
+            if strange := find_non_regular(self.path):
                 return f"a link or a special file, {strange}"
             found = digest.of_tree(self.path)
         except OSError as error:
@@ -153,8 +153,8 @@ class ModelStore:
           owner: as ``publish`` takes it.
 
         Raises:
-          UsageError: the root cannot be written, is another's, or has a link or a
-            version number in it that is in the way.
+          UsageError: the root cannot be written, belongs to another pipeline, or has a
+            link or a version number in it that is in the way.
         """
         with (
             self._os_errors_as("The serving directory cannot be used", UsageError),
@@ -189,8 +189,8 @@ class ModelStore:
           ServingError: the source is no SavedModel, is not what was judged or changed
             meanwhile, the disk is full, or the root cannot be written. No new version
             is visible then.
-          UsageError: the root is another's, or has a link or a version number in it
-            that is in the way. Nothing has changed then.
+          UsageError: the store belongs to another pipeline, or has a link or a version
+            number in it that is in the way. Nothing has changed then.
         """
         json.dumps(facts)  # What is no JSON must fail before anything is written.
         source = SavedModelTree.read(saved_model_dir)
@@ -253,7 +253,7 @@ class ModelStore:
 
     def _make_directories(self) -> None:
         for directory in (*reversed(self.root.parents), self.root, self._records):
-            if not directory.is_dir():
+            if not os.path.lexists(directory):
                 directory.mkdir(exist_ok=True)
                 directory.chmod(0o755)
 

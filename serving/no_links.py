@@ -31,7 +31,7 @@ def is_directory(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def find_strange(root: Path) -> Path | None:
+def find_non_regular(root: Path) -> Path | None:
     """Returns a path that is neither directory nor regular file, None without any.
 
     Args:

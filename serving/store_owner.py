@@ -49,7 +49,7 @@ def check_owner(file: Path, publisher: Owner | None) -> None:
       publisher: None for one that is no pipeline.
 
     Raises:
-      UsageError: it is another's, or the file cannot be read.
+      UsageError: it belongs to another pipeline, or the file cannot be read.
     """
     owner = read_owner(file)
     if owner is None or (publisher and owner.is_same_as(publisher)):
@@ -58,7 +58,7 @@ def check_owner(file: Path, publisher: Owner | None) -> None:
         "This serving directory belongs to another pipeline.",
         where=file.parent.parent,
         expected=f"a push by {owner}, see {file}",
-        actual=f"a push by {publisher or 'nobody that says its name'}",
+        actual=f"a push by {publisher or 'a publisher without a pipeline name'}",
         hint="give this pipeline a push.serving_dir of its own; or, for the next push "
         f"to take this one over: rm {file}",
     )

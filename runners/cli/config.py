@@ -31,4 +31,4 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def config(name: str, profile: str | None, overrides: tuple[str, ...]) -> None:
     """Print the resolved config of NAME as YAML."""
     resolved = load_config(name, profile=profile, overrides=overrides)
-    say(*to_yaml(resolved).splitlines())
+    say(*to_yaml(resolved).rstrip("\n").split("\n"))

@@ -59,7 +59,7 @@ def infer(
         console.print(plain(told), soft_wrap=True)
     elif not as_json:
         say(counted, err=True)
-        say(*text.splitlines())
+        say(*text.rstrip("\n").split("\n"))
     if as_json:
         document = {
             "schema_version": 1,

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from runners.record.describe_outputs import RECORD_DIR
 from sluice.splits import SERVING
@@ -29,9 +29,15 @@ def bad_records(
       Nothing if none is found, or the pipeline has no intake of ours.
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        files = list(_files(run_dir / RECORD_DIR, upstream))
-        if not files:
+        intakes = list(_intakes(run_dir / RECORD_DIR, upstream))
+        if not intakes:
             return ()
+        files = [
+            (file["path"], file["split"])
+            for intake in intakes
+            for file in intake["files"]
+        ]
+        limit = max(intake["max_record_bytes"] for intake in intakes)
         # Imported here: in a pipeline built elsewhere the names may be other packages.
         from components.tfrecord_gen.checking.find_bad_records import (
             find_mixed_types,
@@ -41,22 +47,22 @@ def bad_records(
         from pipeline.stored_config import read_stored_config
 
         if kind == "mixed types":
-            return find_mixed_types(files)
+            return find_mixed_types(files, max_record_bytes=limit)
         features = read_stored_config(run_dir / "config.json").features or {}
         channels = {
             name: spec.channels
             for name, spec in features.items()
             if isinstance(spec, Image)
         }
-        return find_undecodable_images(files, channels)
+        return find_undecodable_images(files, channels, max_record_bytes=limit)
     return ()
 
 
-def _files(folder: Path, upstream: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+def _intakes(folder: Path, upstream: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yields what is recorded of the intakes, without the files of serving requests."""
     paths = [folder / f"{name}.intake.json" for name in upstream]
     direct = [path for path in paths if path.exists()]
     for path in direct or sorted(folder.glob("*.intake.json")):
-        for artifact in json.loads(path.read_text(encoding="utf-8"))["artifacts"]:
-            for file in artifact["files"]:
-                if direct or file["split"] != SERVING:
-                    yield file["path"], file["split"]
+        for intake in json.loads(path.read_text(encoding="utf-8"))["artifacts"]:
+            files = [f for f in intake["files"] if direct or f["split"] != SERVING]
+            yield {**intake, "files": files}

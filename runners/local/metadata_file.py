@@ -35,6 +35,7 @@ def check_metadata(workspace: Workspace) -> list[str]:
     problem = _problem(path)
     if problem is None:
         return []
+    problem = " ".join(problem.split())  # SQLite's own has several lines.
     if not copy.exists() or _problem(copy) is not None:
         if problem == _EMPTY:
             return []

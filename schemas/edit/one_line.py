@@ -1,4 +1,4 @@
-"""A message as protobuf's text in one line, as it stands in a reviewed schema."""
+"""Messages as protobuf's text, as it stands in a reviewed schema."""
 
 from __future__ import annotations
 
@@ -9,4 +9,14 @@ from google.protobuf import text_format
 
 def one_line(message: Any) -> str:
     """Returns the fields of a message, such as ``presence { min_fraction: 0.9 }``."""
-    return text_format.MessageToString(message, as_one_line=True, as_utf8=True).strip()
+    return message_text(message, as_one_line=True)
+
+
+def message_text(message: Any, *, as_one_line: bool = False) -> str:
+    """Returns a message as text; characters that cannot be printed are escaped."""
+    text, escaped = (
+        text_format.MessageToString(message, as_one_line=as_one_line, as_utf8=as_utf8)
+        for as_utf8 in (True, False)
+    )
+    is_printable = text.replace("\n", "").isprintable()
+    return (text if is_printable else escaped).strip()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.edit.feature_block import feature_block
+from schemas.edit.one_line import message_text
 
 
 def plain_text(schema: schema_pb2.Schema) -> str:
@@ -15,5 +15,5 @@ def plain_text(schema: schema_pb2.Schema) -> str:
     del rest.feature[:]
     blocks = ["\n".join(feature_block(feature)) for feature in schema.feature]
     if rest.ListFields():
-        blocks.insert(0, text_format.MessageToString(rest, as_utf8=True).rstrip())
+        blocks.insert(0, message_text(rest))
     return "\n\n".join(blocks) + "\n"

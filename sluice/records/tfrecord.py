@@ -314,7 +314,8 @@ def too_large(where: object, size: str, max_bytes: int) -> DataError:
         where=where,
         expected=f"at most {max_bytes:,} bytes",
         actual=f"{size} bytes",
-        hint="Write smaller records, or raise examples.max_record_bytes in the config.",
+        hint="Write smaller records; the limit of a pipeline is "
+        "examples.max_record_bytes in its config.",
     )
 
 

@@ -212,7 +212,8 @@ def test_a_record_that_is_no_image_is_bad_data(small_project: Path, run_small) -
     record = run_small("examples.images=null")
     assert (record.status, record.exit_code) == ("failed", 3)
     assert record.error and record.error.node == "Trainer"
-    assert "neither PNG, JPEG, GIF nor BMP" in record.error.message
+    assert "Unknown image file format" in record.error.message
+    assert f"{shard}, record 121" in record.error.message
     assert _nothing_visible(small_project)
 
 

@@ -31,6 +31,9 @@ EPOCHS, BATCHES, EVAL_BATCHES = 5, 10, 3
 # Imports TensorFlow once, and forks a process per training, as the local runner does.
 ZYGOTE = f'''
 import contextlib, json, os, signal, sys, types
+from types import SimpleNamespace
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
 from sluice.compat import prepare_environment
 prepare_environment()
 import tensorflow as tf
@@ -58,6 +61,15 @@ class Output:
             "a": tf.io.FixedLenFeature([4], tf.float32),
             "y": tf.io.FixedLenFeature([1], tf.int64),
         }}
+
+    @property
+    def raw_metadata(self):
+        schema = text_format.Parse(
+            "feature {{ name: 'a' type: FLOAT shape {{ dim {{ size: 4 }} }} }}"
+            "feature {{ name: 'y' type: INT shape {{ dim {{ size: 1 }} }} }}",
+            schema_pb2.Schema(),
+        )
+        return SimpleNamespace(schema=schema)
 
     def transform_features_layer(self):
         return lambda raw: {{"a_xf": raw["a"]}}

@@ -422,9 +422,12 @@ def test_any_parameter_survives_the_yaml(tmp_path_factory, value: Any) -> None:
     loaded = load_config("x", cwd=root)
     config = loaded.model_copy(update={"model_params": {"value": value}})
 
-    path.write_text(to_yaml(config), encoding="utf-8")
+    text = to_yaml(config)
+    path.write_text(text, encoding="utf-8")
 
     assert load_config("x", cwd=root).model_params == {"value": value}
+    # As `sluice config` prints it, line by line.
+    assert text.replace("\n", "").isprintable()
 
 
 def test_loading_imports_no_tensorflow_and_no_tfx(project: Path) -> None:

@@ -47,12 +47,13 @@ def faults(text: str) -> list[str]:
         ),
         (
             'feature { name: "a" presence { min_fraction: nan } }',
-            "feature 'a'.presence.min_fraction is nan, which nothing is compared with",
+            "feature 'a'.presence.min_fraction is NaN; every comparison with NaN is "
+            "false",
         ),
         (
             'feature { name: "a" skew_comparator { infinity_norm { threshold: nan }}}',
-            "feature 'a'.skew_comparator.infinity_norm.threshold is nan, which nothing "
-            "is compared with",
+            "feature 'a'.skew_comparator.infinity_norm.threshold is NaN; every "
+            "comparison with NaN is false",
         ),
         (
             'feature { name: "a" presence { min_fraction: 1.5 } }',
@@ -71,7 +72,7 @@ def faults(text: str) -> list[str]:
         ),
         (
             'feature { name: "a" distribution_constraints { min_domain_mass: 0.5 } }',
-            "feature 'a'.distribution_constraints has no list of strings to hold for",
+            "feature 'a'.distribution_constraints needs a string_domain or domain",
         ),
         (
             'feature { name: "a" } sparse_feature { value_feature { name: "a" } }',

@@ -11,15 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from components.tfrecord_gen.checking.sound_records import sound_records
+from sluice.errors import MAX_EXAMPLES
 from sluice.records.image_decoder import why_undecodable
 from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 MAX_RECORDS = 2_000_000
-_SHOWN = 5
 
 
 def find_mixed_types(
-    files: Iterable[tuple[str, str | None]], *, max_records: int = MAX_RECORDS
+    files: Iterable[tuple[str, str | None]],
+    *,
+    max_records: int = MAX_RECORDS,
+    max_record_bytes: int = MAX_RECORD_BYTES,
 ) -> tuple[str, ...]:
     """Returns two lines: a feature's first record, and the first of another type.
 
@@ -29,12 +33,13 @@ def find_mixed_types(
     Args:
       files: paths with their splits; None where records are hashed.
       max_records: how many are read at most.
+      max_record_bytes: longer ones are passed over, as in the intake.
 
     Returns:
       Nothing if there is no such feature in what was read.
     """
     first: dict[tuple[str | None, str], tuple[str, str]] = {}
-    for split, place, data in islice(_records(files), max_records):
+    for split, place, data in islice(_records(files, max_record_bytes), max_records):
         for name, feature in parse(data).features.feature.items():
             kind = feature.WhichOneof("kind")
             if kind is None or not getattr(feature, kind).value:
@@ -50,6 +55,7 @@ def find_undecodable_images(
     channels: Mapping[str, int],
     *,
     max_records: int = MAX_RECORDS,
+    max_record_bytes: int = MAX_RECORD_BYTES,
 ) -> tuple[str, ...]:
     """Returns a line for each of the first records whose image does not decode.
 
@@ -57,23 +63,24 @@ def find_undecodable_images(
       files: as ``find_mixed_types`` takes them.
       channels: what each feature's images are decoded to.
       max_records: how many are read at most.
+      max_record_bytes: longer ones are passed over, as in the intake.
     """
     bad = (
         f"feature {name!r} in {place}: {why}"
-        for _, place, data in islice(_records(files), max_records)
+        for _, place, data in islice(_records(files, max_record_bytes), max_records)
         for name, feature in parse(data).features.feature.items()
         if name in channels
         for image in feature.bytes_list.value
         if (why := why_undecodable(image, channels[name]))
     )
-    return tuple(islice(bad, _SHOWN))
+    return tuple(islice(bad, MAX_EXAMPLES))
 
 
 def _records(
-    files: Iterable[tuple[str, str | None]],
+    files: Iterable[tuple[str, str | None]], max_record_bytes: int
 ) -> Iterator[tuple[str | None, str, bytes]]:
     for path, split in files:
-        for record in sound_records(path):
+        for record in sound_records(path, max_record_bytes):
             yield split, f"{path}, record {record.number:,}", record.data
 
 

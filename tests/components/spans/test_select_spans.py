@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -317,10 +318,15 @@ def test_no_window_ever_holds_half_of_a_span(
         names = [f"part-{i % 7}/{name}" for i, name in enumerate(names)]
     touch(tmp_path, *(f"span-0/{name}" for name in [*names, "_SUCCESS"]))
 
+    selected = Event()
+
     def write_spans() -> None:
         for number in range(1, 6):
             touch(tmp_path, *(f"span-{number}/{name}" for name in names))
             touch(tmp_path, f"span-{number}/_SUCCESS")
+            # Else all may be there before the busy machine has looked twice.
+            selected.clear()
+            assert selected.wait(timeout=60)
 
     counts: dict[int, set[int]] = {}
     with ThreadPoolExecutor(1) as writer:
@@ -328,6 +334,7 @@ def test_no_window_ever_holds_half_of_a_span(
         while not writing.done():
             window = select(tmp_path, patterns, complete_when=MARKED)
             counts.setdefault(window.spans[0].number, set()).add(len(window.files))
+            selected.set()
         writing.result()
     assert len(counts) > 1
     assert set().union(*counts.values()) == {len(names)}

@@ -30,6 +30,16 @@ def write(tmp_path):
 
 
 @pytest.mark.unit
+def test_records_above_the_limit_are_passed_over(write):
+    """As in the intake, whose limit the config may have raised."""
+    file = (write("one", [*INTS, TEXT]), "train")
+    longest = max(map(len, INTS))
+    assert longest < len(TEXT)
+    assert find_mixed_types([file], max_record_bytes=longest) == ()
+    assert len(find_mixed_types([file], max_record_bytes=len(TEXT))) == 2
+
+
+@pytest.mark.unit
 def test_within_a_file_and_between_files(write):
     one = write("one", [*INTS, EMPTY, TEXT])
     assert find_mixed_types([(one, "train")]) == (

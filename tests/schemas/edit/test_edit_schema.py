@@ -15,6 +15,7 @@ from schemas.edit.accept_changes import accept_changes, read_schema_text
 from schemas.edit.edit import AddFeature, AddValues, Edit, Owner, Put, Replace
 from schemas.edit.edit_proto import edit_proto
 from schemas.edit.edit_schema import edit_schema
+from schemas.edit.plain_text import plain_text
 from sluice.errors import ConfigError, UsageError
 from sluice.project import own_root
 
@@ -297,3 +298,17 @@ def test_a_link_stays_one_and_line_ends_stay(tmp_path: Path) -> None:
     accept_changes(link, read_schema_text(link), [_put("type", schema_pb2.BYTES)])
     assert link.is_symlink()
     assert path.read_bytes() == b'feature {\r\n  name: "a"\r\n  type: BYTES\r\n}\r\n'
+
+
+def test_a_schema_is_printed_without_changing_names_that_cannot_be_printed() -> None:
+    schema = schema_pb2.Schema()
+    for name in ("a\u00a0b", "a\u2028b", "a\u200db\U000e0001", "naïve\n", 'quoted "é"'):
+        feature = schema.feature.add(name=name, type=schema_pb2.BYTES)
+        feature.string_domain.value.append(name)
+        schema.string_domain.add(name=name, value=[name])
+
+    text = plain_text(schema)
+
+    assert text.replace("\n", "").isprintable()
+    assert text_format.Parse(text, schema_pb2.Schema()) == schema
+    assert "é" in text

@@ -104,6 +104,6 @@ def test_a_loop_of_links_is_refused_and_other_links_are_followed(
     (tmp_path / "disk").mkdir()
     (tmp_path / "models").symlink_to("disk")
 
-    with pytest.raises(UsageError, match="no place to write to"):
+    with pytest.raises(UsageError, match="not a usable output path"):
         destination("loop/x", tmp_path, "--output")
     assert destination("models", tmp_path, "--output") == tmp_path / "disk"
