@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.places import LOCAL_BEAM_ARGS
 from runners.local.processes.job import Job
 from runners.local.processes.nursery import START_METHOD, Nursery, start_method
 from sluice.errors import NodeError, UsageError
@@ -417,6 +418,8 @@ def test_no_node_opens_a_port_by_which_others_reach_it(foreign, own) -> None:
     """TFX's launcher starts a gRPC server that writes into ML Metadata for anybody."""
     listens = own.Listen(trace=foreign.trace("Python"))
     beam = own.ListenInBeam(trace=foreign.trace("Beam"))
+    # As our pipelines run Beam. Newer Beam's default runner has a server of its own.
+    beam.with_beam_pipeline_args(list(LOCAL_BEAM_ARGS))
     run = foreign.run([listens, beam])
     assert set(run.states.values()) == {"ran"}
     own_server, without = foreign.notes("Python")
