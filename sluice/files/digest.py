@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 _CHUNK_BYTES = 1 << 20
@@ -30,7 +31,7 @@ def of_tree(root: str | Path) -> str:
     root = Path(root)
     digest = hashlib.sha256()
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        name = path.relative_to(root).as_posix().encode()
+        name = os.fsencode(path.relative_to(root))
         digest.update(len(name).to_bytes(8, "little") + name)
         digest.update(bytes.fromhex(of_file(path)))
     return digest.hexdigest()

@@ -46,3 +46,10 @@ def test_times_do_not_count(tmp_path: Path) -> None:
 )
 def test_names_and_contents_count(tmp_path: Path, other: dict[str, str]) -> None:
     assert _tree(tmp_path / "x", {"a": "1", "d/b": "2"}) != _tree(tmp_path / "y", other)
+
+
+def test_a_name_need_not_be_utf_8(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9")).write_text("1")
+    before = digest.of_tree(tmp_path)
+    (tmp_path / os.fsdecode(b"caf\xe9")).rename(tmp_path / os.fsdecode(b"caf\xe8"))
+    assert digest.of_tree(tmp_path) != before
