@@ -127,8 +127,11 @@ def served_copy(model: BlessedModel, pushes: Iterable[Stored]) -> Path | None:
     """
     for item in _pushes_of(model, pushes):
         path = Path(str(item.properties.get("pushed_destination", "")))
-        if path.is_dir() and digest.of_tree(path) == item.properties["digest"]:
-            return path
+        try:
+            if path.is_dir() and digest.of_tree(path) == item.properties["digest"]:
+                return path
+        except OSError:
+            continue  # What cannot be read restores nothing.
     return None
 
 

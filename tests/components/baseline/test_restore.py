@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from components.baseline.blessed_models import BlessedModel, StoredArtifact
+from components.baseline.blessed_models import (
+    BlessedModel,
+    StoredArtifact,
+    served_copy,
+)
 from components.baseline.restore import restore
 from sluice.files.contents import PROPERTY, Contents
 
@@ -83,3 +87,24 @@ def test_a_file_beside_the_model_is_not_restored(
 ) -> None:
     (Path(model.model.uri) / "notes.txt").write_text("not there when it was made")
     assert not restore(model, served)
+
+
+def _push(model: BlessedModel, version: Path, artifact_id: int) -> StoredArtifact:
+    assert model.contents is not None
+    properties = {
+        "pushed_destination": str(version),
+        "digest": model.contents.model_digest,
+    }
+    return StoredArtifact(artifact_id, "/pushed", properties)
+
+
+def test_a_version_that_cannot_be_read_is_no_copy(
+    model: BlessedModel, served: Path, tmp_path: Path
+) -> None:
+    newer = tmp_path / "serving" / "2"
+    shutil.copytree(served, newer)
+    pushes = [_push(model, served, 3), _push(model, newer, 4)]
+    assert served_copy(model, pushes) == newer
+    # Reading at the start of a process's memory is an I/O error, for root too.
+    (newer / "variables" / "unreadable").symlink_to("/proc/self/mem")
+    assert served_copy(model, pushes) == served
