@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from components.model_verdict.baseline import PROPERTY, Baseline, PassedOver
 from runners.local.cache.cache_history import changes
 from runners.local.cache.cache_key import (
+    ABOUT_BASELINE,
     InputArtifact,
     NodeFacts,
     code_roots,
@@ -342,6 +344,45 @@ def test_inputs_that_come_and_go_are_told(root: Path) -> None:
         ["input model: 1 artifacts -> 2"],
         ["input model: is gone", "input number: is new"],
         ["input number: another artifact (Count ran again)"],
+    ]
+
+
+def test_what_is_said_of_the_baseline_is_told_in_words(root: Path) -> None:
+    assert ABOUT_BASELINE == PROPERTY
+    damaged = PassedOver("artifact 7 of run b", "damaged: 1 file", retired=False)
+    retired = PassedOver("artifact 7 of run b", "retired: old", retired=True)
+    first = Baseline("taxi", "artifact 2 of run a")
+    pushed = Baseline("taxi", "version 1 (artifact 2 of run a)")
+    stands_in = replace(pushed, restored="/serving/1", passed_over=(damaged,))
+    decided = replace(pushed, passed_over=(retired,))
+    lost = Baseline("taxi", passed_over=(damaged,))
+    old = InputArtifact(2, "/artifacts/Trainer/model/2")
+
+    def parts(about: Baseline, *baseline: InputArtifact) -> dict:
+        return _parts(root, _judge(MODEL, *baseline), **{PROPERTY: about.to_json()})
+
+    steps = [
+        parts(first, old),
+        parts(pushed, old),
+        parts(stands_in, old),
+        parts(decided, old),
+        parts(Baseline("taxi", is_candidate=True), MODEL),
+        parts(lost),
+        parts(first, old),
+    ]
+    assert [changes(*pair) for pair in pairwise(steps)] == [
+        ["baseline: artifact 2 of run a -> version 1 (artifact 2 of run a)"],
+        [
+            "baseline: restored from /serving/1",
+            "baseline: artifact 7 of run b is damaged: 1 file",
+        ],
+        ["baseline: artifact 7 of run b is retired: old"],
+        ["input baseline_model: none, or the model itself"],
+        ["baseline: artifact 7 of run b is damaged: 1 file"],
+        [
+            "baseline: artifact 7 of run b is no longer passed over",
+            "input baseline_model: is new",
+        ],
     ]
 
 

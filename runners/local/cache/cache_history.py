@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
-from runners.local.cache.cache_key import BASELINE
+from runners.local.cache.cache_key import ABOUT_BASELINE, BASELINE
 
 PARTS_PROPERTY = "sluice_parts"
 CACHE_CONTEXT = "execution_cache"
@@ -109,8 +109,41 @@ def _files(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _properties(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    about = [values.get(ABOUT_BASELINE, _MISSING) for values in (before, now)]
+    if all(item is _MISSING or _is_about_baseline(item) for item in about):
+        yield from _about_baseline(*about)
+        before, now = (
+            {key: item for key, item in values.items() if key != ABOUT_BASELINE}
+            for values in (before, now)
+        )
     for name, old, new in _differences(_flat(before), _flat(now)):
         yield f"property {name.removeprefix('custom_config.')}: {_change(old, new)}"
+
+
+def _is_about_baseline(value: Any) -> bool:
+    return isinstance(value, Mapping) and "passed_over" in value
+
+
+def _about_baseline(old: Any, new: Any) -> Iterator[str]:
+    """Says what the driver of ``ModelVerdict`` has found out that it had not before.
+
+    Whether there is a baseline at all is said of the input.
+    """
+    if new is _MISSING:
+        return
+    was = {} if old is _MISSING else old
+    names = [item.get("name") for item in (was, new)]
+    if all(names) and names[0] != names[1]:
+        yield f"baseline: {_change(*names)}"
+    if new["restored"] and new["restored"] != was.get("restored"):
+        yield f"baseline: restored from {_cut(new['restored'])}"
+    passed_over = [
+        {item["name"]: item["why"] for item in values.get("passed_over", ())}
+        for values in (was, new)
+    ]
+    for name, _, why in _differences(*passed_over):
+        gone = "no longer passed over"
+        yield f"baseline: {name} is {gone if why is _MISSING else _cut(why)}"
 
 
 def _inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -44,7 +44,7 @@ from sluice.workspace import installed_version
 CANDIDATE = "model"
 BASELINE = "baseline_model"
 # The exec property in which a driver says what is known of the baseline.
-_ABOUT_BASELINE = "compared_with"
+ABOUT_BASELINE = "compared_with"
 
 _FINGERPRINT = "fingerprint"
 _MODULE_PATH = "module_path"
@@ -166,7 +166,7 @@ def without_baseline(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the parts without the model to compare with and what is said of it."""
     inputs, properties = dict(parts["inputs"]), dict(parts["properties"])
     inputs.pop(BASELINE, None)
-    properties.pop(_ABOUT_BASELINE, None)
+    properties.pop(ABOUT_BASELINE, None)
     return {**parts, "inputs": inputs, "properties": properties}
 
 
