@@ -75,7 +75,9 @@ class Baseline:
         passed_over = [f"{item.name} is {item.why}" for item in self.passed_over]
         parts = []
         if self.restored:
-            parts.append(f"its files were damaged and restored from {self.restored}")
+            parts.append(
+                f"its files were once damaged, and restored from {self.restored}"
+            )
         if passed_over:
             stands_in = "stands in: " if self.name else ""
             parts.append(stands_in + "; ".join(passed_over))

@@ -203,7 +203,7 @@ def test_a_baseline_that_stands_in_is_said() -> None:
 def test_a_restored_baseline_is_said() -> None:
     restored = Baseline(name="version 1 (artifact 10 of run a)", restored="/serving/1")
     *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=restored).rows
-    assert row.why == "its files were damaged and restored from /serving/1"
+    assert row.why == "its files were once damaged, and restored from /serving/1"
 
 
 def test_a_change_against_a_lost_baseline_fails_and_says_the_way_out() -> None:
