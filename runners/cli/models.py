@@ -79,7 +79,7 @@ def list_models(
 @click.argument("name")
 @click.argument("reference", metavar="[VERSION|artifact:ID]", required=False)
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded.")
-@click.option("--damaged", is_flag=True, help="All whose files are damaged or gone.")
+@click.option("--damaged", is_flag=True, help="All that are damaged beyond repair.")
 @workspace_option
 @json_option
 def retire_models(
@@ -123,5 +123,5 @@ def retire_models(
     for _, title in done.models:
         console.print(plain(f"retired: {title}"))
     if not done.models:
-        console.print(plain("no blessed model is damaged; none was retired"))
+        console.print(plain("none was retired: no model is damaged beyond repair"))
     console.print(plain(f"the next baseline: {done.baseline or 'none'}"))

@@ -23,11 +23,13 @@ def check_baselines(folder: Path) -> Check:
     if not databases[0].exists():
         databases = sorted(folder.glob(f"*/{databases[0].name}"))
     checks = [_check(path) for path in databases]
-    for state in ("problem", "warning"):
-        for check in checks:
-            if check.state == state:
-                return check
-    return Check(_NAME, "ok", "; ".join(item.found for item in checks) or "none yet")
+    damaged = [item for item in checks if item.state != "ok"]
+    found = "; ".join(item.found for item in damaged or checks)
+    if not damaged:
+        return Check(_NAME, "ok", found or "none yet")
+    is_lost = any(item.state == "problem" for item in damaged)
+    hint = "; ".join(item.hint for item in damaged if item.hint)
+    return Check(_NAME, "problem" if is_lost else "warning", found, hint)
 
 
 def _check(metadata_db: Path) -> Check:

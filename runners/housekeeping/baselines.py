@@ -15,7 +15,7 @@ from components.baseline.blessed_models import (
     BlessedModel,
     blessed_models,
     name_of,
-    up_to_usable,
+    served_copy,
 )
 from runners.housekeeping.find_artifact import find_artifact
 from runners.housekeeping.metadata_graph import Artifact, MetadataGraph
@@ -50,8 +50,15 @@ def _live(graph: MetadataGraph, kind: str) -> list[Artifact]:
 
 def baseline_in(graph: MetadataGraph) -> str | None:
     """Returns the name of the model that the next one is compared with, if any."""
-    usable = [item for item, why in up_to_usable(blessed_in(graph)) if why is None]
-    return name_in(graph, usable[0]) if usable else None
+    for item in blessed_in(graph):
+        if item.retired is None and not _is_lost(graph, item):
+            return name_in(graph, item)
+    return None
+
+
+def _is_lost(graph: MetadataGraph, model: BlessedModel) -> bool:
+    """Whether a model is damaged and no served version can restore it."""
+    return bool(model.damage()) and served_copy(model, pushes_in(graph)) is None
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,8 @@ def retire(
     Args:
       workspace: of the pipeline.
       serving_dirs: where versions are pushed to, besides where earlier runs did.
-      reference: which model, see ``find_artifact``; None for all that are damaged.
+      reference: which model, see ``find_artifact``; None for all that are damaged
+        and that no served version can restore.
       reason: why; the verdict on the next model says it.
       command: what others are told while this holds the lock.
 
@@ -101,7 +109,7 @@ def retire(
         graph = read_metadata(workspace.metadata_db)
         blessed = blessed_in(graph)
         if reference is None:
-            chosen = [item for item in blessed if not item.retired and item.damage()]
+            chosen = [i for i in blessed if not i.retired and _is_lost(graph, i)]
         else:
             served = served_models(graph, serving_dirs)
             chosen = [_find(graph, served, blessed, reference)]

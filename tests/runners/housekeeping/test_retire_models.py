@@ -93,6 +93,24 @@ def test_all_damaged_ones_are_retired_at_once(past: Any, sluice: Sluice) -> None
     assert (code, "none was retired" in out) == (0, True)
 
 
+def test_what_the_next_run_restores_is_not_retired(past: Any, sluice: Sluice) -> None:
+    served = past.run(push=True)
+    _damage(past, served)
+    arguments = ("models", "retire", "digits", "--damaged", "--reason", "disk failure")
+    code, out, _ = sluice(*arguments)
+    assert (code, "none was retired" in out) == (0, True), out
+    assert served in out.splitlines()[1]
+    assert "restores" in (_check(past).hint or "")
+    _damage(past, past.run())
+    code, out, _ = sluice(*arguments, "--json")
+    (retired,) = json.loads(out)["retired"]
+    assert served not in retired["name"]
+    shutil.rmtree(past.workspace.serving / "1")
+    code, out, _ = sluice(*arguments, "--json")
+    (retired,) = json.loads(out)["retired"]
+    assert served in retired["name"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -151,6 +169,21 @@ def test_the_doctor_sees_a_damaged_baseline(past: Any) -> None:
     assert restorable.state == "warning"
     version = past.workspace.serving / "2"
     assert restorable.hint == f"the next run restores it from {version}"
+
+
+def test_the_doctor_names_every_damaged_pipeline(past: Any) -> None:
+    _damage(past, past.run())
+    root = past.workspace.root
+    shutil.copytree(root, root.with_name("taxi"))
+    past.run(push=True)
+    shutil.copytree(root, root.with_name("census"))
+    _damage(past, past.run())
+    check = check_baselines(root.parent)
+    assert check.state == "problem"
+    assert check.found.startswith("digits: ") and "; taxi: " in check.found
+    assert "census" not in check.found
+    for name in ("digits", "taxi"):
+        assert f"sluice models retire {name} --damaged" in (check.hint or "")
 
 
 def test_the_doctor_does_not_mind_what_is_retired(past: Any, sluice: Sluice) -> None:
