@@ -77,7 +77,7 @@ class BlessedModel:
             return None
         return Damage("a model", "nothing is there")
 
-    def why_not(self) -> str | None:
+    def rejection_reason(self) -> str | None:
         """Returns why it cannot be the baseline, None if it can."""
         if self.retired is not None:
             return f"retired: {self.retired}"
@@ -112,9 +112,9 @@ def up_to_usable(
 ) -> Iterator[tuple[BlessedModel, str | None]]:
     """Yields each model and why it cannot be the baseline, up to the first that can."""
     for model in blessed:
-        why_not = model.why_not()
-        yield model, why_not
-        if why_not is None:
+        reason = model.rejection_reason()
+        yield model, reason
+        if reason is None:
             return
 
 

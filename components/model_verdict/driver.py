@@ -86,7 +86,7 @@ def _newer(
     for model in blessed:
         if model is used:
             return
-        if why := model.why_not():
+        if why := model.rejection_reason():
             yield model, why
 
 

@@ -40,8 +40,8 @@ def what_to_keep(
       graph: the pipeline's metadata.
       records: the record of each run that has a folder; None if it is unreadable.
       served: the versions on disk.
-      baselines: the blessed models down to the next run's baseline; one that is
-        damaged may be restored, and is a reason not to let a worse one pass.
+      baselines: the blessed models down to the next run's baseline; a damaged one is
+        kept, since the gate must not pass while it is lost.
       keep: how many of the newest runs that did something stay, by run id; what lies
         between them stays too.
     """
