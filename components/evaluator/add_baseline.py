@@ -16,7 +16,7 @@ from google.protobuf import json_format
 from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2
 from tensorflow_model_analysis.utils import config_util
 
-from components.evaluator.evaluated import BASELINE, CANDIDATE, metrics_files
+from components.evaluator.evaluated import BASELINE, CANDIDATE
 from sluice.files import atomic
 from sluice.records import tfrecord
 
@@ -32,7 +32,7 @@ def read_metrics(folder: Path, role: str) -> ModelMetrics:
     # TFMA leaves the name out where there is one model.
     names = {role, ""} if role == CANDIDATE else {role}
     found = {}
-    for path in metrics_files(folder):
+    for path in tfrecord.shards(folder, "metrics"):
         for record in map(_parse, tfrecord.read(path)):
             items = [
                 item
@@ -53,7 +53,7 @@ def add_baseline(folder: Path, baseline: ModelMetrics, model_dir: str) -> None:
       baseline: the baseline's metrics.
       model_dir: the baseline's SavedModel.
     """
-    for path in metrics_files(folder):
+    for path in tfrecord.shards(folder, "metrics"):
         records = [_parse(data) for data in tfrecord.read(path)]
         for record in records:
             candidate = list(record.metric_keys_and_values)

@@ -18,6 +18,7 @@ from tfx.types import artifact_utils, standard_component_specs
 
 from sluice.files import atomic, digest
 from sluice.files.storage import is_remote
+from sluice.records import tfrecord
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 
@@ -107,15 +108,9 @@ def find_earlier(folder: Path, wanted: Evaluated) -> tuple[Path, str] | None:
     return None
 
 
-def metrics_files(folder: Path) -> list[Path]:
-    """Returns the files in which TFMA keeps the metrics of an evaluation."""
-    # Beam leaves a shard without records empty, which ``tfrecord.read`` refuses.
-    paths = sorted(folder.glob("metrics*.tfrecord"))
-    return [path for path in paths if path.stat().st_size]
-
-
 def _metrics_in(folder: Path) -> dict[str, str]:
-    return {path.name: digest.of_file(path) for path in metrics_files(folder)}
+    shards = tfrecord.shards(folder, "metrics")
+    return {path.name: digest.of_file(path) for path in shards}
 
 
 def _content(path: Path) -> str:

@@ -111,10 +111,7 @@ def metrics_document(directory: Path) -> Evaluation | None:
 def _records(
     directory: Path, kind: str, parse: Callable[[bytes], _Record]
 ) -> Iterator[_Record]:
-    for path in sorted(directory.glob(f"{kind}*.tfrecord")):
-        # Beam leaves a shard without records empty, which ``tfrecord.read`` refuses.
-        if path.stat().st_size == 0:
-            continue
+    for path in tfrecord.shards(directory, kind):
         for record in tfrecord.read(path):
             try:
                 yield parse(record)

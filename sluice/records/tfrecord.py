@@ -141,6 +141,15 @@ def read(
         ) from error
 
 
+def shards(folder: Path, name: str) -> list[Path]:
+    """Returns the files ``NAME*.tfrecord`` of a folder in order, without empty ones.
+
+    Beam leaves a shard without records empty, which ``read`` refuses.
+    """
+    paths = sorted(folder.glob(f"{name}*.tfrecord"))
+    return [path for path in paths if path.stat().st_size]
+
+
 def verify(path: str | Path) -> int:
     """Reads a whole file and returns the number of its records, at least one.
 

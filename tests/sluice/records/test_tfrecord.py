@@ -54,6 +54,17 @@ def test_what_is_written_is_read(tmp_path, name):
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
+def test_empty_shards_and_other_files_are_left_out(tmp_path):
+    names = [f"metrics-0000{number}-of-00003.tfrecord" for number in range(3)]
+    for name in names[::-1]:
+        tfrecord.write(tmp_path / name, RECORDS)
+    (tmp_path / names[1]).write_bytes(b"")
+    tfrecord.write(tmp_path / "plots-00000-of-00001.tfrecord", RECORDS)
+
+    found = tfrecord.shards(tmp_path, "metrics")
+    assert found == [tmp_path / names[0], tmp_path / names[2]]
+
+
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.gz", "a.zlib"])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zlib.compress])
 def test_any_name_is_read_where_it_is_asked_for(tmp_path, shard, name, pack):
