@@ -3,7 +3,8 @@
 The result is what TFMA writes when it evaluates the two side by side: metrics of both
 and their differences, in the same files. TFMA has no such merge of its own. Differences
 are made of numbers and of arrays of numbers, the values of every metric that a config
-may have (``pipeline/metric_table.json``); plots there are none.
+may have (``pipeline/metric_table.json``). What else an EvalConfig may ask for, such as
+thresholds, needs both models at hand; see ``can_add_baseline``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 from google.protobuf import json_format
 from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2
 from tensorflow_model_analysis.utils import config_util
+from tfx.types import standard_component_specs as specs
+from tfx.utils import proto_utils
 
 from components.evaluator.evaluated import BASELINE, CANDIDATE
 from sluice.files import atomic
@@ -25,6 +28,36 @@ ModelMetrics = Mapping[bytes, list[Any]]
 
 _CONFIG_FILE = "eval_config.json"
 _NUMBERS = ("int32_values", "int64_values", "float32_values", "float64_values")
+
+
+def can_add_baseline(properties: Mapping[str, Any]) -> bool:
+    """Whether a baseline may be added to the evaluation of the candidate alone.
+
+    Not where TFMA itself judges (without a baseline it drops the thresholds for
+    changes, and blesses), where the models are evaluated unlike each other or by a
+    user's code, nor where there is more than plain metrics.
+
+    Args:
+      properties: exec properties of an Evaluator.
+    """
+    if properties.get(specs.MODULE_FILE_KEY) or properties.get(specs.MODULE_PATH_KEY):
+        return False
+    config = config_pb2.EvalConfig()
+    text = properties.get(specs.EVAL_CONFIG_KEY)
+    proto_utils.json_to_proto(text or "{}", config)
+    metrics = [metric for spec in config.metrics_specs for metric in spec.metrics]
+    return (
+        [spec.name for spec in config.model_specs] == [""]
+        and _fields([config]) <= {"model_specs", "slicing_specs", "metrics_specs"}
+        and _fields(config.metrics_specs) <= {"metrics"}
+        and _fields(metrics) <= {"class_name", "module", "config"}
+        and not any(metric.class_name.endswith("Plot") for metric in metrics)
+    )
+
+
+def _fields(messages: Iterable[Any]) -> set[str]:
+    """Returns the names of the fields that any of some messages has set."""
+    return {field.name for message in messages for field, _ in message.ListFields()}
 
 
 def read_metrics(folder: Path, role: str) -> ModelMetrics:

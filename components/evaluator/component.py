@@ -11,9 +11,10 @@ from components.evaluator import executor
 class Evaluator(component.Evaluator):
     """TFX's Evaluator that takes a baseline's metrics from an earlier evaluation.
 
-    Inputs, outputs and what the evaluation holds are those of TFX. A model that has
-    been evaluated on the same examples with the same EvalConfig is not evaluated again
-    as baseline; see ``executor``.
+    Inputs and outputs are those of TFX. A model that has been evaluated on the same
+    examples with the same EvalConfig is not evaluated again as baseline, unless the
+    EvalConfig has thresholds, plots or options, or there is a ``module_file``. Its
+    metrics are those that TFX would write, with the differences of numbers and arrays.
 
     Example::
 

@@ -62,7 +62,9 @@ class Evaluated:
 def about_to_evaluate(
     inputs: Mapping[str, Sequence[Any]], properties: Mapping[str, Any]
 ) -> Evaluated | None:
-    """Returns what an Evaluator will evaluate; None if its inputs are not local.
+    """Returns what an Evaluator will evaluate.
+
+    None if its inputs are not local, or predictions without a model.
 
     Args:
       inputs: artifacts by key, as TFX gives them to the executor.
@@ -70,7 +72,8 @@ def about_to_evaluate(
     """
     splits = json.loads(properties.get("example_splits") or "null") or ["eval"]
     uris = {key: [item.uri for item in items] for key, items in inputs.items() if items}
-    if any(is_remote(uri) for paths in uris.values() for uri in paths):
+    is_local = not any(is_remote(uri) for paths in uris.values() for uri in paths)
+    if not is_local or _MODELS[CANDIDATE] not in uris:
         return None
     examples = standard_component_specs.EXAMPLES_KEY
     uris[examples] = [

@@ -4,6 +4,7 @@ TFMA evaluates candidate and baseline side by side, so every new candidate costs
 baseline's evaluation once more. Here the baseline's metrics come from an earlier
 evaluation of this node, where one has them for the same data and settings, or from this
 one, where the candidate is its own baseline. What is written is the same either way.
+What cannot be put together so is evaluated as TFX does it; see ``can_add_baseline``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 from tfx.utils import path_utils
 
-from components.evaluator.add_baseline import add_baseline, read_metrics
+from components.evaluator.add_baseline import (
+    add_baseline,
+    can_add_baseline,
+    read_metrics,
+)
 from components.evaluator.evaluated import (
     BASELINE,
     CANDIDATE,
@@ -39,8 +44,10 @@ class Executor(executor.Executor):
         exec_properties: dict[str, Any],
     ) -> None:
         uri = artifact_utils.get_single_uri(output_dict[specs.EVALUATION_KEY])
-        evaluated = about_to_evaluate(input_dict, exec_properties)
-        if evaluated is None or is_remote(uri):
+        evaluated = None
+        if can_add_baseline(exec_properties) and not is_remote(uri):
+            evaluated = about_to_evaluate(input_dict, exec_properties)
+        if evaluated is None:
             super().Do(input_dict, output_dict, exec_properties)
             return
         folder, known = Path(uri), None

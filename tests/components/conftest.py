@@ -100,8 +100,11 @@ class Evaluations:
         from pipeline.places import LOCAL_BEAM_ARGS
 
         number = next(self._numbers)
-        target = self.folder / "evaluation" / str(number)
-        target.mkdir(parents=True)
+        target, blessing = (
+            self.folder / name / str(number) for name in ("evaluation", "blessing")
+        )
+        for folder in (target, blessing):
+            folder.mkdir(parents=True)
         context = base_beam_executor.BaseBeamExecutor.Context(
             beam_pipeline_args=list(LOCAL_BEAM_ARGS),
             tmp_dir=str(self.folder / "tmp"),
@@ -110,7 +113,10 @@ class Evaluations:
         executor = tfx_executor.Executor if stock else Executor
         executor(context).Do(
             self.inputs(examples, model, baseline),
-            {"evaluation": _artifact(standard_artifacts.ModelEvaluation, target)},
+            {
+                "evaluation": _artifact(standard_artifacts.ModelEvaluation, target),
+                "blessing": _artifact(standard_artifacts.ModelBlessing, blessing),
+            },
             self.properties(),
         )
         return target

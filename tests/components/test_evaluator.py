@@ -122,6 +122,87 @@ def test_a_model_that_is_its_own_baseline_is_evaluated_once(
     assert _described(after) == _described(stock)
 
 
+_CHANGE = {"change_threshold": {"absolute": 0, "direction": "HIGHER_IS_BETTER"}}
+
+
+def _configured(place: Any, change: Callable[[Any], None]) -> dict[str, Any]:
+    """Returns the exec properties with another EvalConfig, changed in its JSON form."""
+    properties = place.properties()
+    config = json.loads(properties["eval_config"])
+    change(config)
+    return {**properties, "eval_config": json.dumps(config)}
+
+
+def test_tfma_judges_with_the_baseline_at_hand(
+    place: Any, loaded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one it drops the thresholds for changes, and blesses whatever comes."""
+
+    def limit(config: Any) -> None:
+        config["metricsSpecs"][0]["metrics"][0]["threshold"] = _CHANGE
+
+    properties = _configured(place, limit)
+    monkeypatch.setattr(place, "properties", lambda: properties)
+    examples = place.write_examples(
+        "examples",
+        [
+            {"x": x / 10, "region": b"north", "label": int(x > 0)}
+            for x in range(-30, 30)
+        ],
+    )
+    good, bad = place.write_model("good", 1.0), place.write_model("bad", -1.0)
+    place.evaluate(examples, good)
+    after = place.evaluate(examples, bad, good)
+    assert loaded == ["good", "bad", "good"]
+    (blessing,) = (place.folder / "blessing" / after.name).iterdir()
+    assert blessing.name == "NOT_BLESSED"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda config: config["metricsSpecs"][0]["metrics"][0].update(
+            threshold={"value_threshold": {"lower_bound": 0.5}}
+        ),
+        lambda config: config["metricsSpecs"][0]["metrics"][0].update(
+            per_slice_thresholds=[{"slicing_specs": [{}], "threshold": _CHANGE}]
+        ),
+        lambda config: config["metricsSpecs"][0].update(thresholds={"auc": _CHANGE}),
+        lambda config: config["metricsSpecs"][0]["metrics"].append(
+            {"class_name": "CalibrationPlot"}
+        ),
+        lambda config: config["modelSpecs"][0].update(name="mine"),
+        lambda config: config["modelSpecs"].append({"is_baseline": True}),
+        lambda config: config.update(options={"compute_confidence_intervals": True}),
+        lambda config: config.update(cross_slicing_specs=[{"baseline_spec": {}}]),
+        lambda config: config.clear(),
+    ],
+)
+def test_a_baseline_is_added_to_metrics_alone(
+    place: Any, change: Callable[[Any], None]
+) -> None:
+    from components.evaluator.add_baseline import can_add_baseline
+
+    assert can_add_baseline(place.properties())
+    assert not can_add_baseline(_configured(place, change))
+
+
+@pytest.mark.parametrize("name", ["module_file", "module_path"])
+def test_a_users_code_may_evaluate_as_it_likes(place: Any, name: str) -> None:
+    from components.evaluator.add_baseline import can_add_baseline
+
+    assert not can_add_baseline({**place.properties(), name: "mine"})
+
+
+def test_predictions_without_a_model_are_evaluated_as_tfx_does(place: Any) -> None:
+    from components.evaluator.evaluated import about_to_evaluate
+
+    examples = place.write_examples("examples", _records(1))
+    inputs = place.inputs(examples, place.folder / "model")
+    del inputs["model"]
+    assert about_to_evaluate(inputs, place.properties()) is None
+
+
 def _touch_model(place: Any) -> None:
     (place.folder / "old" / "Format-Serving" / "more").write_text("changed")
 
