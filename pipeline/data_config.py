@@ -109,7 +109,7 @@ class Data(Section):
 
 
 class CompleteWhen(Section):
-    """How a span is known to be complete; `always`, the default, is neither."""
+    """How a span is known to be complete. `always`, the default: every span is."""
 
     marker: Text | None = Field(
         default=None, description="A file of this name lies in the span's directory."

@@ -91,6 +91,11 @@ class Workspace:
         return self.root / "metadata.db"
 
     @property
+    def folders(self) -> tuple[Path, ...]:
+        """Those that runs write into, without ``serving``."""
+        return tuple(self.root / name for name in _DIRECTORIES)
+
+    @property
     def artifacts(self) -> Path:
         return self.root / "artifacts"
 
@@ -121,8 +126,8 @@ class Workspace:
           WorkspaceError: the folder cannot be written, or a newer Sluice made it.
         """
         try:
-            for name in _DIRECTORIES:
-                (self.root / name).mkdir(parents=True, exist_ok=True)
+            for folder in self.folders:
+                folder.mkdir(parents=True, exist_ok=True)
             if not os.access(self.root, os.W_OK):
                 raise PermissionError(13, os.strerror(13))
             path = self.root / _FORMAT_FILE

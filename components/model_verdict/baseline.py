@@ -66,7 +66,7 @@ class Baseline:
             )
         if self.passed_over:
             return "no baseline: all models blessed before are retired"
-        return "no baseline yet: this would be the first blessed model"
+        return "no baseline: no model was blessed before this one"
 
     def row(self) -> Check | None:
         """Returns the row that names the baseline, None where there is none to name."""
@@ -79,7 +79,7 @@ class Baseline:
                 f"its files were once damaged, and restored from {self.restored}"
             )
         if passed_over:
-            stands_in = "stands in: " if self.name else ""
+            stands_in = "an older model stands in: " if self.name else ""
             parts.append(stands_in + "; ".join(passed_over))
         name = "this model itself" if self.is_candidate else self.name or "none"
         why = "; ".join(parts)

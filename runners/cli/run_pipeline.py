@@ -42,7 +42,7 @@ from runners.local.surroundings import Surroundings
 from sample_data import catalog
 from serving.model_store import ModelStore
 from serving.store_owner import Owner
-from sluice.errors import bounded
+from sluice.errors import UsageError, bounded
 from sluice.files import atomic
 from sluice.files.file_digests import FileDigests
 from sluice.project import activate
@@ -229,8 +229,16 @@ def prepare_store(
     Raises:
       UsageError: nothing can be pushed there.
     """
-    if not to_nodes or "Pusher" in to_nodes:
-        ModelStore(serving_dir).prepare(Owner(config.name, workspace.id))
+    if to_nodes and "Pusher" not in to_nodes:
+        return
+    for own in workspace.folders:
+        if serving_dir.resolve().is_relative_to(own.resolve()):
+            raise UsageError(
+                "push.serving_dir is in a folder that the runs of this pipeline use.",
+                where=serving_dir,
+                expected=f"a directory outside of {own}",
+            )
+    ModelStore(serving_dir).prepare(Owner(config.name, workspace.id))
 
 
 def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:

@@ -102,7 +102,9 @@ def _find(
     near = difflib.get_close_matches(wanted, whole, n=1)
     raise UsageError(
         f"there is no difference {wanted!r}",
-        expected="one of these" if whole else "no CHANGE: there is no difference",
+        expected="one of these"
+        if whole
+        else "nothing to accept: schema and data do not differ",
         examples=near or list(whole),
         hint=schema_command("diff", name),
     )

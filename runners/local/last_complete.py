@@ -100,7 +100,7 @@ def _made(workspace: Workspace, record: RunRecord) -> dict[str, Any]:
     local = [uri for uri in record.artifacts if uri and not is_remote(uri)]
     push = record.pushes[0]
     newest = ModelStore(push.destination).newest()
-    if newest is None or str(newest.path) != push.uri:
+    if newest is None or newest.digest is None or str(newest.path) != push.uri:
         raise FileNotFoundError(push.uri)
     return {
         "artifacts": {uri: _state_of_tree(Path(uri)) for uri in sorted(local)},

@@ -73,7 +73,7 @@ def _data(proposal: Proposal) -> list[str]:
     if formats := proposal.image_formats:
         # GIFs are allowed only where they are named.
         limits = {"formats": f"[{', '.join(formats)}]"} if "gif" in formats else {}
-        why = "looks into each: whole, and of a sane size"
+        why = "decodes each, and checks its size"
         examples.append(_beside(f"  images: {_flow(limits)}", why))
     return [*lines, "", "examples:", *examples] if examples else lines
 

@@ -83,7 +83,7 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     pattern = _pattern(files, examples.others, examples.pattern)
     if pattern is None:
         raise UsageError(
-            "No one file pattern takes these files and nothing else.",
+            "No single file pattern matches these files and no others.",
             where=examples.directory,
             examples=[*examples.files],
             hint="put the records into a directory of their own, or give a pattern "

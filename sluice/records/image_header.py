@@ -118,6 +118,25 @@ def _bmp(data: bytes) -> tuple[int, int, int]:
     return width, abs(height), {8: 1, 32: 4}.get(bits, 3)
 
 
+def has_colour_palette(data: bytes) -> bool:
+    """Whether a BMP has a palette of other colours than the grays in their order.
+
+    TensorFlow does not look at it, and takes the indices for grays.
+    """
+    try:
+        pixels, header = struct.unpack_from("<I", data, 10)[0], data[14]
+        bits = struct.unpack_from("<H", data, 28)[0]
+        used = struct.unpack_from("<I", data, 46)[0] if header >= 40 else 0
+    except (struct.error, IndexError):
+        return False
+    if bits != 8:
+        return False
+    begin = 14 + header
+    count = min(used or 256, 256, max(0, pixels - begin) // 4)
+    entries = (data[begin + 4 * i : begin + 4 * i + 3] for i in range(count))
+    return any(entry != bytes((i, i, i)) for i, entry in enumerate(entries))
+
+
 def _webp(data: bytes) -> tuple[int, int, int]:
     kind = data[12:16]
     if kind == b"VP8X":

@@ -155,7 +155,7 @@ def test_a_relative_change_from_zero() -> None:
 def test_without_a_baseline_a_change_passes_and_says_so() -> None:
     row = _only(_judge(CHANGE))
     assert row.passed
-    assert "no baseline yet" in row.why
+    assert row.why == "no baseline: no model was blessed before this one"
 
 
 def test_a_slice_that_the_baseline_never_saw_has_no_change() -> None:
@@ -195,8 +195,8 @@ def test_a_baseline_that_stands_in_is_said() -> None:
     stands_in = Baseline(name="artifact 10 of run a", passed_over=(DAMAGED, RETIRED))
     *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=stands_in).rows
     assert row.why == (
-        "stands in: version 3 (artifact 30 of run c) is damaged: held 5, now 4; "
-        "artifact 20 of run b is retired: wrong labels"
+        "an older model stands in: version 3 (artifact 30 of run c) is damaged: held "
+        "5, now 4; artifact 20 of run b is retired: wrong labels"
     )
 
 

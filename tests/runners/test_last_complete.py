@@ -86,6 +86,10 @@ def _damage_the_served_version(workspace: Workspace) -> None:
     (workspace.serving / "1" / "saved_model.pb").write_bytes(b"other")
 
 
+def _lose_the_record_of_the_push(workspace: Workspace) -> None:
+    (workspace.serving / ".versions" / "1.json").unlink()
+
+
 def _serve_another(workspace: Workspace) -> None:
     shutil.copytree(workspace.serving / "1", workspace.serving / "2")
 
@@ -135,6 +139,7 @@ def test_what_did_not_stand_before_does_not_stand_after(workspace: Workspace) ->
         _change_an_output,
         _lose_the_served_version,
         _damage_the_served_version,
+        _lose_the_record_of_the_push,
         _serve_another,
         _run_something_else,
         _lose_the_metadata,

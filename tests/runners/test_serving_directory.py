@@ -52,6 +52,8 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
     if what == "a file":
         (root / "models").write_text("")
         return "models", "can write"
+    if what == "a folder of runs":
+        return "workspace/digits/artifacts/models", "the runs of this pipeline use"
     if what == "a name that is too long":
         return "m" * 300, "too long"
     if what == "another pipeline":
@@ -74,6 +76,7 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
     [
         "a device",
         "a file",
+        "a folder of runs",
         "a name that is too long",
         "another pipeline",
         "another workspace",

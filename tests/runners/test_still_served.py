@@ -74,6 +74,19 @@ def test_another_model_under_the_same_number_does_not_count(
     assert not still_served(_pushed(first.path, first.digest))
 
 
+@pytest.mark.parametrize("change", ["no record", "a link"])
+def test_what_predict_refuses_does_not_count(
+    tmp_path: Path, publish: Publish, change: str
+) -> None:
+    pushed = publish("a")
+    if change == "no record":
+        (tmp_path / "serving" / ".versions" / "1.json").unlink()
+    else:
+        moved = pushed.path.rename(tmp_path / "elsewhere")
+        pushed.path.symlink_to(moved)
+    assert not still_served(_pushed(pushed.path, pushed.digest))
+
+
 def test_a_version_of_another_pusher_counts_while_it_is_the_newest(
     tmp_path: Path,
 ) -> None:

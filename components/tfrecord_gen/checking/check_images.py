@@ -3,7 +3,8 @@
 The size that the header declares is compared with the limits before anything is
 decoded, so a small file that declares a huge image costs nothing. What is within the
 limits is decoded by TensorFlow as training does it. Only here is more refused than
-TensorFlow would: by the limits, and where the header does not tell the size.
+TensorFlow would: by the limits, where the header does not tell the size, and a BMP
+with a palette of colours, which TensorFlow decodes to other pixels without a word.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from __future__ import annotations
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from sluice.records.image_decoder import why_undecodable
 from sluice.records.image_format import image_format
-from sluice.records.image_header import ImageHeader, gif_frames, image_header
+from sluice.records.image_header import (
+    ImageHeader,
+    gif_frames,
+    has_colour_palette,
+    image_header,
+)
 from sluice.records.tf_example_proto import parse
 
 
@@ -44,6 +50,8 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
         return f"{kind} that does not decode: its header cannot be read"
     if reason := _beyond_limits(data, header, check):
         return f"{kind} {reason}"
+    if name == "bmp" and has_colour_palette(data):
+        return f"{kind} with a colour palette, whose indices TensorFlow takes for grays"
     if why := why_undecodable(data, check.decoded_channels):
         channels = "1 channel" if check.decoded_channels == 1 else "{} channels"
         what = f"{kind} that does not decode to {channels}"

@@ -40,7 +40,6 @@ from runners.local.cache.cache_key import (
 )
 from runners.local.cache.still_accepted import still_accepted
 from sluice.errors import ServingError, UsageError
-from sluice.files import digest
 from sluice.files.contents import Contents
 from sluice.files.storage import is_remote
 from sluice.plain_properties import plain_properties
@@ -233,8 +232,10 @@ def still_served(pushed_model: Any) -> bool:
         newest = ModelStore(path.parent).newest()
         if newest is None or newest.path != path:
             return False
-        pushed = pushed_model.get_string_custom_property("digest") or newest.digest
-        return not pushed or digest.of_tree(path) == pushed
+        pushed = pushed_model.get_string_custom_property("digest")
+        if not pushed and newest.digest is None:
+            return True  # By another Pusher, which keeps no record.
+        return pushed in ("", newest.digest) and newest.is_intact()
     except (ServingError, OSError):
         return False  # Pusher says it better.
 

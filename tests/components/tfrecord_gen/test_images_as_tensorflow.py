@@ -22,7 +22,7 @@ from PIL import Image
 from components.tfrecord_gen.checking.check_images import check_image
 from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
 from pipeline.feature_set import Feature
-from sluice.records.image_decoder import CHANNELS
+from sluice.records.image_decoder import CHANNELS, decode_image
 
 pytestmark = pytest.mark.tf
 
@@ -30,11 +30,13 @@ ALL: tuple[ImageFormat, ...] = ("png", "jpeg", "bmp", "gif")
 DECODED = (1, 3, 4)
 SIDE = 8
 # Where we are stricter on purpose: TensorFlow is not asked of what is beyond a limit,
-# as the sizes may be absurd, nor of a BMP whose second header has a size that none has.
+# as the sizes may be absurd, nor of a BMP whose second header has a size that none has,
+# nor of one whose palette TensorFlow would not look at.
 STRICTER = (
     "are allowed",
     "side allowed is",
     "a BMP image that does not decode: its header cannot be read",
+    "a BMP image with a colour palette",
 )
 
 
@@ -73,7 +75,8 @@ def png(depth: int, colour: int, rows: int = 13, extra: bytes = b"") -> bytes:
 def bmp(bits: int, *, packing: int = 0, header: int = 40, top_down: bool = False):
     """A BMP of any depth; packing 1 and 2 are RLE of 8 and 4 bits, 3 are bit fields."""
     width, height = 17, 13
-    palette = bytes(4 * (1 << bits)) if bits <= 8 else b""
+    grays = (bytes((i, i, i, 0)) for i in range(1 << bits))
+    palette = b"".join(grays) if bits <= 8 else b""
     row = (width * bits + 31) // 32 * 4
     body = random.Random(bits).randbytes(row * height)
     if packing in (1, 2):
@@ -242,6 +245,21 @@ def test_each_kind_of_image_is_trained_on_with_some_number_of_channels():
         "png with half of its rows",
         "png without rows",
     }
+
+
+@pytest.mark.parametrize("colours", [2, 256])
+def test_a_palette_of_colours_would_be_trained_on_as_other_pixels(colours):
+    image = Image.new("P", (4, 3))
+    image.putpalette([value for i in range(colours) for value in (255 - i, i, 7)])
+    image.putdata([i % colours for i in range(12)])
+    data = saved(image, "BMP")
+
+    decoded = decode_image(data, 3).numpy()
+
+    assert (decoded != np.asarray(image.convert("RGB"))).any()
+    assert reason(data, 3) == (
+        "a BMP image with a colour palette, whose indices TensorFlow takes for grays"
+    )
 
 
 def test_the_channels_that_a_format_is_said_to_decode_to():
