@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ml_metadata.proto import metadata_store_pb2
 
+from sluice.errors import UsageError
 from sluice.files import atomic
 
 GRAPH_FILE = "graph.json"
@@ -71,29 +72,40 @@ class GraphFile:
 
     @classmethod
     def load(cls, run_dir: Path) -> GraphFile | None:
-        """Reads what ``save`` wrote, None if there is none."""
+        """Reads what ``save`` wrote, None if there is none.
+
+        Raises:
+          UsageError: another version of Sluice wrote it, in a form of its own.
+        """
+        path = run_dir / GRAPH_FILE
         try:
-            data = json.loads((run_dir / GRAPH_FILE).read_text(encoding="utf-8"))
+            data = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        nodes = [
-            PlannedNode(
-                **{
-                    **node,
-                    "upstream": tuple(node["upstream"]),
-                    "contexts": tuple((kind, name) for kind, name in node["contexts"]),
-                    "needs": {
-                        key: tuple(makers) for key, makers in node["needs"].items()
-                    },
-                    "optional": tuple(node["optional"]),
-                }
-            )
-            for node in data.pop("nodes")
-        ]
-        return cls(**data, nodes=tuple(nodes))
+        try:
+            nodes = tuple(_node(node) for node in data.pop("nodes"))
+            return cls(**data, nodes=nodes)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"run {run_dir.name} was begun by another version of Sluice",
+                where=path,
+                hint="begin a new run; in a script, with another run_id",
+            ) from error
 
     def connection_config(self) -> Any:
         """Returns ML Metadata's ``ConnectionConfig``."""
         config = metadata_store_pb2.ConnectionConfig()
         config.ParseFromString(bytes.fromhex(self.connection))
         return config
+
+
+def _node(data: dict[str, Any]) -> PlannedNode:
+    return PlannedNode(
+        **{
+            **data,
+            "upstream": tuple(data["upstream"]),
+            "contexts": tuple((kind, name) for kind, name in data["contexts"]),
+            "needs": {key: tuple(makers) for key, makers in data["needs"].items()},
+            "optional": tuple(data["optional"]),
+        }
+    )

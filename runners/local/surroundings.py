@@ -47,7 +47,8 @@ class Surroundings:
         """Reads what ``save`` wrote."""
         data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
         for name in ("python_path", "arguments"):
-            data[name] = tuple(data[name])
+            # An earlier version may have had no such key.
+            data[name] = tuple(data.get(name, ()))
         return cls(**data)
 
     def enter(self) -> None:

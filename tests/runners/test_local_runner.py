@@ -244,6 +244,26 @@ def test_a_run_goes_on_with_the_same_pipeline_only(foreign, own) -> None:
     assert run(make("hello")).states == {"Make": "ran"}
 
 
+def test_a_run_of_an_earlier_version_is_not_continued(foreign, own) -> None:
+    from runners.local.surroundings import Surroundings
+
+    make = own.Make(trace=foreign.trace("Make"))
+    run_dir = foreign.run([make]).run_dir
+    graph = json.loads((run_dir / "graph.json").read_text())
+    for node in graph["nodes"]:
+        del node["optional"], node["when_skipped"]
+        node["needs"] = list(node["needs"].values())
+    (run_dir / "graph.json").write_text(json.dumps(graph))
+    surroundings = json.loads((run_dir / "surroundings.json").read_text())
+    del surroundings["arguments"]
+    (run_dir / "surroundings.json").write_text(json.dumps(surroundings))
+
+    again = foreign.run([own.Make(trace=foreign.trace("Make"))])
+    assert isinstance(again.error, UsageError)
+    assert "run one was begun by another version of Sluice" in str(again.error)
+    assert Surroundings.load(run_dir).arguments == ()
+
+
 def test_the_journal_holds_what_was_told(foreign, own) -> None:
     from runners.local.journal import Journal
 

@@ -399,3 +399,37 @@ def test_a_killed_run_whose_verdict_is_gone_keeps_nobody_waiting(
     record = RunRecord.load(workspace.run_dir(FIRST))
     assert record.status == "interrupted"
     assert any("cannot be read" in note for note in record.notes)
+
+
+def test_a_killed_run_of_an_earlier_version_keeps_nobody_waiting(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    recorder = _begin(workspace, FIRST)
+    recorder.apply({"event": "node_started", "node": "Trainer", "attempt": 1})
+    node = {
+        "id": "Trainer",
+        "kind": "Trainer",
+        "upstream": ["Examples"],
+        "contexts": [["pipeline", "digits"]],
+        "gate": False,
+        "resolver": False,
+        "action": "run",
+        "needs": [["Examples"]],
+    }
+    graph = {
+        "pipeline": "digits",
+        "nodes": [node],
+        "connection": "",
+        "base_run_id": None,
+        "has_history": True,
+    }
+    run_dir = workspace.run_dir(FIRST)
+    (run_dir / "graph.json").write_text(json.dumps(graph))
+    assert sluice("runs", "digits")[0] == 0
+    record = RunRecord.load(run_dir)
+    assert record.status == "interrupted"
+    assert [(node.id, node.state) for node in record.nodes][-1] == (
+        "Trainer",
+        "interrupted",
+    )
+    assert "was begun by another version of Sluice" in record.notes[-1]
