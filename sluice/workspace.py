@@ -119,8 +119,9 @@ class Workspace:
         """Creates what is missing and checks the format of what is there.
 
         Args:
-          private: whether to close it to other users, all but ``serving``, which they
-            can reach and not find. What lies deeper is as it was made.
+          private: removes group and other permissions from the top-level entries
+            except ``serving``; the root stays traversable (0711). Modes below are
+            unchanged.
 
         Raises:
           WorkspaceError: the folder cannot be written, or a newer Sluice made it.
@@ -143,9 +144,11 @@ class Workspace:
     def _close_to_others(self) -> None:
         own = [path for path in self.root.iterdir() if path != self.serving]
         for path, allowed in [(self.root, 0o711), *((path, 0o700) for path in own)]:
-            mode = path.stat().st_mode & 0o777
-            if mode & ~allowed:  # Else its time of change says that it was changed.
-                path.chmod(mode & allowed)
+            # Before the run lock is held, SQLite's journal may come and go.
+            with suppress(FileNotFoundError):
+                mode = path.stat().st_mode & 0o777
+                if mode & ~allowed:  # Else its ctime says that it was changed.
+                    path.chmod(mode & allowed)
 
     def run_ids(self) -> list[str]:
         """Returns the ids of the runs that have a record, oldest first."""

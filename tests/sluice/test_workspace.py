@@ -77,6 +77,18 @@ def test_a_private_workspace_lets_others_pass_to_the_served_model_alone(
     assert made.run_dir("two").stat().st_mode & 0o777 == 0o755
 
 
+def test_what_a_run_removes_meanwhile_is_no_obstacle_to_closing_a_workspace(
+    tmp_path: Path,
+) -> None:
+    """SQLite's journal comes and goes. A link to nothing is listed and not there."""
+    made = Workspace(tmp_path / "w")
+    made.prepare()
+    (made.root / "metadata.db-journal").symlink_to("gone")
+    made.prepare(private=True)
+    assert made.root.stat().st_mode & 0o777 == 0o711
+    assert made.runs.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     made = Workspace(tmp_path)
     made.prepare()
