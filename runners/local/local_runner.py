@@ -10,7 +10,7 @@ import atexit
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -220,17 +220,22 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         modules, cwd = _modules(), Path.cwd()
         made_with = (os.getpid(), cwd, modules, frozenset(os.environ.items()))
         nursery = _KEPT.pop(made_with, None)
+        if nursery and not nursery.is_alive:
+            nursery.close()
+            nursery = None
         if nursery is None:
             nursery = Nursery(cwd=cwd, modules=modules, from_here=True)
         with ExitStack() as stack:
             stack.enter_context(nursery)
             nursery.belong_to(log, [lock])
             yield nursery
-            if not can_fork():
-                nursery.release()
-                _close_kept()
-                _KEPT[made_with] = nursery
-                stack.pop_all()
+            if not can_fork() and nursery.ready:
+                # One that is lost by now is closed; the run itself has ended well.
+                with suppress(NodeError):
+                    nursery.release()
+                    _close_kept()
+                    _KEPT[made_with] = nursery
+                    stack.pop_all()
 
     def _runs_folder(self, pipeline: Any) -> Path:
         if self._runs_dir is not None:

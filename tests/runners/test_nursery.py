@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline.places import LOCAL_BEAM_ARGS
+from runners.local.processes import nursery as nursery_module
 from runners.local.processes.job import Job
 from runners.local.processes.nursery import START_METHOD, Nursery, start_method
 from sluice.errors import NodeError, UsageError
@@ -46,6 +47,13 @@ def wait(ready):
     print("about to wait")
     Path(ready).write_text(str(os.getpid()))
     time.sleep(300)
+
+
+def leave_temporary_files(path):
+    folder = tempfile.mkdtemp()
+    Path(folder, "inside").touch()
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        Path(path).write_text(f"{folder} {file.name}")
 
 
 def say_as_parent(text):
@@ -319,6 +327,79 @@ def test_runs_one_after_another_have_logs_and_locks_of_their_own(
                 nursery.release()
             assert not atomic.is_locked(lock_file)
             assert log.read_text() == f"{name}\n"
+
+
+@fault
+def test_temporary_files_of_a_run_end_with_it_where_the_zygote_is_kept(
+    jobs_dir: Path,
+) -> None:
+    (jobs_dir / "keeps.py").write_text(
+        "import tempfile\nfrom pathlib import Path\n"
+        "Path('of_the_import').write_text(tempfile.mkdtemp())\n"
+    )
+    with Nursery(cwd=jobs_dir, modules=("keeps",)) as nursery:
+        nursery.belong_to(jobs_dir / "first.log")
+        job = _job(jobs_dir, "leave_temporary_files", path=str(jobs_dir / "out"))
+        nursery.start("one", job)
+        assert _messages_until(nursery, "ended")[-1]["status"] == 0
+        left = [Path(name) for name in (jobs_dir / "out").read_text().split()]
+        assert all(path.exists() for path in left)
+        nursery.release()
+        assert not any(path.exists() for path in left)
+        # Such as matplotlib's, which the later jobs use as well.
+        assert Path((jobs_dir / "of_the_import").read_text()).is_dir()
+
+
+@fault
+def test_a_zygote_that_does_not_answer_is_not_waited_for(
+    bare: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _messages_until(bare, "ready")
+    monkeypatch.setattr(nursery_module, "_GRACE_S", 0.2)
+    os.kill(bare.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(NodeError, match="does not answer"):
+            bare.release()
+    finally:
+        os.kill(bare.pid, signal.SIGCONT)
+
+
+@tf
+def test_a_kept_zygote_that_dies_is_replaced_and_fails_no_run(
+    jobs_dir: Path, monkeypatch: pytest.MonkeyPatch, is_gone: Callable[[int], bool]
+) -> None:
+    """Between two runs of a notebook, and after the last node of one."""
+    from runners.local import local_runner
+
+    monkeypatch.setenv(START_METHOD, "spawn")
+    monkeypatch.setenv("OF_THIS_TEST", "1")
+    monkeypatch.chdir(jobs_dir)
+
+    def run(name: str, *, killed: bool = False) -> int:
+        log, lock_file = jobs_dir / f"{name}.log", jobs_dir / f"{name}.lock"
+        with (
+            atomic.lock(lock_file, wait=False) as lock,
+            local_runner.LocalRunner()._processes(log, lock) as nursery,
+        ):
+            job = _job(jobs_dir, "write", path=str(jobs_dir / name), text=name)
+            nursery.start(name, job)
+            assert _messages_until(nursery, "ended")[-1]["status"] == 0
+            if killed:
+                os.kill(nursery.pid, signal.SIGKILL)
+        assert (jobs_dir / name).read_text() == f"{name}!"
+        assert not atomic.is_locked(lock_file)
+        return nursery.pid
+
+    try:
+        first = run("first")
+        assert run("second") == first
+        os.kill(first, signal.SIGKILL)
+        _wait_for(lambda: is_gone(first), "the zygote to end")
+        third = run("third", killed=True)
+        assert third != first
+        assert run("fourth") != third
+    finally:
+        local_runner._close_kept()
 
 
 @fault

@@ -150,6 +150,11 @@ class Nursery:
         """Of the zygote."""
         return self._process.pid
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the zygote runs."""
+        return self._process.poll() is None
+
     def pid_of(self, name: str) -> int | None:
         """Returns the process of a job that has started and not ended."""
         return self._started.get(name)
@@ -175,12 +180,21 @@ class Nursery:
     def release(self) -> None:
         """Lets go of what was lent to ``belong_to``; another run may follow.
 
+        The temporary files of the run's jobs are removed.
+
         Raises:
-          NodeError: the zygote has ended by itself.
+          NodeError: the zygote has ended by itself, or does not answer.
         """
         self._send({"release": True})
-        while not any("released" in message for message in self.messages(_GRACE_S)):
-            pass
+        deadline = time.monotonic() + _GRACE_S
+        while (left := deadline - time.monotonic()) > 0:
+            if any("released" in message for message in self.messages(left)):
+                return
+        raise NodeError(
+            f"the process that runs the nodes does not answer (pid {self.pid})",
+            where=self._log,
+            hint="run it again; what had finished is kept",
+        )
 
     def start(self, name: str, job: Job) -> None:
         """Asks for a job in a process of its own; ``name`` is free again at its end."""

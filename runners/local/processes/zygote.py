@@ -17,8 +17,9 @@ It speaks JSON lines over a socket:
 
 When the other end of the socket closes, for whatever reason, everything that was
 started is killed, whatever process group it has moved to, and the folder removed: the
-temporary files of all jobs. A fork ends without the exit handlers by which libraries
-remove theirs, such as AutoGraph a module for each function that it converts.
+temporary files of all jobs, which ``release`` removes as well. A fork ends without the
+exit handlers by which libraries remove theirs, such as AutoGraph a module for each
+function that it converts.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> None:
     adopt_orphans()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     outlive_parent()
-    zygote = _Zygote(control, mode)
+    zygote = _Zygote(control, mode, folder)
     zygote.say(ready=time.monotonic() - started)
     try:
         zygote.serve()
@@ -110,9 +111,12 @@ def main(arguments: list[str]) -> None:
 class _Zygote:
     """The jobs that are running, and who asked for them."""
 
-    def __init__(self, control: socket.socket, mode: str) -> None:
+    def __init__(self, control: socket.socket, mode: str, folder: str) -> None:
         self._control = control
         self._mode = mode
+        self._folder = folder
+        # What the imports have put there serves every job.
+        self._of_imports = set(os.listdir(folder))
         self._names: dict[int, str] = {}
         self._received: list[int] = []
         self._held: list[int] = []
@@ -189,14 +193,24 @@ class _Zygote:
             os.set_inheritable(descriptor, True)
 
     def _release(self) -> None:
-        """Takes ``_belong`` back."""
+        """Takes ``_belong`` back, and removes the temporary files of the jobs."""
         sys.stdout.flush()
         sys.stderr.flush()
         os.dup2(self._output, 1)
         os.dup2(self._output, 2)
         while self._held:
             os.close(self._held.pop())
+        self._remove_temporary_files()
         self.say(released=True)
+
+    def _remove_temporary_files(self) -> None:
+        """Removes what the jobs have left in the folder."""
+        with suppress(FileNotFoundError):
+            for name in set(os.listdir(self._folder)) - self._of_imports:
+                path = os.path.join(self._folder, name)
+                shutil.rmtree(path, ignore_errors=True)
+                with suppress(OSError):
+                    os.unlink(path)
 
     def _start(self, name: str, job: Job, umask: int) -> int:
         """Returns the pid of a new child, which leads a session of its own."""
