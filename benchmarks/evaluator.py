@@ -81,7 +81,10 @@ def write_model(folder: Path, classes: int) -> Path:
         x = tf.io.parse_example(examples, spec)["x"]
         probabilities = tf.nn.softmax(x @ weights)
         best = tf.argmax(probabilities, axis=1)
-        return {"probabilities": probabilities, "label": tf.gather(names, best)}
+        return {
+            "probabilities": probabilities,
+            "label": tf.gather(names, best)[:, None],
+        }
 
     @tf.function(input_signature=[examples])
     def transform(examples: Any) -> Any:
