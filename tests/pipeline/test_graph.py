@@ -203,6 +203,16 @@ def test_every_node_but_the_resolver_has_a_fingerprint(
     assert "pipeline.models.dense" not in trainer["code"]
 
 
+@pytest.mark.parametrize("name", ["digits", "taxi"])
+def test_the_baseline_need_not_be_evaluated_each_time(
+    project: Path, tmp_path: Path, name: str
+) -> None:
+    from components.evaluator.add_baseline import can_add_baseline
+
+    properties = _properties(_compile(_config(project, name), tmp_path))
+    assert can_add_baseline(properties["Evaluator"])
+
+
 def test_the_code_of_a_node_is_what_it_runs() -> None:
     from sluice import code_fingerprint
 
