@@ -11,6 +11,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -118,7 +119,11 @@ def _make_importable(module_file: str) -> str | None:
     importlib.invalidate_caches()
     name = file.removesuffix(".py")
     spec = importlib.util.find_spec(name) if name.isidentifier() else None
-    return name if spec is not None and spec.origin == module_file else None
+    with suppress(OSError):
+        # The path may have links that the one in ``sys.path`` has not.
+        if spec and spec.origin and os.path.samefile(spec.origin, module_file):
+            return name
+    return None
 
 
 def _begin_again(store: Any, execution: Any, inputs: Mapping[str, Any]) -> None:

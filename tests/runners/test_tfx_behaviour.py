@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.tf
@@ -377,6 +380,27 @@ def test_a_user_module_is_loaded_with_what_lies_beside_it(foreign, own) -> None:
     assert changed.states == {"Make": "cached", "Trainer": "ran"}
     # TFX packs a wheel there, which needs pip.
     assert not (foreign.root / "root" / "_wheels").exists()
+
+
+def test_a_user_module_reached_by_a_link_has_its_name_in_beams_workers_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the script's folder, whose links Python resolves for ``sys.path``."""
+    from runners.local.node_launcher import _make_importable
+
+    real, linked, other = (tmp_path / name for name in ("real", "linked", "other"))
+    linked.symlink_to(real)
+    for folder in (real, other):
+        folder.mkdir()
+        (folder / "module_by_a_link.py").write_text("")
+    monkeypatch.setattr(sys, "path", [str(real), *sys.path])
+    monkeypatch.setenv("PYTHONPATH", "")
+
+    def name_of(folder: Path) -> str | None:
+        return _make_importable(str(folder / "module_by_a_link.py"))
+
+    assert name_of(linked) == "module_by_a_link"
+    assert name_of(other) is None
 
 
 def test_a_driver_changes_properties_and_an_added_upstream_node_orders(
