@@ -294,7 +294,8 @@ def retries_of(config: Config) -> Retries:
 
 def memory_of(config: Config) -> MemoryLimits:
     """Returns the config's limits of memory as the runner takes them."""
-    return MemoryLimits(config.memory_mb.default, config.memory_mb.nodes)
+    given = config.memory_mb
+    return MemoryLimits(given.default, given.nodes, in_config=True)
 
 
 def note_inputs(record: RunRecord, run_dir: Path, inputs: RunInputs) -> None:

@@ -45,10 +45,17 @@ def _record(artifact: Any, is_model: bool) -> None:
         artifact.custom_properties[PROPERTY].string_value = found.to_json()
 
 
-def check_inputs(mlmd_connection: Any, execution_info: Any) -> None:
+def check_inputs(
+    mlmd_connection: Any, execution_info: Any, *, in_project: bool
+) -> None:
     """Raises an error where an input does not hold what its producer made.
 
     What an Importer has registered may be rewritten: it has other owners.
+
+    Args:
+      mlmd_connection: TFX's connection to ML Metadata.
+      execution_info: TFX's, of the node that is about to run.
+      in_project: whether the pipeline is run by ``sluice run``; else by a script.
 
     Raises:
       ServingError: the node would have pushed it.
@@ -60,11 +67,18 @@ def check_inputs(mlmd_connection: Any, execution_info: Any) -> None:
                 continue
             recorded = Contents.recorded(plain_properties(artifact.mlmd_artifact))
             if damage := recorded and recorded.damage(artifact.uri):
-                raise _damaged(mlmd_connection, execution_info, key, artifact, damage)
+                raise _damaged(
+                    mlmd_connection, execution_info, key, artifact, damage, in_project
+                )
 
 
 def _damaged(
-    mlmd_connection: Any, execution_info: Any, key: str, artifact: Any, damage: Damage
+    mlmd_connection: Any,
+    execution_info: Any,
+    key: str,
+    artifact: Any,
+    damage: Damage,
+    in_project: bool,
 ) -> NodeError | ServingError:
     with mlmd_connection as handle:
         origin = origin_of(handle.store, artifact.id)
@@ -74,12 +88,21 @@ def _damaged(
         for item in items
     )
     node = execution_info.pipeline_node.node_info.id
+    if in_project:
+        hint = (
+            f"begin a new run, such as `sluice run {execution_info.pipeline_info.id}`: "
+            "it makes a damaged output again, and passes over a damaged baseline"
+        )
+    else:
+        hint = (
+            "run the whole pipeline again, with another run_id: it makes a damaged "
+            "output again"
+        )
     return (ServingError if pushes else NodeError)(
         f"{node} was not run: its input {key!r} is damaged; artifact {artifact.id}, "
         f"which {origin.node} made in run {origin.run_id}, has changed since",
         where=artifact.uri,
         expected=damage.expected,
         actual=damage.actual,
-        hint=f"begin a new run, such as `sluice run {execution_info.pipeline_info.id}`:"
-        " it makes a damaged output again, and passes over a damaged baseline",
+        hint=hint,
     )

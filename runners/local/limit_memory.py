@@ -2,8 +2,8 @@
 
 The processes of a node are looked at from outside, a few times a second. A limit of the
 kernel's (``RLIMIT_AS``, ``RLIMIT_DATA``) counts what TensorFlow only reserves, and each
-process by itself; a control group takes rights that a user rarely has. So what grows
-by gigabytes a second gets that much further.
+process by itself; a control group takes rights that a user rarely has. An allocation
+faster than the polling interval can overshoot the limit.
 """
 
 from __future__ import annotations
@@ -29,19 +29,25 @@ class MemoryLimits:
     Attributes:
       default_mb: of nodes that are not named.
       nodes_mb: by node id.
+      in_config: whether they are the config's ``memory_mb``; errors name the setting.
     """
 
     default_mb: int | None = None
     nodes_mb: Mapping[str, int | None] = field(default_factory=dict)
+    in_config: bool = False
 
     def of(self, node_id: str) -> tuple[int, str] | None:
-        """Returns a node's limit in bytes and the config key that sets it."""
+        """Returns a node's limit in bytes and the setting that it comes from."""
         named = node_id in self.nodes_mb
         limit_mb = self.nodes_mb[node_id] if named else self.default_mb
         if limit_mb is None:
             return None
-        key = f"{_KEY}.nodes.{node_id}" if named else f"{_KEY}.default"
-        return limit_mb * _MB, key
+        if self.in_config:
+            setting = f"{_KEY}.nodes.{node_id}" if named else f"{_KEY}.default"
+        else:
+            name = f"nodes_mb[{node_id!r}]" if named else "default_mb"
+            setting = f"{type(self).__name__}.{name}"
+        return limit_mb * _MB, setting
 
 
 class LimitMemory:
@@ -71,19 +77,24 @@ class LimitMemory:
         """Returns, once, why a node was killed; None if it was not."""
         return self._exceeded.pop(node_id, None)
 
-    def _look_at(self, node_id: str, pid: int, limit: int, key: str) -> None:
+    def _look_at(self, node_id: str, pid: int, limit: int, setting: str) -> None:
         pids = [pid, *descendants(pid)]
         # The sum of resident sizes counts what forks share once for each of them, and
         # is cheap: what lies below the limit by it does so in any case.
         if sum(map(_resident, pids)) <= limit or (used := _used(pids)) <= limit:
             return
+        hint = f"raise {setting}, or have the node use less"
+        if self._limits.in_config:
+            hint += ", such as by a smaller train.batch_size"
+            hint += "; then run again: finished nodes are cached"
+        else:
+            hint += "; then run again"
         processes = "1 process" if len(pids) == 1 else f"{len(pids)} processes"
         self._exceeded[node_id] = NodeError(
             f"{node_id} was stopped: it used more memory than it may",
-            expected=f"at most {limit // _MB:,} MB ({key})",
+            expected=f"at most {limit // _MB:,} MB ({setting})",
             actual=f"{used // _MB:,} MB in {processes}",
-            hint=f"raise {key}, or have the node use less, such as by a smaller "
-            "train.batch_size; then run again: finished nodes are cached",
+            hint=hint,
         )
         kill_group(pid)
         for process in pids:

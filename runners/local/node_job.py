@@ -53,7 +53,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     error: NodeFailure | None = None
     stopped = False
     try:
-        launch(ir, node_id, cache)
+        launch(ir, node_id, cache, in_project=bool(surroundings.project_root))
     except interrupt.Interrupted:
         stopped = True
     except (Exception, SystemExit) as raised:
@@ -120,7 +120,9 @@ def make_cache(
     )
 
 
-def launch(ir: Any, node_id: str, cache: NodeCache) -> None:
+def launch(
+    ir: Any, node_id: str, cache: NodeCache, *, in_project: bool = False
+) -> None:
     """Launches a node by TFX's portable launcher, with the cache given."""
     node = next(
         node.pipeline_node
@@ -131,6 +133,7 @@ def launch(ir: Any, node_id: str, cache: NodeCache) -> None:
     launcher.cache_utils = cache
     hush_tfx()
     NodeLauncher(
+        in_project=in_project,
         pipeline_node=node,
         mlmd_connection=metadata.Metadata(connection_of(ir)),
         pipeline_info=ir.pipeline_info,

@@ -34,6 +34,16 @@ class NodeLauncher(launcher.Launcher):
     They read only what their inputs held when they were made.
     """
 
+    def __init__(self, *, in_project: bool = False, **options: Any) -> None:
+        """Takes TFX's options.
+
+        Args:
+          in_project: whether the pipeline is run by ``sluice run``; else by a script.
+          **options: of TFX's launcher.
+        """
+        super().__init__(**options)
+        self._in_project = in_project
+
     def launch(self) -> Any:
         launcher.execution_watcher = SimpleNamespace(ExecutionWatcher=_NoWatcher)
         launcher.portpicker = SimpleNamespace(pick_unused_port=lambda: None)
@@ -54,7 +64,7 @@ class NodeLauncher(launcher.Launcher):
         return execution
 
     def _run_executor(self, execution_info: Any) -> Any:
-        check_inputs(self._mlmd_connection, execution_info)
+        check_inputs(self._mlmd_connection, execution_info, in_project=self._in_project)
         for artifacts in execution_info.output_dict.values():
             for artifact in artifacts:
                 made_here = f"/{execution_info.execution_id}" in artifact.uri

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -100,8 +101,32 @@ def test_a_damaged_input_fails_the_node_that_would_read_it(foreign, own) -> None
     message = read.message("Read")
     assert "expected: 1 file (5 bytes)" in message
     assert "found:    1 file (0 bytes)" in message
-    assert "sluice run foreign" in message
+    assert "run the whole pipeline again, with another run_id" in message
+    assert "sluice run" not in message
     assert foreign.notes("Read") == []
+
+
+def test_a_damaged_input_of_a_project_names_the_command(foreign, own) -> None:
+    from tfx.orchestration import metadata
+    from tfx.types.standard_artifacts import Examples
+
+    from runners.local.artifact_contents import check_inputs
+
+    made = foreign.run([own.Make(trace=foreign.trace("Make"))])
+    (made.uri("Make") / own.FILE).write_text("")
+    artifact = Examples()
+    (stored,) = foreign.store().get_artifacts()
+    artifact.set_mlmd_artifact(stored)
+    path = str(foreign.metadata_db)
+    connection = metadata.Metadata(metadata.sqlite_metadata_connection_config(path))
+    reads = SimpleNamespace(
+        input_dict={"data": [artifact]},
+        output_dict={},
+        pipeline_node=SimpleNamespace(node_info=SimpleNamespace(id="Read")),
+        pipeline_info=SimpleNamespace(id="digits"),
+    )
+    with pytest.raises(NodeError, match="Read was not run: [^`]*`sluice run digits`"):
+        check_inputs(connection, reads, in_project=True)
 
 
 def test_what_a_user_brings_may_change(foreign, own) -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,11 @@ LIMITS = MemoryLimits(default_mb=1500, nodes_mb={"grow": 1200})
 @pytest.mark.unit
 def test_a_named_node_has_its_own_limit() -> None:
     assert [LIMITS.of(node) for node in ("grow", "Make")] == [
+        (1_200_000_000, "MemoryLimits.nodes_mb['grow']"),
+        (1_500_000_000, "MemoryLimits.default_mb"),
+    ]
+    in_config = replace(LIMITS, in_config=True)
+    assert [in_config.of(node) for node in ("grow", "Make")] == [
         (1_200_000_000, "memory_mb.nodes.grow"),
         (1_500_000_000, "memory_mb.default"),
     ]
@@ -57,12 +63,14 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
             assert forks.poll() is None
         pids = {"forks": forks.pid}
         for limit_mb, exceeded in ((500, False), (200, True)):
-            limits = LimitMemory(MemoryLimits(limit_mb), pids.get)
+            by_config = MemoryLimits(limit_mb, in_config=True)
+            limits = LimitMemory(by_config, pids.get)
             limits.poll(["forks"])
             error = limits.take("forks")
             assert (error is not None) == exceeded, error
     assert error is not None
     assert re.search(r"found: +3\d\d MB in 5 processes", str(error))
+    assert "raise memory_mb.default, or have the node use less, such as" in str(error)
     assert forks.returncode == -9
 
 
@@ -85,8 +93,12 @@ def test_a_node_over_its_limit_fails_and_the_others_go_on(
         "Read": "not_reached",
     }
     for way, limit, processes in (
-        ("grow", r"1,200 MB \(memory_mb\.nodes\.grow\)", "1 process"),
-        ("grow_in_children", r"1,500 MB \(memory_mb\.default\)", "[34] processes"),
+        ("grow", r"1,200 MB \(MemoryLimits\.nodes_mb\['grow'\]\)", "1 process"),
+        (
+            "grow_in_children",
+            r"1,500 MB \(MemoryLimits\.default_mb\)",
+            "[34] processes",
+        ),
     ):
         error = run.nodes[way].error
         assert error is not None
@@ -95,7 +107,7 @@ def test_a_node_over_its_limit_fails_and_the_others_go_on(
             rf"{way} was stopped: it used more memory than it may\n"
             rf"  expected: at most {limit}\n"
             rf"  found:    [12],\d\d\d MB in {processes}\n"
-            r"  try:      ",
+            r"  try:      raise MemoryLimits\..*, or have the node use less; then",
             error.message,
         ), error.message
     pids = (foreign.root / "grow_in_children").read_text().split()
