@@ -311,8 +311,8 @@ class Retry(Section):
 class Memory(Section):
     """How much memory a node may use, on local runs.
 
-    Counted are all of its processes together, what they share once. A node that uses
-    more is killed and has failed.
+    The limit applies to the sum over the node's processes; shared pages count once. A
+    node that uses more is killed and has failed.
     """
 
     default: Count | None = Field(

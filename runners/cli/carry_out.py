@@ -37,7 +37,7 @@ def hold(
     Raises:
       LockedError: another run is in progress.
       WorkspaceError: the metadata is damaged, or the disk is full.
-      UsageError: the environment asks for processes that there are not.
+      UsageError: SLUICE_START_METHOD is neither fork nor spawn.
     """
     start_method()
 
