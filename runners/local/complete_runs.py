@@ -79,7 +79,8 @@ def _complete(run_dir: Path, note: str | None) -> None:
         _read_back(recorder, run_dir)
     except _INCOMPLETE as error:
         # What is gone must not keep the next run from beginning.
-        record.notes.append(f"the record is not whole: {error}")
+        reason = str(error).partition("\n")[0]
+        record.notes.append(f"the record is not whole: {reason}")
     recorder.close_killed(_KILLED)
 
 
