@@ -90,13 +90,13 @@ def _damaged(
     node = execution_info.pipeline_node.node_info.id
     if in_project:
         hint = (
-            f"begin a new run, such as `sluice run {execution_info.pipeline_info.id}`: "
-            "it makes a damaged output again, and passes over a damaged baseline"
+            f"start a new run, `sluice run {execution_info.pipeline_info.id}`: it "
+            "makes the output anew, and skips a damaged baseline"
         )
     else:
         hint = (
-            "run the whole pipeline again, with another run_id: it makes a damaged "
-            "output again"
+            "run the whole pipeline again, with another run_id: that makes the output "
+            "anew"
         )
     return (ServingError if pushes else NodeError)(
         f"{node} was not run: its input {key!r} is damaged; artifact {artifact.id}, "
