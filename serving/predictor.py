@@ -53,8 +53,7 @@ class Predictor:
 
     ``serving_default`` takes ``examples``, string [N]; ``predict_values`` takes one [N]
     tensor per raw feature, [N, ...] where it is a vector. Both give ``probabilities``,
-    float32 [N, C] ([N, 1] for a binary model), and ``label``, string
-    [N, 1] or [N].
+    float32 [N, C] ([N, 1] for a binary model), and ``label``, string [N, 1] or [N].
 
     Attributes:
       features: raw features of ``predict_values`` and their types.

@@ -2,10 +2,10 @@
 
 A double holds every integer up to 2^53, and the nearest of some beyond. TFDV compares
 the smallest and the largest value of a feature as such with the schema's bounds, and
-turns 2^63, to which 2^63 - 1 is rounded, into a negative number: that value, of which
-many a writer makes a missing one, is inside of every domain. So beyond 2^53 the
-statistics are compared here; where bound and statistic are the same double, only the
-records tell, and these are read once more.
+turns 2^63, to which 2^63 - 1 is rounded, into a negative number: so that value, which
+many writers use to mark a missing one, passes every domain. Beyond 2^53 the statistics
+are compared here instead; where bound and statistic are the same double, only the
+records can tell, and they are read again.
 """
 
 from __future__ import annotations

@@ -91,12 +91,12 @@ def _damaged(
     if in_project:
         hint = (
             f"start a new run, `sluice run {execution_info.pipeline_info.id}`: it "
-            "makes the output anew, and skips a damaged baseline"
+            "re-creates the output, and skips a damaged baseline"
         )
     else:
         hint = (
-            "run the whole pipeline again, with another run_id: that makes the output "
-            "anew"
+            "run the whole pipeline again, with another run_id: that re-creates the "
+            "output"
         )
     return (ServingError if pushes else NodeError)(
         f"{node} was not run: its input {key!r} is damaged; artifact {artifact.id}, "
