@@ -33,6 +33,6 @@ setup(
     packages=find_packages(
         include=[*PACKAGES, *(f"{package}.*" for package in PACKAGES)]
     ),
-    package_data={"schemas": ["**/*.pbtxt"], "pipeline": ["*.json"]},
+    package_data={"schemas": ["**/*.pbtxt"], "pipeline": ["**/*.json"]},
     entry_points={"console_scripts": ["sluice = runners.cli.main:main"]},
 )

@@ -68,7 +68,7 @@ def write_schema(folder: Path) -> Path:
 
 
 def write_model(folder: Path, classes: int) -> Path:
-    """Writes a Model artifact with the signatures of ``pipeline.export``."""
+    """Writes a Model artifact with the signatures of ``pipeline.training.export``."""
     import tensorflow as tf
 
     weights = tf.random.stateless_normal((_FEATURES, classes), (1, 2))
@@ -106,9 +106,9 @@ def evaluate(
     from tfx.types import standard_artifacts
 
     from components.evaluator.executor import Executor
-    from pipeline.eval_config import eval_config
-    from pipeline.feature_set import Label
-    from pipeline.places import LOCAL_BEAM_ARGS
+    from pipeline.config.feature_set import Label
+    from pipeline.graph.eval_config import eval_config
+    from pipeline.graph.locations import LOCAL_BEAM_ARGS
 
     def artifact(kind: Any, uri: Path) -> list[Any]:
         made = kind()

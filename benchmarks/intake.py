@@ -6,7 +6,7 @@ Two data sets of gzip-compressed shards: *fashion* is 60,000 records of 550 byte
 compress as Fashion-MNIST's do; *jpeg* is 20,000 records of 25 kB that do not compress.
 Each run is a process of its own that has imported TFX before the clock starts:
 
-* *ours*: ``take_in`` on two workers, every record checked and every file digested.
+* *ours*: ``ingest`` on two workers, every record checked and every file digested.
 * *stock*: the executor of TFX's ImportExampleGen with Beam's in-process runner, as TFX
   runs it.
 * *stock x2*: the same on two of Beam's worker processes.
@@ -150,14 +150,14 @@ def _tree_mb(root: int) -> float:
 
 
 def _ours(data: str, out: str) -> None:
-    from components.tfrecord_gen.intake import Intake
+    from components.tfrecord_gen.ingest import ingest
+    from components.tfrecord_gen.ingestion import Intake
     from components.tfrecord_gen.source_file import SourceFile
-    from components.tfrecord_gen.take_in import take_in
 
     files = tuple(
         SourceFile(str(path), "train") for path in sorted(Path(data).iterdir())
     )
-    report = take_in(
+    report = ingest(
         Intake(files), {"train": f"{out}/Split-train"}, f"{out}/quarantine", 2
     )
     assert not report.quarantined and not report.problems
@@ -170,7 +170,7 @@ def _stock(data: str, out: str, *, processes: bool) -> None:
     from tfx.proto import example_gen_pb2
     from tfx.types import standard_artifacts
 
-    from pipeline.places import LOCAL_BEAM_ARGS
+    from pipeline.graph.locations import LOCAL_BEAM_ARGS
 
     beam_args = list(LOCAL_BEAM_ARGS)
     if processes:

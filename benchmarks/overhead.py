@@ -33,10 +33,10 @@ import sys
 from pathlib import Path
 from sluice.compat import prepare_environment
 prepare_environment()
-from pipeline.create_pipeline import create_pipeline
-from pipeline.load_config import load_config
-from pipeline.places import local_places
-from pipeline.validate_config import validate_config
+from pipeline.graph.create_pipeline import create_pipeline
+from pipeline.config.load_config import load_config
+from pipeline.graph.locations import local_locations
+from pipeline.config.validate_config import validate_config
 from sluice.project import activate
 from sluice.workspace import locate
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
@@ -46,7 +46,7 @@ config = validate_config(load_config(name, overrides=overrides)).config
 activate(config.root)
 workspace = locate(config.root, config.name, base)
 workspace.prepare()
-LocalDagRunner().run(create_pipeline(config, local_places(config, workspace)))
+LocalDagRunner().run(create_pipeline(config, local_locations(config, workspace)))
 """
 
 _BRANCHES = """

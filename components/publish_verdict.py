@@ -6,8 +6,8 @@ import json
 import os
 from typing import Any
 
-from sluice.files import storage
-from sluice.verdict import VERDICT_FILE, Verdict, as_text
+from sluice.record.verdict import VERDICT_FILE, Verdict, as_text
+from sluice.storage import uri
 
 _TEXT_FILE = "verdict.txt"
 
@@ -19,11 +19,11 @@ def publish_verdict(verdict: Verdict, artifact: Any) -> None:
       verdict: of a gate.
       artifact: its folder is local or an address such as ``gs://bucket/verdict``.
     """
-    storage.make_folder(artifact.uri)
+    uri.make_folder(artifact.uri)
     document = json.dumps(verdict.to_dict(), indent=2)
     for name, text in (
         (VERDICT_FILE, document),
         (_TEXT_FILE, as_text(verdict.rows) + "\n"),
     ):
-        storage.write_bytes(os.path.join(artifact.uri, name), text.encode())
+        uri.write_bytes(os.path.join(artifact.uri, name), text.encode())
     artifact.set_int_custom_property("passed", int(verdict.passed))

@@ -44,7 +44,7 @@ def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) 
 
     Args:
       nodes: of the graph, in any order.
-      states: by node id, as ``sluice.run_record.NodeState``: named and coloured.
+      states: by node id, as ``sluice.record.run_record.NodeState``: named and coloured.
 
     Raises:
       ValueError: the nodes are not a graph; see ``topological_order``.

@@ -34,7 +34,7 @@ def as_text(
 
     Args:
       nodes: of the graph, in any order.
-      states: by node id, as ``sluice.run_record.NodeState``; shown where given.
+      states: by node id, as ``sluice.record.run_record.NodeState``; shown where given.
       width: cells in which what a node waits for is broken; None never breaks it.
 
     Raises:

@@ -20,7 +20,7 @@ from pathlib import Path
 from sample_data import tf_example
 from sample_data.data_set import DataSet, Split
 from sluice.errors import DataError, UsageError
-from sluice.files import digest
+from sluice.storage import digest
 
 # The same file in TFX 1.16.0 and 1.21.0.
 _SOURCE = "examples/chicago_taxi_pipeline/data/simple/data.csv"

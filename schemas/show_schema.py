@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.diff import words
+from schemas.diff import messages
 from schemas.domains import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 
@@ -72,7 +72,7 @@ def _values(feature: schema_pb2.Feature) -> str:
         count = feature.value_count
         if count.min == count.max:
             return str(count.min)
-        return words.bounds(count.min, count.max or None)
+        return messages.bounds(count.min, count.max or None)
     return ""
 
 
@@ -112,7 +112,7 @@ def _strings(domain: schema_pb2.StringDomain, sensitive: bool) -> str:
     counted = f"{count:,} value{'s' if count != 1 else ''}"
     if sensitive:
         return f"{counted} (sensitive)"
-    shown = ", ".join(words.quoted(value) for value in domain.value[:MAX_EXAMPLES])
+    shown = ", ".join(messages.quoted(value) for value in domain.value[:MAX_EXAMPLES])
     more = f" and {count - MAX_EXAMPLES:,} more" if count > MAX_EXAMPLES else ""
     return shown + more or counted
 
@@ -121,7 +121,7 @@ def _range(feature: schema_pb2.Feature, domain: Any, sensitive: bool) -> str:
     low, high = number_bounds(feature) or (None, None)
     parts = []
     if low is not None or high is not None:
-        parts.append("a range (sensitive)" if sensitive else words.bounds(low, high))
+        parts.append("a range (sensitive)" if sensitive else messages.bounds(low, high))
     if domain.is_categorical:
         parts.append("categorical")
     if isinstance(domain, schema_pb2.FloatDomain):

@@ -38,7 +38,7 @@ from serving.no_links import find_non_regular, is_directory, read_file, refuse_l
 from serving.saved_model_tree import SavedModelTree
 from serving.store_owner import Owner, check_owner, claim
 from sluice.errors import ServingError, SluiceError, UsageError
-from sluice.files import atomic, digest
+from sluice.storage import atomic, digest
 
 # TensorFlow Serving reads a version's number into an int64.
 _MAX_VERSION = 2**63 - 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.errors import ServingError
-from sluice.files import atomic, digest
+from sluice.storage import atomic, digest
 
 _MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _CHUNK_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from typing import Any
 
 from serving.no_links import read_file
 from sluice.errors import UsageError
-from sluice.files import atomic
+from sluice.storage import atomic
 
 
 @dataclass(frozen=True)

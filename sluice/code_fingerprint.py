@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sluice.errors import ConfigError
-from sluice.files import digest
-from sluice.files.source_files import source_of
+from sluice.storage import digest
+from sluice.storage.source_files import source_of
 
 
 def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]:
     """Returns the modules below ``roots`` that ``entries`` import, themselves included.
 
     Args:
-      entries: dotted module names, such as ``pipeline.training``.
+      entries: dotted module names, such as ``pipeline.training.run_fn``.
       roots: directories that hold top-level packages; the first that has a module
         wins.
 

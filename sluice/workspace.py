@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from sluice.errors import LockedError, WorkspaceError
-from sluice.files import atomic
-from sluice.files.destination import destination
-from sluice.files.full_disk import FULL
+from sluice.storage import atomic
+from sluice.storage.destination import destination
+from sluice.storage.full_disk import FULL
 
 FORMAT = 1
 _FORMAT_FILE = "workspace.json"
@@ -252,8 +252,8 @@ class RunLock:
 def private_umask(private: bool) -> Iterator[None]:
     """Makes what this process writes meanwhile readable by its user alone.
 
-    That holds for the jobs of a run as well: a nursery starts them with the umask that
-    its owner has. The model store gives what it serves a mode of its own.
+    That holds for the jobs of a run as well: a process pool starts them with the umask
+    that its owner has. The model store gives what it serves a mode of its own.
 
     Args:
       private: false changes nothing.

@@ -13,11 +13,11 @@ import pytest
 
 from sluice.compat import prepare_environment
 from sluice.project import own_root
-from sluice.run_record import RunRecord
+from sluice.record.run_record import RunRecord
 
 if TYPE_CHECKING:
-    from pipeline.config import Config
-    from runners.local.processes.nursery import Nursery
+    from pipeline.config.config import Config
+    from runners.local.processes.process_pool import ProcessPool
     from sluice.workspace import Workspace
 
 # Before any test can import TensorFlow.
@@ -76,29 +76,29 @@ def is_gone() -> Callable[[int], bool]:
 
 
 @pytest.fixture(scope="session")
-def nursery(
+def process_pool(
     project: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Nursery]:
+) -> Iterator[ProcessPool]:
     """A zygote that has imported TFX, for all tests that run nodes."""
-    from runners.local.processes.nursery import Nursery
+    from runners.local.processes.process_pool import ProcessPool
 
-    log = tmp_path_factory.mktemp("nursery") / "start.log"
-    with Nursery(log, cwd=project) as started:
+    log = tmp_path_factory.mktemp("process_pool") / "start.log"
+    with ProcessPool(log, cwd=project) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def run_config(nursery: Nursery) -> RunConfig:
+def run_config(process_pool: ProcessPool) -> RunConfig:
     """Runs a config as the command line does, but without its text, and records it."""
 
     def run_config(config: Config, workspace: Workspace, **options: Any) -> RunRecord:
-        from pipeline.stored_config import write_stored_config
-        from pipeline.validate_config import validate_config
+        from pipeline.config.stored_config import write_stored_config
+        from pipeline.config.validate_config import validate_config
         from runners.local.execute import execute
+        from runners.local.job_environment import JobEnvironment
         from runners.local.plan import Plan
         from runners.local.record_run import RecordRun
         from runners.local.scheduler import Watch
-        from runners.local.surroundings import Surroundings
         from sluice.workspace import utc_now
 
         workspace.prepare()
@@ -111,12 +111,12 @@ def run_config(nursery: Nursery) -> RunConfig:
         recorder = RecordRun(record, run_dir, config.serving_dir or workspace.serving)
         plan = Plan(
             run_dir=run_dir,
-            surroundings=Surroundings(project_root=str(config.root)),
+            job_environment=JobEnvironment(project_root=str(config.root)),
             workers=2,
             workspace=workspace.root,
             **options,
         )
-        execute(plan, nursery, Watch(recorder.apply))
+        execute(plan, process_pool, Watch(recorder.apply))
         recorder.close()
         return record
 

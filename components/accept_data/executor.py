@@ -9,12 +9,12 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from components.accept_data.ledger import SplitStatistics, identify, write_entry
+from components.accept_data.baseline_store import SplitStatistics, identify, write_entry
 from components.tfrecord_gen.report import Report
 from sluice.errors import DataError
-from sluice.files import storage
+from sluice.record.verdict import Verdict
 from sluice.statistics_files import number_of_examples, split_statistics_path
-from sluice.verdict import Verdict
+from sluice.storage import uri
 from sluice.workspace import utc_now
 
 
@@ -50,6 +50,6 @@ class Executor(base_executor.BaseExecutor):
 
 
 def _statistics(path: str) -> SplitStatistics:
-    content = storage.read_bytes(path)
+    content = uri.read_bytes(path)
     parsed = statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
     return SplitStatistics(number_of_examples(parsed), content)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from sluice.files import digest
-from sluice.files.contents import Contents, Damage
-from sluice.files.storage import is_remote
 from sluice.plain_properties import plain_properties
+from sluice.storage import digest
+from sluice.storage.contents import Contents, Damage
+from sluice.storage.uri import is_remote
 
 # Custom properties of a Model artifact: why a person has retired it, and from which
 # version its damaged files were restored.

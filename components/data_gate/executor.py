@@ -9,8 +9,8 @@ from tfx.types import artifact_utils
 
 from components.data_verdict.anomaly_kind import SCHEMA_KINDS
 from sluice.errors import DataError
+from sluice.record.verdict import Check, Verdict, cell
 from sluice.splits import SERVING
-from sluice.verdict import Check, Verdict, cell
 
 _PLACES = {"overall": "all splits", SERVING: "serving examples"}
 # Limits that only say that there must be nothing, or something.

@@ -17,7 +17,7 @@ from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils
 
-from components.accept_data.ledger import find_baseline, identify
+from components.accept_data.baseline_store import find_baseline, identify
 from components.tfrecord_gen.report import Report
 
 

@@ -13,13 +13,13 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
-from components.accept_data.entry import Entry
-from components.accept_data.ledger import (
+from components.accept_data.baseline_store import (
     Found,
     find_baseline,
     identify,
     read_entry,
 )
+from components.accept_data.entry import Entry
 from components.data_verdict.comparison import Comparison, compare
 from components.data_verdict.find_examples import find_examples
 from components.data_verdict.int_range import int_breaches
@@ -31,13 +31,13 @@ from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
-from sluice.files import storage
 from sluice.splits import SERVING
 from sluice.statistics_files import (
     SPLIT_PREFIX,
     number_of_examples,
     split_statistics_path,
 )
+from sluice.storage import uri
 
 TRAINING_ENVIRONMENT = "TRAINING"
 SERVING_ENVIRONMENT = "SERVING"
@@ -182,9 +182,9 @@ def _read_statistics(
 
 def _read(path: str, message: Any) -> Any:
     """Parses a file into ``message``; returns None if it was never written."""
-    if not storage.is_file(path):
+    if not uri.is_file(path):
         return None
-    message.ParseFromString(storage.read_bytes(path))
+    message.ParseFromString(uri.read_bytes(path))
     return message
 
 

@@ -17,7 +17,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from components.data_verdict.expectation import expectation
 from components.data_verdict.search_records import Search, Source, search_records
 from sluice.errors import MAX_EXAMPLES
-from sluice.verdict import Verdict
+from sluice.record.verdict import Verdict
 
 MAX_RECORDS = 2_000_000
 MAX_SECONDS = 60.0

@@ -15,22 +15,22 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_p
 from components.data_verdict.anomaly_kind import COMPARISON_NAMES
 from components.data_verdict.comparison import Comparison
 from components.data_verdict.finding import Finding
-from components.data_verdict.int_range import Breaches, int_range_findings
-from components.data_verdict.intake_findings import (
+from components.data_verdict.ingestion_findings import (
     CORRUPT,
     corrupt_limit,
     damage,
     fault_places,
     intake_findings,
 )
+from components.data_verdict.int_range import Breaches, int_range_findings
 from components.data_verdict.not_finite_findings import not_finite_findings
 from components.data_verdict.policy import Policy
 from components.data_verdict.schema_findings import schema_findings
 from components.data_verdict.unmeasured_findings import unmeasured_findings
 from components.tfrecord_gen.report import Report
+from sluice.record.verdict import Check, Verdict
 from sluice.splits import SERVING
 from sluice.statistics_files import number_of_examples
-from sluice.verdict import Check, Verdict
 
 _OVERALL = "overall"
 _ANOMALIES = "anomalies against the schema"

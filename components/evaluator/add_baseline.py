@@ -20,8 +20,8 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from components.evaluator.evaluated import BASELINE, CANDIDATE
-from sluice.files import atomic
 from sluice.records import tfrecord
+from sluice.storage import atomic
 
 # Slice (serialized) -> TFMA's MetricKeyAndValue of each metric, without a model's name.
 ModelMetrics = Mapping[bytes, list[Any]]

@@ -16,9 +16,9 @@ from typing import Any
 
 from tfx.types import artifact_utils, standard_component_specs
 
-from sluice.files import atomic, digest
-from sluice.files.storage import is_remote
 from sluice.records import tfrecord
+from sluice.storage import atomic, digest
+from sluice.storage.uri import is_remote
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 

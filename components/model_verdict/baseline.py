@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sluice.verdict import Check
+from sluice.record.verdict import Check
 
 # The exec property that the driver sets and the executor reads.
 PROPERTY = "compared_with"

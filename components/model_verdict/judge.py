@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from components.model_verdict.baseline import Baseline
 from components.model_verdict.threshold import Threshold
-from sluice.verdict import Check, Verdict
+from sluice.record.verdict import Check, Verdict
 
 SliceKey = tuple[tuple[str, str], ...]
 

@@ -15,9 +15,9 @@ from tfx.utils import proto_utils
 from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError
-from sluice.files.contents import Contents
-from sluice.files.destination import destination
 from sluice.plain_properties import plain_properties
+from sluice.storage.contents import Contents
+from sluice.storage.destination import destination
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
 

@@ -11,7 +11,7 @@ from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.window import Window
-from sluice.files.storage import is_remote
+from sluice.storage.uri import is_remote
 
 
 def changed_files(

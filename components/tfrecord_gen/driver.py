@@ -14,9 +14,9 @@ from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.fingerprint_listing import fingerprint_listing
 from components.tfrecord_gen.spans.window import Window
-from sluice.files import digest
-from sluice.files.file_digests import MEMORY_FILE, FileDigests
-from sluice.files.storage import explain_unreadable, is_remote
+from sluice.storage import digest
+from sluice.storage.file_digests import MEMORY_FILE, FileDigests
+from sluice.storage.uri import explain_unreadable, is_remote
 
 
 class Driver(driver.FileBasedDriver):

@@ -12,16 +12,16 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
-from components.tfrecord_gen.intake import Intake
+from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.ingestion import Intake
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.fingerprint_listing import (
     LISTING,
     fingerprint_listing,
 )
 from components.tfrecord_gen.spans.window import Window
-from components.tfrecord_gen.take_in import take_in
 from sluice.errors import DataError
-from sluice.files import digest, storage
+from sluice.storage import digest, uri
 from sluice.usable_cores import usable_cores
 
 _FILE_FORMAT = "tfrecords_gzip"
@@ -53,7 +53,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         quarantine = artifact_utils.get_single_instance(output_dict["quarantine"])
         examples.split_names = artifact_utils.encode_split_names(asked.split_names)
-        report = take_in(
+        report = ingest(
             Intake(
                 files=window.files,
                 hash_splits=asked.hash_splits,
@@ -81,7 +81,7 @@ def _fingerprint(window: Window, report: Report) -> str:
     """Returns the fingerprint of what has been read, made as the driver's."""
     contents = {file.path: file.sha256 for file in report.files}
     for manifest in window.manifests:
-        content = storage.read_bytes(manifest.path)
+        content = uri.read_bytes(manifest.path)
         contents[manifest.path] = digest.of_bytes(content)
     return window.fingerprint(lambda file: contents[file.path])
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from components.tfrecord_gen.spans.window import SkippedSpan
-from sluice.files import storage
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
+from sluice.storage import uri
 
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 1
@@ -176,5 +176,5 @@ class Report:
           OSError: there is none.
           ValueError: it is not a report of this version.
         """
-        content = storage.read_bytes(os.path.join(folder, REPORT_FILE))
+        content = uri.read_bytes(os.path.join(folder, REPORT_FILE))
         return cls.from_dict(json.loads(content))

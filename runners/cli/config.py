@@ -6,8 +6,8 @@ import json
 
 import click
 
-from pipeline.config_reference import json_schema
-from pipeline.load_config import load_config, to_yaml
+from pipeline.config.config_reference import json_schema
+from pipeline.config.load_config import load_config, to_yaml
 from runners.cli.options import config_options
 from runners.cli.say import say
 

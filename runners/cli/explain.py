@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeline.check_inputs import check_inputs
+from pipeline.graph.check_inputs import check_inputs
 from runners.cli.console import make_console, plain
 from runners.cli.options import (
     config_options,
@@ -17,11 +17,11 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.cli.say import say_json
-from runners.local.ask_zygote import ask_zygote, question_folder
-from runners.local.metadata_file import copy_metadata
 from runners.local.processes.job import Job
+from runners.local.query_job import query_job, question_folder
+from runners.metadata.metadata_file import copy_metadata
 from sluice.errors import bounded
-from sluice.files import file_digests
+from sluice.storage import file_digests
 from sluice.workspace import Workspace
 
 # Of a node; --json has all.
@@ -74,7 +74,7 @@ def _ask(
         log=str(run_dir / "logs" / "explain.log"),
         environment={file_digests.MEMORY_FILE: str(workspace.digests_file)},
     )
-    return ask_zygote(job, run_dir, "explain", cwd=root)["nodes"]
+    return query_job(job, run_dir, "explain", cwd=root)["nodes"]
 
 
 def _show(answers: list[dict[str, Any]], node: str) -> None:

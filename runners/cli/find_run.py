@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from runners.cli.next_command import next_command
 from runners.cli.options import workspace_of
 from runners.cli.say import say
 from runners.local.complete_runs import complete_killed_runs
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import find_root
-from sluice.run_record import RunRecord
+from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, locate
 
 RESUMABLE = ("failed", "interrupted")
@@ -146,7 +146,7 @@ def last_real_run(workspace: Workspace) -> RunRecord | None:
     """Returns the last run that was more than a look or a refused command."""
     for record in readable_runs(workspace):
         refused = record.status == "failed" and record.exit_code == ExitCode.USAGE
-        if record.status != "nothing_to_do" and not refused:
+        if record.status != "up_to_date" and not refused:
             return record
     return None
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import (
     json_option,
@@ -20,8 +20,8 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.cli.say import say_json
-from runners.housekeeping.collect_garbage import collect_garbage
-from runners.housekeeping.find_garbage import Garbage
+from runners.retention.collect_garbage import collect_garbage
+from runners.retention.find_garbage import Garbage
 from sluice.errors import bounded
 
 _WHAT = {

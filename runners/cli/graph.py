@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.config import Config
+from pipeline.config.config import Config
 from reports.graph_mermaid import as_mermaid
 from reports.graph_svg import as_svg
 from reports.graph_text import as_text
@@ -18,14 +18,14 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.cli.say import say
-from runners.local.ask_zygote import ask_zygote, question_folder
 from runners.local.graph_file import GraphFile
 from runners.local.job_result import PREPARE
 from runners.local.processes.job import Job
+from runners.local.query_job import query_job, question_folder
 from sluice.errors import UsageError
-from sluice.files import atomic
-from sluice.files.destination import destination
 from sluice.graph import GraphNode
+from sluice.storage import atomic
+from sluice.storage.destination import destination
 from sluice.workspace import Workspace
 
 _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
@@ -87,7 +87,7 @@ def graph_of(config: Config, workspace: Workspace) -> list[GraphNode]:
             },
             log=str(run_dir / "logs" / "graph.log"),
         )
-        ask_zygote(job, run_dir, PREPARE, cwd=config.root)
+        query_job(job, run_dir, PREPARE, cwd=config.root)
         compiled = GraphFile.load(run_dir)
     assert compiled is not None
     return [

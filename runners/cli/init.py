@@ -15,22 +15,22 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.config_types import PipelineName
-from pipeline.load_config import load_config
-from pipeline.validate_config import validate_config
+from pipeline.config.config_types import PipelineName
+from pipeline.config.load_config import load_config
+from pipeline.config.validate_config import validate_config
+from pipeline.scaffold.choose_label import ChosenLabel, choose_label
+from pipeline.scaffold.config_text import config_text
+from pipeline.scaffold.find_examples import ExampleFiles, find_examples
+from pipeline.scaffold.guess_splits import guess_splits
+from pipeline.scaffold.label_candidates import LabelCandidate
+from pipeline.scaffold.propose import Proposal, propose
+from pipeline.scaffold.sample import Sample
+from pipeline.scaffold.schema_text import schema_text
+from pipeline.scaffold.summarize import summarize
+from pipeline.scaffold.write_proposal import check_absent, write_proposal
 from runners.cli.console import make_console, plain
 from runners.cli.options import json_option
 from runners.cli.say import say, say_json
-from schemas.infer.choose_label import ChosenLabel, choose_label
-from schemas.infer.config_text import config_text
-from schemas.infer.find_examples import ExampleFiles, find_examples
-from schemas.infer.guess_splits import guess_splits
-from schemas.infer.label_candidates import LabelCandidate
-from schemas.infer.propose import Proposal, propose
-from schemas.infer.sample import Sample
-from schemas.infer.schema_text import schema_text
-from schemas.infer.summarize import summarize
-from schemas.infer.write_proposal import check_absent, write_proposal
 from sluice.errors import DataError, UsageError
 from sluice.printable import printable
 from sluice.project import check_names, find_root
@@ -191,7 +191,7 @@ def _show(
     for choice in proposal.features:
         style = "" if choice.spec else "dim"
         used = str(choice.spec["kind"]) if choice.spec else "left out"
-        seen_as = choice.role.name.replace("_", " ")
+        seen_as = choice.semantic_type.name.replace("_", " ")
         row = (choice.name, seen_as, used, choice.why)
         table.add_row(*(plain(cell, style) for cell in row))
     console.print(table)
@@ -220,7 +220,7 @@ def _as_json(
         "features": [
             {
                 "name": choice.name,
-                "seen_as": choice.role.name,
+                "seen_as": choice.semantic_type.name,
                 "spec": None if choice.spec is None else dict(choice.spec),
                 "why": choice.why,
             }

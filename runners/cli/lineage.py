@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.next_command import next_command
 from runners.cli.options import (
@@ -19,11 +19,11 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.cli.say import say_json
-from runners.housekeeping.find_artifact import Found, find_artifact
-from runners.housekeeping.metadata_graph import Artifact
-from runners.housekeeping.read_metadata import read_metadata
-from runners.housekeeping.served_models import served_models
-from runners.housekeeping.trace_lineage import Lineage, Use, trace_lineage
+from runners.metadata.find_artifact import Found, find_artifact
+from runners.metadata.metadata_graph import Artifact
+from runners.metadata.read_metadata import read_metadata
+from runners.metadata.served_models import served_models
+from runners.metadata.trace_lineage import Lineage, Use, trace_lineage
 from sluice.errors import UsageError, bounded
 
 _DIGEST_CHARACTERS = 12

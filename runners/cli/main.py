@@ -23,7 +23,7 @@ def _packages_missing(name: str | None) -> None:
 try:
     import click
 
-    from runners.cli.ends_at_once import ends_at_once
+    from runners.cli.exit_on_sigint import exit_on_sigint
     from runners.cli.say import say_error
     from sluice.errors import ExitCode, SluiceError, UsageError
     from sluice.printable import printable
@@ -64,7 +64,7 @@ class _LazyGroup(click.Group):
         if name not in _VERBS:
             return None
         module, _, attribute = _VERBS[name][0].partition(":")
-        with ends_at_once():
+        with exit_on_sigint():
             return getattr(importlib.import_module(module), attribute)
 
     def format_commands(

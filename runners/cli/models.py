@@ -8,7 +8,7 @@ import sys
 import click
 from rich.table import Table
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.next_command import next_command
 from runners.cli.options import (
@@ -19,7 +19,7 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.cli.say import say, say_json
-from runners.housekeeping.baselines import retire
+from runners.retention.baselines import retire
 from serving.model_store import ModelStore
 from sluice.errors import UsageError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice.run_record import RunRecord
+from sluice.record.run_record import RunRecord
 
 _JUDGE = "DataVerdict"
 

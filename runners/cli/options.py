@@ -12,7 +12,7 @@ from sluice.project import activate
 from sluice.workspace import Workspace, locate
 
 if TYPE_CHECKING:
-    from pipeline.config import Config
+    from pipeline.config.config import Config
 
 _CONFIG_OPTIONS = (
     click.argument("name"),
@@ -54,8 +54,8 @@ def validated_config(
     Raises:
       UsageError: it is not to be found or is wrong.
     """
-    from pipeline.load_config import load_config
-    from pipeline.validate_config import validate_config
+    from pipeline.config.load_config import load_config
+    from pipeline.config.validate_config import validate_config
 
     config = load_config(name, profile=profile, overrides=overrides)
     activate(config.root)

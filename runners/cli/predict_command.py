@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.check_inputs import check_inputs
-from pipeline.config import Config
+from pipeline.config.config import Config
+from pipeline.graph.check_inputs import check_inputs
 from runners.cli.next_command import next_command
 from sluice.errors import SluiceError
-from sluice.files.storage import is_remote
+from sluice.storage.uri import is_remote
 
 
 def predict_command(config: Config, name: str) -> str | None:

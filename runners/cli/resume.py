@@ -14,27 +14,28 @@ from typing import Any
 import click
 from rich.console import Console
 
-from pipeline.config import Config
-from pipeline.run_inputs import RunInputs, differences, run_inputs
-from pipeline.stored_config import read_stored_config
-from runners.cli.carry_out import (
-    carry_out,
+from pipeline.config.config import Config
+from pipeline.config.stored_config import read_stored_config
+from runners.cache import up_to_date
+from runners.cache.run_inputs import RunInputs, differences, run_inputs
+from runners.cli.console import plain
+from runners.cli.execute_run import (
+    execute_run,
     hold,
     report,
     say_record,
 )
-from runners.cli.console import plain
 from runners.cli.find_run import (
     RESUMABLE,
     find_run,
     last_real_run,
     newest_resumable,
 )
+from runners.cli.ignore_broken_pipe import ignore_broken_pipe
 from runners.cli.next_command import next_command
 from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import json_option, workspace_option
 from runners.cli.predict_command import predict_command
-from runners.cli.quietly import quietly
 from runners.cli.run_pipeline import (
     INPUTS_FILE,
     memory_of,
@@ -42,18 +43,17 @@ from runners.cli.run_pipeline import (
     prepare_store,
     retries_of,
 )
-from runners.local import last_complete
 from runners.local.graph_file import GraphFile
-from runners.local.journal import Journal
-from runners.local.metadata_file import keep_copy
+from runners.local.job_environment import JobEnvironment
 from runners.local.plan import Plan
-from runners.local.processes.nursery import Nursery
+from runners.local.processes.process_pool import ProcessPool
 from runners.local.record_run import RecordRun
-from runners.local.surroundings import Surroundings
+from runners.metadata.metadata_file import keep_copy
 from sluice.errors import UsageError
-from sluice.files.file_digests import FileDigests
 from sluice.project import activate
-from sluice.run_record import RunRecord
+from sluice.record.journal import Journal
+from sluice.record.run_record import RunRecord
+from sluice.storage.file_digests import FileDigests
 from sluice.usable_cores import usable_cores
 from sluice.workspace import Workspace, private_umask
 
@@ -130,17 +130,17 @@ def _resume(request: _Request, console: Console) -> RunRecord:
             }
         )
         text = f"{config.name}  resuming run {record.run_id}"
-        quietly(console, console.print, plain(text, "bold"))
+        ignore_broken_pipe(console, console.print, plain(text, "bold"))
         plan = _plan(run_dir, config, workspace, asked, request.workers)
         log = run_dir / "logs" / "start.log"
-        with Nursery(log, cwd=config.root, keep_open=[lock]) as nursery:
-            carry_out(plan, recorder, console, nursery)
+        with ProcessPool(log, cwd=config.root, keep_open=[lock]) as process_pool:
+            execute_run(plan, recorder, console, process_pool)
         note_acceptance(record, run_dir, plan.accept_data)
         keep_copy(workspace)
         if _is_whole(asked) and inputs == _inputs_now(record, config, workspace):
-            last_complete.remember(workspace, record, inputs)
+            up_to_date.remember(workspace, record, inputs)
     predict = predict_command(config, name)
-    quietly(console, report, record, predict, console)
+    ignore_broken_pipe(console, report, record, predict, console)
     return record
 
 
@@ -189,7 +189,7 @@ def _resumable(workspace: Workspace, name: str, run_id: str | None) -> RunRecord
 def _ended(record: RunRecord) -> str:
     return {
         "succeeded": "succeeded",
-        "nothing_to_do": "had nothing to do",
+        "up_to_date": "had nothing to do",
         "blocked": "been stopped by a gate, which the same data and code stop again",
     }.get(record.status, record.status)
 
@@ -268,7 +268,7 @@ def _plan(
 ) -> Plan:
     return Plan(
         run_dir=run_dir,
-        surroundings=Surroundings(project_root=str(config.root)),
+        job_environment=JobEnvironment(project_root=str(config.root)),
         workers=workers,
         workspace=workspace.root,
         use_cache=asked["use_cache"],

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import click
 
-from runners.cli.ends_at_once import ends_at_once
-from runners.cli.head_start import head_start
+from runners.cli.exit_on_sigint import exit_on_sigint
 from runners.cli.options import config_options, json_option, workspace_option
+from runners.cli.prewarm import prewarm
 from sluice.usable_cores import usable_cores
 
 _RUN_OPTIONS = (
@@ -75,8 +75,8 @@ def run(
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
     command = shlex.join(["sluice", *sys.argv[1:]])
-    with head_start(name, workspace_dir, command) as nursery:
-        with ends_at_once():
+    with prewarm(name, workspace_dir, command) as process_pool:
+        with exit_on_sigint():
             # While the zygote imports TFX.
             from runners.cli.run_pipeline import Request, run_pipeline
 
@@ -94,4 +94,4 @@ def run(
             to_nodes=(only,) if only else to_nodes,
             accept_data=accept_data.strip() if accept_data else None,
         )
-        return run_pipeline(request, nursery, as_json)
+        return run_pipeline(request, process_pool, as_json)

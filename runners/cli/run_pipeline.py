@@ -12,42 +12,42 @@ from pathlib import Path
 from rich.console import Console
 
 from components.tfrecord_gen.spans.window import Window
-from pipeline.check_inputs import check_inputs, serving_inputs
-from pipeline.config import Config
-from pipeline.load_config import load_config
-from pipeline.run_inputs import RunInputs, differences, run_inputs
-from pipeline.staleness import check_staleness
-from pipeline.stored_config import plain_config, write_stored_config
-from pipeline.validate_config import validate_config
-from runners.cli.carry_out import (
-    carry_out,
+from pipeline.config.config import Config
+from pipeline.config.load_config import load_config
+from pipeline.config.stored_config import plain_config, write_stored_config
+from pipeline.config.validate_config import validate_config
+from pipeline.graph.check_inputs import check_inputs, serving_inputs
+from pipeline.graph.staleness import check_staleness
+from runners.cache import up_to_date
+from runners.cache.run_inputs import RunInputs, differences, run_inputs
+from runners.cli.console import plain
+from runners.cli.execute_run import (
+    execute_run,
     hold,
     report,
     say_record,
 )
-from runners.cli.console import plain
-from runners.cli.ends_at_once import ends_at_once
+from runners.cli.exit_on_sigint import exit_on_sigint
+from runners.cli.ignore_broken_pipe import ignore_broken_pipe
 from runners.cli.next_command import next_command
 from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import serving_dir_of, workspace_of
 from runners.cli.predict_command import predict_command
-from runners.cli.quietly import quietly
-from runners.local import last_complete
+from runners.local.job_environment import JobEnvironment
 from runners.local.limit_memory import MemoryLimits
-from runners.local.metadata_file import keep_copy
 from runners.local.plan import Plan
-from runners.local.processes.nursery import Nursery
+from runners.local.processes.process_pool import ProcessPool
 from runners.local.record_run import RecordRun
-from runners.local.surroundings import Surroundings
+from runners.metadata.metadata_file import keep_copy
 from sample_data import catalog
 from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError, bounded
-from sluice.files import atomic
-from sluice.files.file_digests import FileDigests
 from sluice.project import activate
+from sluice.record.run_record import RunRecord
 from sluice.retries import Retries
-from sluice.run_record import RunRecord
+from sluice.storage import atomic
+from sluice.storage.file_digests import FileDigests
 from sluice.workspace import Workspace, private_umask, utc_now
 
 INPUTS_FILE = "inputs.json"
@@ -83,35 +83,39 @@ class _Place:
 
     Attributes:
       workspace: of the pipeline, locked.
-      start_nursery: starts the nodes' processes, if they are not on their way.
+      start_process_pool: starts the nodes' processes, if they are not on their way.
       lock: the descriptor of the workspace's lock.
       window: the data, as it was found before the run began.
     """
 
     workspace: Workspace
-    start_nursery: Callable[[], Nursery]
+    start_process_pool: Callable[[], ProcessPool]
     lock: int
     window: Window
 
 
-def run_pipeline(request: Request, nursery: Nursery | None, as_json: bool) -> int:
+def run_pipeline(
+    request: Request, process_pool: ProcessPool | None, as_json: bool
+) -> int:
     """Runs a pipeline and returns the exit code.
 
     Args:
       request: what the user asked for.
-      nursery: of the nodes' processes, on its way already; None starts one if need be.
+      process_pool: that is starting already; None starts one if need be.
       as_json: whether the record goes to stdout, and what is for people to stderr.
     """
 
     def go(console: Console) -> RunRecord:
-        return _run(request, nursery, console)
+        return _run(request, process_pool, console)
 
     return say_record(as_json, request.name, request.command, go)
 
 
-def _run(request: Request, nursery: Nursery | None, console: Console) -> RunRecord:
+def _run(
+    request: Request, process_pool: ProcessPool | None, console: Console
+) -> RunRecord:
     """Checks what can be checked without TensorFlow, then runs and reports."""
-    with ends_at_once():
+    with exit_on_sigint():
         config = load_config(
             request.name, profile=request.profile, overrides=request.overrides
         )
@@ -127,19 +131,19 @@ def _run(request: Request, nursery: Nursery | None, console: Console) -> RunReco
     workspace.prepare(private=config.private)
     held = hold(workspace, request.command, request.wait, console)
 
-    def start_nursery() -> Nursery:
+    def start_process_pool() -> ProcessPool:
         # One that was started before is ended by who started it.
-        return nursery or started.enter_context(Nursery(cwd=config.root))
+        return process_pool or started.enter_context(ProcessPool(cwd=config.root))
 
     with private_umask(config.private), ExitStack() as started, held as (lock, notes):
         passed_over = [
             f"{span.name} was not taken: {span.why}" for span in window.skipped
         ]
         notes += bounded(passed_over)
-        place = _Place(workspace, start_nursery, lock, window)
+        place = _Place(workspace, start_process_pool, lock, window)
         record = _run_locked(request, config, place, notes, console)
     predict = predict_command(config, request.name)
-    quietly(console, report, record, predict, console)
+    ignore_broken_pipe(console, report, record, predict, console)
     return record
 
 
@@ -154,10 +158,10 @@ def _run_locked(
     serving_dir = serving_dir_of(config, request.workspace_dir)
     digests = FileDigests(workspace.digests_file)
     last = None
-    if request.whole and last_complete.exists(workspace):
+    if request.whole and up_to_date.exists(workspace):
         # This may be all there is to do.
         inputs = run_inputs(config, workspace.root, serving_dir, digests)
-        last = last_complete.still_stands(workspace, inputs)
+        last = up_to_date.still_stands(workspace, inputs)
     if last is None:
         prepare_store(serving_dir, config, workspace, request.to_nodes)
     run_id = workspace.new_run_id()
@@ -167,10 +171,10 @@ def _run_locked(
     record = RunRecord(run_id, config.name, utc_now(), request.command, notes=notes)
     record.config = plain_config(config)
     header = plain(f"{config.name}  run {run_id}", "bold")
-    quietly(console, console.print, header)
+    ignore_broken_pipe(console, console.print, header)
     if place.window.spans:
         names = bounded([str(span) for span in place.window.spans[::-1]])
-        quietly(console, console.print, plain(f"data: {', '.join(names)}"))
+        ignore_broken_pipe(console, console.print, plain(f"data: {', '.join(names)}"))
     recorder = RecordRun(record, run_dir, serving_dir)
     recorder.apply(
         {
@@ -190,7 +194,7 @@ def _run_locked(
         note_inputs(record, run_dir, inputs)
         recorder.close_unchanged(last)
         text = f"nothing has changed since run {last.run_id}"
-        quietly(console, console.print, plain(text, "cyan"))
+        ignore_broken_pipe(console, console.print, plain(text, "cyan"))
         return record
     begun: list[RunInputs] = []
 
@@ -200,9 +204,9 @@ def _run_locked(
         note_inputs(record, run_dir, begun[0])
 
     plan = _plan(request, config, workspace, run_dir)
-    nursery = place.start_nursery()
-    nursery.belong_to(run_dir / "logs" / "start.log", [place.lock])
-    carry_out(plan, recorder, console, nursery, look_at_inputs)
+    process_pool = place.start_process_pool()
+    process_pool.belong_to(run_dir / "logs" / "start.log", [place.lock])
+    execute_run(plan, recorder, console, process_pool, look_at_inputs)
     note_acceptance(record, run_dir, request.accept_data)
     keep_copy(workspace)
     if request.from_nodes or request.to_nodes:
@@ -211,7 +215,7 @@ def _run_locked(
         # What was edited meanwhile is the next run's.
         ended = run_inputs(config, workspace.root, serving_dir, digests)
         if ended == begun[0]:
-            last_complete.remember(workspace, record, ended)
+            up_to_date.remember(workspace, record, ended)
     return record
 
 
@@ -273,7 +277,7 @@ def _plan(
 ) -> Plan:
     return Plan(
         run_dir=run_dir,
-        surroundings=Surroundings(project_root=str(config.root)),
+        job_environment=JobEnvironment(project_root=str(config.root)),
         workers=request.workers,
         workspace=workspace.root,
         use_cache=request.use_cache,

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from runners.cli.console import plain
 from runners.local.run_result import NOT_ASKED_FOR
-from sluice.run_record import NodeRecord, RunRecord
+from sluice.record.run_record import NodeRecord, RunRecord
 
 # What a state is called on the screen, and how it looks.
 LABELS = {

@@ -11,9 +11,9 @@ from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say, say_json
 from runners.local.complete_runs import complete_killed_runs
-from sluice.run_record import RunRecord
+from sluice.record.run_record import RunRecord
 
-STYLES = {"succeeded": "green", "nothing_to_do": "cyan", "running": "yellow"}
+STYLES = {"succeeded": "green", "up_to_date": "cyan", "running": "yellow"}
 
 
 @click.command()

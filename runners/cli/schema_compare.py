@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.config import Config
+from pipeline.config.config import Config
 from runners.cli.console import make_console, plain
 from runners.cli.options import workspace_option
 from runners.cli.schema_command import run_command, schema_command

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import click
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
+from pipeline.scaffold.infer_schema import infer_schema
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
 from runners.cli.say import say, say_json
 from runners.cli.schema_source import summary_of
 from schemas.edit.plain_text import plain_text
 from schemas.edit.without_values import without_values
-from schemas.infer.infer_schema import infer_schema
 from schemas.loader import feature_names
 from sluice.errors import DataError, UsageError
-from sluice.files import atomic
-from sluice.files.destination import destination
+from sluice.storage import atomic
+from sluice.storage.destination import destination
 
 
 @click.command(short_help="Print a schema for the data as it is now.")

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.fault import Fault
-from pipeline.check_inputs import check_inputs
-from pipeline.config import Config
+from components.tfrecord_gen.reading.record_error import Fault
+from pipeline.config.config import Config
+from pipeline.graph.check_inputs import check_inputs
+from pipeline.scaffold.find_examples import find_examples
+from pipeline.scaffold.summarize import Summary, summarize
 from runners.cli.find_run import find_run, find_workspace, readable_runs
 from runners.cli.schema_command import run_command
 from runners.local.complete_runs import complete_killed_runs
@@ -19,10 +21,8 @@ from schemas.diff.observe_statistics import observe_statistics
 from schemas.diff.observe_summary import observe_summary
 from schemas.diff.observed import Observed
 from schemas.diff.read_statistics import read_statistics
-from schemas.infer.find_examples import find_examples
-from schemas.infer.summarize import Summary, summarize
 from sluice.errors import UsageError
-from sluice.run_record import RunRecord
+from sluice.record.run_record import RunRecord
 
 _NODE, _OUTPUT = "StatisticsGen", "statistics"
 # The records of files without splits, before they are hashed into some.

@@ -16,7 +16,7 @@ from runners.cli.runs import STYLES
 from runners.cli.say import say, say_json
 from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
-from sluice.run_record import NodeRecord, RunRecord
+from sluice.record.run_record import NodeRecord, RunRecord
 
 
 @click.command()

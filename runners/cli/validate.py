@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from pipeline.check_inputs import check_inputs
-from pipeline.load_config import load_config
-from pipeline.validate_config import validate_config
+from pipeline.config.load_config import load_config
+from pipeline.config.validate_config import validate_config
+from pipeline.graph.check_inputs import check_inputs
 from runners.cli.options import config_options
 from runners.cli.say import say
 from sluice.errors import UsageError

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from runners.cli.console import plain
-from sluice.verdict import Check, Verdict, cell
+from sluice.record.verdict import Check, Verdict, cell
 
 MAX_ROWS = 40
 MAX_DETAILS = 10

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from components.baseline.blessed_models import served_copy, up_to_usable
 from runners.doctor.check import Check
-from runners.housekeeping.baselines import blessed_in, name_in, pushes_in
-from runners.housekeeping.read_metadata import read_metadata
+from runners.metadata.read_metadata import read_metadata
+from runners.retention.baselines import blessed_in, name_in, pushes_in
 from sluice.workspace import Workspace
 
 _NAME = "baselines"

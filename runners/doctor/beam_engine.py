@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.places import LOCAL_BEAM_ARGS
+from pipeline.graph.locations import LOCAL_BEAM_ARGS
 from runners.doctor.check import Check
 from sluice.workspace import installed_version
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runners.doctor.check import Check
 from runners.doctor.existing_parent import existing_parent
-from sluice.files import atomic
+from sluice.storage import atomic
 
 _REFUSED = 3
 _TRY_TO_LOCK = f"""

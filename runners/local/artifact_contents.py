@@ -2,7 +2,7 @@
 
 TFX trains on, evaluates and pushes whatever lies at an artifact's address by then. What
 was there when the artifact was published is one of its custom properties; see
-``sluice.files.contents``.
+``sluice.storage.contents``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tfx.utils import path_utils
 
 from sluice.artifact_origin import origin_of
 from sluice.errors import NodeError, ServingError
-from sluice.files.contents import PROPERTY, Contents, Damage
 from sluice.plain_properties import plain_properties
+from sluice.storage.contents import PROPERTY, Contents, Damage
 
 
 def record_outputs(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from runners.record.describe_outputs import RECORD_DIR
+from runners.local.describe_outputs import RECORD_DIR
 from sluice.splits import SERVING
 
 BadRecords = Literal["mixed types", "undecodable images"]
@@ -43,8 +43,8 @@ def bad_records(
             find_mixed_types,
             find_undecodable_images,
         )
-        from pipeline.config import Image
-        from pipeline.stored_config import read_stored_config
+        from pipeline.config.config import Image
+        from pipeline.config.stored_config import read_stored_config
 
         if kind == "mixed types":
             return find_mixed_types(files, max_record_bytes=limit)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from runners.local.job_result import read_result
-from runners.local.journal import Journal
 from runners.local.record_run import RecordRun
 from sluice.errors import LockedError, SluiceError, WorkspaceError
-from sluice.files.full_disk import explain_full_disk
-from sluice.run_record import RunRecord
+from sluice.record.journal import Journal
+from sluice.record.run_record import RunRecord
+from sluice.storage.full_disk import explain_full_disk
 from sluice.workspace import Workspace
 
 _INCOMPLETE = (OSError, ValueError, KeyError, TypeError, SluiceError)

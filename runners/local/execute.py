@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from runners.local import node_status
 from runners.local.graph_file import GraphFile
-from runners.local.job_result import PREPARE, SWEEP, forget_result, read_result
+from runners.local.job_result import PREPARE, RESOLVE_CACHED, forget_result, read_result
 from runners.local.plan import Plan
 from runners.local.processes.job import Job
-from runners.local.processes.nursery import Nursery, describe_end
+from runners.local.processes.process_pool import ProcessPool, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.local.wait_for_job import wait_for_job
+from runners.metadata import node_status
 from sluice.did_you_mean import unknown_node
 from sluice.errors import ExitCode, UsageError
-from sluice.files import file_digests, source_files
-from sluice.files.storage import is_remote
+from sluice.storage import file_digests, source_files
+from sluice.storage.uri import is_remote
 from sluice.workspace import Workspace
 
 
-def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
+def execute(plan: Plan, process_pool: ProcessPool, watch: Watch) -> RunResult | None:
     """Runs the nodes of a pipeline to the end, or as far as they go.
 
     Returns:
@@ -34,8 +34,8 @@ def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
     """
     graph = GraphFile.load(plan.run_dir) if plan.resumed else None
     if graph is None:
-        plan.surroundings.save(plan.run_dir)
-        graph = _prepare(plan, nursery, watch)
+        plan.job_environment.save(plan.run_dir)
+        graph = _prepare(plan, process_pool, watch)
     if graph is None:
         return None
     nodes = [
@@ -53,7 +53,7 @@ def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
         if plan.resumed:
             finished = finished_nodes(plan.run_dir, graph)
         else:
-            finished = _sweep(plan, graph, nursery, watch)
+            finished = _resolve_cached(plan, graph, process_pool, watch)
     except UsageError as error:
         watch.on_event(_stopped(str(error), error.exit_code))
         return None
@@ -72,7 +72,7 @@ def execute(plan: Plan, nursery: Nursery, watch: Watch) -> RunResult | None:
         finished=finished,
         environment=_environment(plan),
     )
-    result = Scheduler(nursery, plan.run_dir, graph, options, watch).run()
+    result = Scheduler(process_pool, plan.run_dir, graph, options, watch).run()
     if all(node.state != "interrupted" for node in result.nodes) and len(
         result.nodes
     ) == len(graph.nodes):
@@ -112,30 +112,30 @@ def _finished_nodes(
     return finished
 
 
-def _sweep(
-    plan: Plan, graph: GraphFile, nursery: Nursery, watch: Watch
+def _resolve_cached(
+    plan: Plan, graph: GraphFile, process_pool: ProcessPool, watch: Watch
 ) -> dict[str, NodeResult]:
     """Returns the nodes that are in the cache, found in one process."""
     whole = all(node.action == "run" for node in graph.nodes)
     if not (plan.use_cache and graph.has_history and whole):
         return {}
     job = Job(
-        function="runners.local.sweep_job:sweep",
+        function="runners.local.resolve_cached:resolve_cached",
         arguments={"run_dir": str(plan.run_dir), "forced": list(plan.forced)},
         log=str(plan.run_dir / "logs" / "start.log"),
         environment=_environment(plan),
     )
     # However it ends: a node without a result gets a process of its own.
-    _wait_for(SWEEP, job, nursery, watch)
+    _wait_for(RESOLVE_CACHED, job, process_pool, watch)
     found = {node.id: read_result(plan.run_dir, node.id) for node in graph.nodes}
     return {name: result_of(facts) for name, facts in found.items() if facts}
 
 
 def _wait_for(
-    name: str, job: Job, nursery: Nursery, watch: Watch
+    name: str, job: Job, process_pool: ProcessPool, watch: Watch
 ) -> dict[str, Any] | None:
     return wait_for_job(
-        nursery,
+        process_pool,
         name,
         job,
         on_tick=watch.on_tick,
@@ -143,7 +143,7 @@ def _wait_for(
     )
 
 
-def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
+def _prepare(plan: Plan, process_pool: ProcessPool, watch: Watch) -> GraphFile | None:
     forget_result(plan.run_dir, PREPARE)
     log = plan.run_dir / "logs" / "start.log"
     job = Job(
@@ -159,7 +159,7 @@ def _prepare(plan: Plan, nursery: Nursery, watch: Watch) -> GraphFile | None:
         log=str(log),
         environment=_environment(plan),
     )
-    ended = _wait_for(PREPARE, job, nursery, watch)
+    ended = _wait_for(PREPARE, job, process_pool, watch)
     if ended is None:
         return None
     result = read_result(plan.run_dir, PREPARE)

@@ -16,8 +16,8 @@ from sluice.errors import (
     SluiceError,
     TransientError,
 )
-from sluice.files.full_disk import FULL, FULL_TEXTS
 from sluice.records.image_decoder import reason_in
+from sluice.storage.full_disk import FULL, FULL_TEXTS
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"

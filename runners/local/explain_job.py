@@ -17,16 +17,16 @@ from tfx.orchestration.portable import runtime_parameter_utils
 from components.tfrecord_gen.changed_files import changed_files
 from components.tfrecord_gen.driver import digest_reader
 from components.tfrecord_gen.report import Report
-from pipeline.create_pipeline import create_pipeline
-from pipeline.places import local_places
-from pipeline.stored_config import read_stored_config
-from runners.local.cache import cache_history
-from runners.local.cache.node_cache import NodeCache, WouldRun
+from pipeline.config.stored_config import read_stored_config
+from pipeline.graph.create_pipeline import create_pipeline
+from pipeline.graph.locations import local_locations
+from runners.cache import cache_history
+from runners.cache.node_cache import NodeCache, WouldRun
 from runners.local.explain_failure import explain_failure
+from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_result
 from runners.local.node_job import launch, make_cache
 from runners.local.prepare_job import connection_of
-from runners.local.surroundings import Surroundings
 from sluice.did_you_mean import unknown_node
 from sluice.workspace import Workspace
 
@@ -43,18 +43,18 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
     each node after it is asked for changes of its own.
 
     Args:
-      run_dir: a temporary folder with ``config.json`` and the surroundings.
+      run_dir: a temporary folder with ``config.json`` and the job environment.
       workspace: of the pipeline.
       metadata_copy: path of the copy.
       node_id: which node.
     """
     place = Path(run_dir)
     try:
-        surroundings = Surroundings.load(place)
-        surroundings.enter()
+        job_environment = JobEnvironment.load(place)
+        job_environment.enter()
         config = read_stored_config(place / "config.json")
         places = replace(
-            local_places(config, Workspace(Path(workspace))),
+            local_locations(config, Workspace(Path(workspace))),
             pipeline_root=str(place / "artifacts"),
             inputs_dir=place / "inputs",
             metadata_db=Path(metadata_copy),
@@ -66,7 +66,7 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
         )
         answers: dict[str, dict[str, Any]] = {}
         for node in _leading_to(ir, node_id):
-            answers[node.node_info.id] = _ask(ir, node, surroundings, answers)
+            answers[node.node_info.id] = _ask(ir, node, job_environment, answers)
         write_result(place, NAME, {"nodes": list(answers.values()), "error": None})
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
@@ -91,7 +91,7 @@ def _leading_to(ir: Any, node_id: str) -> list[Any]:
 def _ask(
     ir: Any,
     node: Any,
-    surroundings: Surroundings,
+    job_environment: JobEnvironment,
     answers: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     name, kind = node.node_info.id, node.node_info.type.name
@@ -106,7 +106,7 @@ def _ask(
         "last_run": last[2] if last else None,
     }
     is_system = kind.startswith(_SYSTEM)
-    cache = make_cache(ir, name, surroundings, plan=not is_system, stand_in=True)
+    cache = make_cache(ir, name, job_environment, plan=not is_system, stand_in=True)
     try:
         launch(ir, name, cache)
         missed = cache.reason

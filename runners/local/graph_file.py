@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ml_metadata.proto import metadata_store_pb2
 
 from sluice.errors import UsageError
-from sluice.files import atomic
+from sluice.storage import atomic
 
 GRAPH_FILE = "graph.json"
 IR_FILE = "pipeline.pb"

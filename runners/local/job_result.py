@@ -11,11 +11,11 @@ from multiprocessing.pool import (  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any
 
-from sluice.files import atomic
+from sluice.storage import atomic
 
 # The names of the jobs that draw the graph and ask the cache; no node can have them.
 PREPARE = ".prepare"
-SWEEP = ".sweep"
+RESOLVE_CACHED = ".resolve_cached"
 
 
 def _path(run_dir: Path, name: str) -> Path:

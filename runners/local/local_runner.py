@@ -21,17 +21,16 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from runners.local.execute import execute
 from runners.local.graph_file import IR_FILE, GraphFile
+from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, read_exception
-from runners.local.journal import Journal
 from runners.local.limit_memory import MemoryLimits
 from runners.local.plan import Plan
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.processes.job import INSIDE_JOB
-from runners.local.processes.nursery import PRELOADED, Nursery, can_fork
+from runners.local.processes.process_pool import PRELOADED, ProcessPool, can_fork
 from runners.local.run_result import NodeResult, OnEvent, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
-from runners.local.surroundings import Surroundings
 from sluice.errors import (
     DataError,
     ExitCode,
@@ -42,9 +41,10 @@ from sluice.errors import (
     UsageError,
     bounded,
 )
-from sluice.files import atomic
 from sluice.project import check_imports
+from sluice.record.journal import Journal
 from sluice.retries import Retries
+from sluice.storage import atomic
 from sluice.usable_cores import usable_cores
 from sluice.workspace import new_run_id
 
@@ -55,7 +55,7 @@ _KINDS: dict[int, type[SluiceError]] = {
 # name of ours.
 _NEEDED = ("runners", "serving", "sluice")
 # The zygotes that wait for the next run of this process, by what they were made with.
-_KEPT: dict[tuple[Any, ...], Nursery] = {}
+_KEPT: dict[tuple[Any, ...], ProcessPool] = {}
 
 
 class LocalRunner(tfx_runner.IrBasedRunner):
@@ -68,7 +68,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         runs_dir: str | Path | None = None,
         retries: Retries | None = None,
         memory: MemoryLimits | None = None,
-        nursery: Nursery | None = None,
+        process_pool: ProcessPool | None = None,
     ) -> None:
         """Sets how pipelines are run.
 
@@ -78,7 +78,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             beside the metadata's file.
           retries: of transient failures; None for none.
           memory: how much of it each node may use; None for what there is.
-          nursery: where the nodes' processes come from; None for a fork of this
+          process_pool: where the nodes' processes come from; None for a fork of this
             process, or where it cannot be forked (it has threads, or TensorFlow has
             opened its devices) for one that imports TFX once (10 to 20 seconds) and
             serves later runs as well.
@@ -87,7 +87,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         self._runs_dir = Path(runs_dir) if runs_dir else None
         self._retries = retries or Retries()
         self._memory = memory or MemoryLimits()
-        self._nursery = nursery
+        self._process_pool = process_pool
 
     def run(
         self, pipeline: Pipeline, run_options: Any | None = None, **kwargs: Any
@@ -178,7 +178,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         partial = run_options.partial_run if run_options else None
         return Plan(
             run_dir=run_dir,
-            surroundings=_surroundings(),
+            job_environment=_job_environment(),
             workers=self._workers,
             from_nodes=tuple(partial.from_nodes) if partial else (),
             to_nodes=tuple(partial.to_nodes) if partial else (),
@@ -201,8 +201,8 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         stop = StopRequest()
         watch = Watch(record, stop=stop)
         log = plan.run_dir / "logs" / "start.log"
-        with stop.listen(), self._processes(log, lock) as nursery:
-            result = execute(plan, nursery, watch)
+        with stop.listen(), self._processes(log, lock) as process_pool:
+            result = execute(plan, process_pool, watch)
             if stop.signal is not None:
                 raise KeyboardInterrupt(stop.reason)
         if result is None:
@@ -212,29 +212,29 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         return result
 
     @contextmanager
-    def _processes(self, log: Path, lock: int) -> Iterator[Nursery]:
+    def _processes(self, log: Path, lock: int) -> Iterator[ProcessPool]:
         """Yields where the processes of one run come from."""
-        if self._nursery is not None:
-            yield self._nursery
+        if self._process_pool is not None:
+            yield self._process_pool
             return
         modules, cwd = _modules(), Path.cwd()
         made_with = (os.getpid(), cwd, modules, frozenset(os.environ.items()))
-        nursery = _KEPT.pop(made_with, None)
-        if nursery and not nursery.is_alive:
-            nursery.close()
-            nursery = None
-        if nursery is None:
-            nursery = Nursery(cwd=cwd, modules=modules, from_here=True)
+        process_pool = _KEPT.pop(made_with, None)
+        if process_pool and not process_pool.is_alive:
+            process_pool.close()
+            process_pool = None
+        if process_pool is None:
+            process_pool = ProcessPool(cwd=cwd, modules=modules, from_here=True)
         with ExitStack() as stack:
-            stack.enter_context(nursery)
-            nursery.belong_to(log, [lock])
-            yield nursery
-            if not can_fork() and nursery.ready:
+            stack.enter_context(process_pool)
+            process_pool.belong_to(log, [lock])
+            yield process_pool
+            if not can_fork() and process_pool.ready:
                 # One that is lost by now is closed; the run itself has ended well.
                 with suppress(NodeError):
-                    nursery.release()
+                    process_pool.release()
                     _close_kept()
-                    _KEPT[made_with] = nursery
+                    _KEPT[made_with] = process_pool
                     stack.pop_all()
 
     def _runs_folder(self, pipeline: Any) -> Path:
@@ -251,11 +251,11 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         return Path(uri).resolve().parent / "runs"
 
 
-def _surroundings() -> Surroundings:
+def _job_environment() -> JobEnvironment:
     main = sys.modules["__main__"]
     main_path = getattr(main, "__file__", None)
     name = getattr(main.__spec__, "name", "__main__")
-    return Surroundings(
+    return JobEnvironment(
         python_path=tuple(os.path.abspath(entry) for entry in sys.path),
         main_path=os.path.abspath(main_path) if main_path else None,
         # The standard library leaves a package's own __main__ alone.
@@ -311,9 +311,9 @@ def _base_run_id(partial: Any | None) -> str | None:
 def _close_kept() -> None:
     """Ends the zygotes that wait for a run; a fork of this process lets them be."""
     while _KEPT:
-        (pid, *_), nursery = _KEPT.popitem()
+        (pid, *_), process_pool = _KEPT.popitem()
         if pid == os.getpid():
-            nursery.close()
+            process_pool.close()
 
 
 def _failure(failed: Sequence[NodeResult], run_dir: Path) -> SluiceError:

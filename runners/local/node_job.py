@@ -15,18 +15,18 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import cache_utils, launcher
 
+from runners.cache.node_cache import NodeCache
 from runners.local.bad_records import bad_records
-from runners.local.cache.node_cache import NodeCache
+from runners.local.describe_outputs import describe_outputs
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
-from runners.local.hush_tfx import hush_tfx
+from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_exception, write_result
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_back import read_back
 from runners.local.run_result import NodeFailure, NodeResult
-from runners.local.surroundings import Surroundings
-from runners.record.describe_outputs import describe_outputs
+from runners.local.tfx_log_filter import tfx_log_filter
 from sluice import interrupt
 from sluice.compat import teach_autograph
 
@@ -42,18 +42,18 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     place = Path(run_dir)
     interrupt.listen()
     teach_autograph()
-    surroundings = Surroundings.load(place)
-    surroundings.enter()
+    job_environment = JobEnvironment.load(place)
+    job_environment.enter()
     ir = read_ir(place)
     graph = GraphFile.load(place)
     assert graph is not None
     planned = next(node for node in graph.nodes if node.id == node_id)
-    cache = make_cache(ir, node_id, surroundings, use_cache=use_cache)
+    cache = make_cache(ir, node_id, job_environment, use_cache=use_cache)
     started = time.monotonic()
     error: NodeFailure | None = None
     stopped = False
     try:
-        launch(ir, node_id, cache, in_project=bool(surroundings.project_root))
+        launch(ir, node_id, cache, in_project=bool(job_environment.project_root))
     except interrupt.Interrupted:
         stopped = True
     except (Exception, SystemExit) as raised:
@@ -67,7 +67,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
                 raised,
                 partial(bad_records, place, planned.upstream),
             )
-            if not surroundings.project_root:
+            if not job_environment.project_root:
                 write_exception(place, node_id, raised)
     ended = Ended(time.monotonic() - started, error, stopped)
     # From here on a request to stop must not hide how the node has ended.
@@ -107,14 +107,14 @@ def report_node(
 
 
 def make_cache(
-    ir: Any, node_id: str, surroundings: Surroundings, **options: bool
+    ir: Any, node_id: str, job_environment: JobEnvironment, **options: bool
 ) -> NodeCache:
     """Returns the cache of a node; see ``NodeCache`` for the options."""
     deployment = runner_utils.extract_local_deployment_config(ir)
     driver = runner_utils.extract_custom_driver_spec(deployment, node_id)
     return NodeCache(
         cache_utils,
-        roots=surroundings.roots(),
+        roots=job_environment.roots(),
         driver=driver.class_path if driver else None,
         **options,
     )
@@ -131,7 +131,7 @@ def launch(
     )
     deployment = runner_utils.extract_local_deployment_config(ir)
     launcher.cache_utils = cache
-    hush_tfx()
+    tfx_log_filter()
     NodeLauncher(
         in_project=in_project,
         pipeline_node=node,
@@ -160,7 +160,7 @@ def _describe(
     sensitive: list[str] = []
     try:
         if config.exists():
-            from pipeline.stored_config import sensitive_features
+            from pipeline.config.stored_config import sensitive_features
 
             sensitive = sensitive_features(config)
         documents = describe_outputs(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runners.local.job_environment import JobEnvironment
 from runners.local.limit_memory import MemoryLimits
-from runners.local.surroundings import Surroundings
 from sluice.retries import Retries
 
 
@@ -16,7 +16,7 @@ class Plan:
 
     Attributes:
       run_dir: of the run; its name is the run's id.
-      surroundings: of every process.
+      job_environment: of every process.
       workers: how many nodes run at the same time, at most.
       workspace: of a pipeline of ours, whose config lies in ``run_dir``; None for one
         whose IR lies there.
@@ -32,7 +32,7 @@ class Plan:
     """
 
     run_dir: Path
-    surroundings: Surroundings
+    job_environment: JobEnvironment
     workers: int
     workspace: Path | None = None
     use_cache: bool = True

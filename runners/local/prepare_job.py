@@ -13,14 +13,14 @@ from tfx.orchestration.local import runner_utils
 from tfx.orchestration.portable import partial_run_utils, runtime_parameter_utils
 from tfx.proto.orchestration import pipeline_pb2
 
-from runners.local import node_status
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import IR_FILE, Action, GraphFile, PlannedNode
+from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, write_exception, write_result
-from runners.local.surroundings import Surroundings
+from runners.metadata import node_status
 from sluice.did_you_mean import unknown_node
 from sluice.errors import UsageError
-from sluice.files import atomic
+from sluice.storage import atomic
 
 _RESOLVER = "tfx.dsl.components.common.resolver.Resolver"
 _RUN = "pipeline_run"
@@ -53,7 +53,7 @@ def prepare(
     """
     place = Path(run_dir)
     try:
-        Surroundings.load(place).enter()
+        JobEnvironment.load(place).enter()
         ir = _compile(place, workspace, accept_data)
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name}
@@ -118,13 +118,13 @@ def _compile(run_dir: Path, workspace: str | None, accept_data: str | None) -> A
     if workspace is None:
         return read_ir(run_dir)
 
-    from pipeline.create_pipeline import create_pipeline
-    from pipeline.places import local_places
-    from pipeline.stored_config import read_stored_config
+    from pipeline.config.stored_config import read_stored_config
+    from pipeline.graph.create_pipeline import create_pipeline
+    from pipeline.graph.locations import local_locations
     from sluice.workspace import Workspace
 
     config = read_stored_config(run_dir / "config.json")
-    places = local_places(config, Workspace(Path(workspace)))
+    places = local_locations(config, Workspace(Path(workspace)))
     return compiler.Compiler().compile(create_pipeline(config, places, accept_data))
 
 

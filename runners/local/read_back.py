@@ -10,11 +10,11 @@ from typing import Any
 from ml_metadata import errors
 from ml_metadata.metadata_store import metadata_store
 
-from runners.local import node_status
 from runners.local.graph_file import PlannedNode
 from runners.local.run_result import NodeFailure, NodeResult
+from runners.metadata import node_status
 from sluice.errors import NodeError, WorkspaceError
-from sluice.run_record import NodeState
+from sluice.record.run_record import NodeState
 
 # What TFX says of inputs that it cannot resolve.
 _TOO_FEW = re.compile(r"inputs\[(.+?)\] has min_count = (\d+) but only got (\d+)")

@@ -10,11 +10,11 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from runners.local.journal import Journal
-from runners.record.json_number import json_number
 from sluice import workspace
 from sluice.errors import ExitCode, SluiceError
-from sluice.run_record import (
+from sluice.record.journal import Journal
+from sluice.record.json_number import json_number
+from sluice.record.run_record import (
     ArtifactRecord,
     DocumentRecord,
     ErrorRecord,
@@ -22,7 +22,7 @@ from sluice.run_record import (
     PushRecord,
     RunRecord,
 )
-from sluice.verdict import Verdict
+from sluice.record.verdict import Verdict
 
 _VERDICTS = ("components.DataVerdict", "components.ModelVerdict")
 _SERVED = ("pushed", "already_served")
@@ -104,7 +104,7 @@ class RecordRun:
             record.status, record.exit_code = "blocked", int(ExitCode.MODEL)
         else:
             quiet = all(node.state in ("cached", "skipped") for node in record.nodes)
-            record.status = "nothing_to_do" if quiet else "succeeded"
+            record.status = "up_to_date" if quiet else "succeeded"
             record.exit_code = int(ExitCode.DONE)
         refused = record.exit_code == ExitCode.USAGE
         if record.status in ("failed", "interrupted") and not refused:
@@ -141,7 +141,7 @@ class RecordRun:
             for path in (before / "record").iterdir():
                 shutil.copyfile(path, self._run_dir / "record" / path.name)
             record.documents = deepcopy(last.documents)
-        record.status, record.exit_code = "nothing_to_do", int(ExitCode.DONE)
+        record.status, record.exit_code = "up_to_date", int(ExitCode.DONE)
         record.ended_at = workspace.utc_now()
         self._journal.append({"event": "finished"})
         record.save(self._run_dir)

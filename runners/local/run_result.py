@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sluice.run_record import NodeState
+from sluice.record.run_record import NodeState
 
 # What a node's process adds to its result, and what stands there without it.
 _OF_PROCESS: dict[str, Any] = {"cache": None, "documents": [], "notes": []}

@@ -21,7 +21,7 @@ from runners.local.graph_file import GRAPH_FILE, GraphFile, PlannedNode
 from runners.local.job_result import forget_result, read_result
 from runners.local.limit_memory import LimitMemory, MemoryLimits
 from runners.local.processes.job import Job
-from runners.local.processes.nursery import Nursery, describe_end
+from runners.local.processes.process_pool import ProcessPool, describe_end
 from runners.local.read_back import open_store, read_back
 from runners.local.run_result import (
     NOT_ASKED_FOR,
@@ -73,19 +73,19 @@ class Scheduler:
 
     def __init__(
         self,
-        nursery: Nursery,
+        process_pool: ProcessPool,
         run_dir: Path,
         graph: GraphFile,
         options: RunOptions,
         watch: Watch,
     ) -> None:
-        self._nursery = nursery
+        self._process_pool = process_pool
         self._run_dir = run_dir
         self._graph = graph
         self._options = options
         self._watch = watch
         self._progress = FollowProgress(run_dir, watch.on_progress)
-        self._memory = LimitMemory(options.memory, nursery.pid_of)
+        self._memory = LimitMemory(options.memory, process_pool.pid_of)
         self._results: dict[str, NodeResult] = dict(options.finished)
         self._running: dict[str, float] = {}
         self._attempts: dict[str, int] = {}
@@ -121,10 +121,10 @@ class Scheduler:
             elif stop.urgent and not killed:
                 killed = True
                 for node_id in self._running:
-                    self._nursery.signal(node_id, signal.SIGKILL)
+                    self._process_pool.signal(node_id, signal.SIGKILL)
             if not self._running and (told_to_stop or not self._due):
                 break
-            for message in self._nursery.messages(POLL_S):
+            for message in self._process_pool.messages(POLL_S):
                 if message.get("started") in self._running:
                     # After a wait for the zygote, which imports TFX first.
                     self._running[message["started"]] = time.monotonic()
@@ -140,7 +140,7 @@ class Scheduler:
         nodes = list(self._running)
         self._emit(event="stopping", signal=stop.signal.name, nodes=nodes)
         for node_id in nodes:
-            self._nursery.signal(node_id, signal.SIGTERM)
+            self._process_pool.signal(node_id, signal.SIGTERM)
 
     def _start_what_can(self) -> None:
         for node in self._graph.nodes:
@@ -194,7 +194,7 @@ class Scheduler:
                 CHECKPOINT_DIR: str(self._checkpoints_of(node.id)),
             },
         )
-        self._nursery.start(node.id, job)
+        self._process_pool.start(node.id, job)
 
     def _end(self, message: dict[str, Any]) -> None:
         node_id, peak = message["ended"], message["peak_memory_bytes"]

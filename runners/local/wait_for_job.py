@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from runners.local.processes.job import Job
-from runners.local.processes.nursery import Nursery
+from runners.local.processes.process_pool import ProcessPool
 
 POLL_S = 0.2
 
 
 def wait_for_job(
-    nursery: Nursery,
+    process_pool: ProcessPool,
     name: str,
     job: Job,
     *,
@@ -23,7 +23,7 @@ def wait_for_job(
     """Returns the zygote's message of a job's end, None if it was stopped before it.
 
     Args:
-      nursery: where the job's process comes from; it runs no other job meanwhile.
+      process_pool: where the job's process comes from; it runs no other job meanwhile.
       name: of the job.
       job: what it does.
       on_tick: called several times a second.
@@ -32,11 +32,11 @@ def wait_for_job(
     Raises:
       NodeError: the process that starts the jobs has ended by itself.
     """
-    nursery.start(name, job)
+    process_pool.start(name, job)
     while not stopped():
-        for message in nursery.messages(POLL_S):
+        for message in process_pool.messages(POLL_S):
             if message.get("ended") == name:
                 return message
         on_tick()
-    nursery.signal(name, signal.SIGKILL)
+    process_pool.signal(name, signal.SIGKILL)
     return None

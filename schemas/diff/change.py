@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from schemas.diff import words
+from schemas.diff import messages
 from schemas.diff.observed import ObservedFeature
 from schemas.edit.edit import AddValues, Edit
 
@@ -57,7 +57,7 @@ class Change:
             replace(edit, values=tuple(kept)) if isinstance(edit, AddValues) else edit
             for edit in self.edits
         )
-        text = words.new_values(kept, self.seen)
+        text = messages.new_values(kept, self.seen)
         return replace(self, text=text, edits=edits, values=kept)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.diff import words
+from schemas.diff import messages
 from schemas.diff.case import Case
 from schemas.diff.change import Change
 from schemas.diff.observed import Observed, ObservedFeature
@@ -78,7 +78,7 @@ def diff_schema(
         )
         changes += _changes(case)
         if domain is not None and case.seen.unlisted:
-            count = words.number(case.seen.unlisted, "value")
+            count = messages.number(case.seen.unlisted, "value")
             notes.append(f"{name}: {count} too rare or too long to be looked at")
     known = {feature.name for feature in schema.feature}
     for name, seen in observed.features.items():
@@ -95,8 +95,8 @@ def _changes(case: Case) -> Iterator[Change]:
 
 
 def _new_feature(seen: ObservedFeature, sensitive: bool) -> Change:
-    facts = [words.types(seen), *([] if sensitive else words.values(seen))]
+    facts = [messages.types(seen), *([] if sensitive else messages.values(seen))]
     text = f"not in the schema ({', '.join(facts)})"
     if seen.type == "STRUCT":
-        return Change(seen.name, "new_feature", text, refusal=words.NO_STRUCTS)
+        return Change(seen.name, "new_feature", text, refusal=messages.NO_STRUCTS)
     return Change(seen.name, "new_feature", text, (AddFeature(propose_feature(seen)),))

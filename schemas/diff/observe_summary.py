@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.scaffold.summarize import FeatureSummary, Summary
 from schemas.diff.merge_splits import merge_splits
 from schemas.diff.observed import Observed, ObservedFeature, SplitPresence
-from schemas.infer.summarize import FeatureSummary, Summary
 
 _TYPES = {"int": "INT", "float": "FLOAT", "bytes": "BYTES"}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.scaffold.infer_schema import min_fraction, set_number_of_values
+from pipeline.scaffold.summarize import FeatureSummary
 from schemas.diff.observed import ObservedFeature, SplitPresence
-from schemas.infer.infer_schema import min_fraction, set_number_of_values
-from schemas.infer.summarize import FeatureSummary
 
 
 def propose_feature(seen: ObservedFeature) -> schema_pb2.Feature:

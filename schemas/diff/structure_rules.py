@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.diff import words
+from pipeline.scaffold.infer_schema import TRAINING
+from schemas.diff import messages
 from schemas.diff.case import Case
 from schemas.diff.change import Change
 from schemas.diff.propose_feature import least_fraction
 from schemas.edit.edit import Edit, Put, Replace
-from schemas.infer.infer_schema import TRAINING
 
 _NUMBER_DOMAINS = ("int_domain", "float_domain", "bool_domain")
 # Any other domain is one of BYTES.
@@ -27,14 +27,14 @@ def wrong_type(case: Case) -> Iterator[Change]:
     wanted = schema_pb2.FeatureType.Name(feature.type)
     if wanted == "TYPE_UNKNOWN" or set(seen.types) <= {wanted}:
         return
-    text = f"{words.types(seen)} in the data, {wanted} in the schema"
+    text = f"{messages.types(seen)} in the data, {wanted} in the schema"
     new = str(seen.type)
     domain = feature.WhichOneof("domain_info")
     refusal = None
     if len(seen.types) > 1:
         refusal = "a feature has one type, so the data has to be mended"
     elif new == "STRUCT":
-        refusal = words.NO_STRUCTS
+        refusal = messages.NO_STRUCTS
     elif domain and not _fits(domain, new):
         refusal = f"its {domain} does not fit {new}; edit the schema by hand"
     if refusal:
@@ -66,7 +66,7 @@ def wrong_shape(case: Case) -> Iterator[Change]:
         count = feature.value_count
         wanted = f"{count.min:,}"
         if count.min != count.max:
-            wanted = words.bounds(count.min, count.max or None)
+            wanted = messages.bounds(count.min, count.max or None)
         if low < count.min:
             edits.append(Put(case.owner, ("value_count", "min"), low))
         if 0 < count.max < high:
@@ -99,7 +99,7 @@ def missing(case: Case) -> Iterator[Change]:
         message.value_count.min = message.value_count.max = case.size or 1
         edits.append(Replace(case.owner, "shape", "value_count", message))
     refusal = f"it may not be missing: {case.required}" if case.required else None
-    text = words.missing(seen, worst, presence)
+    text = messages.missing(seen, worst, presence)
     yield case.change("missing", text, *edits, refusal=refusal)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemas.diff import words
+from schemas.diff import messages
 from schemas.diff.case import Case
 from schemas.diff.change import Change
 from schemas.domains import number_bounds
@@ -28,11 +28,11 @@ def new_value(case: Case) -> Iterator[Change]:
     if not new or case.seen.values - outside >= least * case.seen.values:
         return
     if case.sensitive:
-        text = words.count_of_new_values(new, case.seen)
+        text = messages.count_of_new_values(new, case.seen)
         yield case.change("new_value", text, refusal=_SENSITIVE)
         return
     edit = AddValues(case.domain_owner, tuple(new))
-    text = words.new_values(new, case.seen)
+    text = messages.new_values(new, case.seen)
     name = case.feature.name
     yield Change(name, "new_value", text, (edit,), values=new, seen=case.seen)
 
@@ -40,7 +40,7 @@ def new_value(case: Case) -> Iterator[Change]:
 def invalid_text(case: Case) -> Iterator[Change]:
     """Bytes that no domain of strings can list."""
     if case.domain is not None and case.seen.not_text:
-        text = f"{words.number(case.seen.not_text, 'value')} not UTF-8 text"
+        text = f"{messages.number(case.seen.not_text, 'value')} not UTF-8 text"
         refusal = "a domain lists text only, so the data has to be mended"
         yield case.change("invalid_text", text, refusal=refusal)
 
@@ -64,9 +64,9 @@ def out_of_range(case: Case) -> Iterator[Change]:
         text = "values go beyond the schema's range"
         yield case.change("out_of_range", text, refusal=_SENSITIVE)
         return
-    text = f"values {words.bounds(seen.low, seen.high)} go beyond "
+    text = f"values {messages.bounds(seen.low, seen.high)} go beyond "
     refusal = "a truth value is 0 or 1" if name == "bool_domain" else None
-    text += words.bounds(low, high)
+    text += messages.bounds(low, high)
     yield case.change("out_of_range", text, *edits, refusal=refusal)
 
 
@@ -74,7 +74,7 @@ def not_finite(case: Case) -> Iterator[Change]:
     """NaN and infinities, which are wrong whether or not the schema says so."""
     parts = []
     if case.seen.nans:
-        parts.append(f"{words.number(case.seen.nans, 'value')} not a number (NaN)")
+        parts.append(f"{messages.number(case.seen.nans, 'value')} not a number (NaN)")
     if case.seen.infinities:
         parts.append("some values are infinite")
     if parts:

@@ -13,7 +13,7 @@ from pathlib import Path
 from schemas.edit.edit import Edit
 from schemas.edit.edit_schema import edit_schema
 from sluice.errors import UsageError
-from sluice.files import atomic
+from sluice.storage import atomic
 
 
 def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:

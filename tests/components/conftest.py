@@ -97,7 +97,7 @@ class Evaluations:
         from tfx.types import standard_artifacts
 
         from components.evaluator.executor import Executor
-        from pipeline.places import LOCAL_BEAM_ARGS
+        from pipeline.graph.locations import LOCAL_BEAM_ARGS
 
         number = next(self._numbers)
         target, blessing = (
@@ -142,8 +142,8 @@ class Evaluations:
         """Returns the exec properties of an Evaluator."""
         from google.protobuf import json_format
 
-        from pipeline.eval_config import eval_config
-        from pipeline.feature_set import Label
+        from pipeline.config.feature_set import Label
+        from pipeline.graph.eval_config import eval_config
 
         label = Label("label", tuple(range(self.classes)))
         metrics: list[Any] = [(name, None, {}) for name in self.metrics]

@@ -8,7 +8,7 @@ import pytest
 
 from components.data_gate.executor import stop_unless_passed
 from sluice.errors import DataError, ExitCode
-from sluice.verdict import Check, Verdict
+from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 

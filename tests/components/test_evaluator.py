@@ -52,7 +52,7 @@ def _records(seed: int) -> list[dict[str, Any]]:
 
 def _document(evaluation: Path, number: Callable[[Any], Any] = float) -> list[Any]:
     """Returns what the record says, each number as ``number`` returns it."""
-    from runners.record.metrics_document import metrics_document
+    from sluice.record.documents.metrics_document import metrics_document
 
     found: Any = metrics_document(evaluation)
     for row in found["metrics"]:

@@ -11,7 +11,7 @@ import pytest
 
 from serving.model_store import ModelStore
 from sluice.errors import ServingError, UsageError
-from sluice.files.contents import PROPERTY, Contents
+from sluice.storage.contents import PROPERTY, Contents
 
 pytestmark = pytest.mark.tf
 

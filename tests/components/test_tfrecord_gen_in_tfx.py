@@ -15,7 +15,7 @@ from sluice.errors import DataError, ExitCode
 from sluice.records import tfrecord
 
 if TYPE_CHECKING:
-    from runners.local.processes.nursery import Nursery
+    from runners.local.processes.process_pool import ProcessPool
     from runners.local.run_result import NodeResult
 
 pytestmark = pytest.mark.tf
@@ -68,7 +68,7 @@ def users_of(examples: Path, split: str) -> list[int]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, nursery: Nursery) -> Run:
+def run(tmp_path: Path, process_pool: ProcessPool) -> Run:
     """Runs nodes as one pipeline with its cache on; returns how each has ended."""
     from tfx.orchestration import metadata
     from tfx.orchestration.pipeline import Pipeline
@@ -86,7 +86,9 @@ def run(tmp_path: Path, nursery: Nursery) -> Run:
             components=list(nodes),
             enable_cache=True,
         )
-        result = LocalRunner(nursery=nursery, workers=2).run(pipeline, **options)
+        result = LocalRunner(process_pool=process_pool, workers=2).run(
+            pipeline, **options
+        )
         return {node.node: node for node in result.nodes}
 
     return run

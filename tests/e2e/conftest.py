@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from sample_data.tf_example import encode
+from sluice.record.run_record import RunRecord
 from sluice.records import tfrecord
 from sluice.records.tf_example_proto import parse
-from sluice.run_record import RunRecord
 from sluice.workspace import Workspace, locate
 
 GUARDED = ("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher")
@@ -197,7 +197,7 @@ class Trips:
         """Returns what the command line prints at the end of a run."""
         from rich.console import Console
 
-        from runners.cli.carry_out import report
+        from runners.cli.execute_run import report
 
         stream = io.StringIO()
         report(record, None, Console(file=stream, width=400))

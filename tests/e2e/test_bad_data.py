@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from sluice.files import digest
 from sluice.records.tfrecord_framing import frame
+from sluice.storage import digest
 
 pytestmark = pytest.mark.e2e
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from components.tfrecord_gen.report import Report
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from sample_data.tf_example import encode
+from sluice.record.run_record import RunRecord
 from sluice.records import tfrecord
 from sluice.records.tf_example_proto import parse
-from sluice.run_record import RunRecord
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.e2e
@@ -38,7 +38,7 @@ class Capped(tf.keras.layers.Layer):
 
 
 def preprocess(inputs, custom_config):
-    from pipeline.preprocessing import preprocessing_fn
+    from pipeline.training.preprocessing import preprocessing_fn
 
     outputs = preprocessing_fn(inputs, custom_config)
     size = tf.strings.length(inputs["image"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from sluice.project import own_root
 from sluice.workspace import locate
 
@@ -116,7 +116,7 @@ def test_a_run_with_nothing_to_do_imports_no_tfx(project: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
     document = json.loads(done.stdout)
-    assert document["status"] == "nothing_to_do"
+    assert document["status"] == "up_to_date"
     assert set(_states(document).values()) == {"cached"}
     assert document["pushes"][0]["state"] == "already_served"
     run_dir = project / "workspace/digits/runs" / document["run_id"]
@@ -245,7 +245,7 @@ def test_later_runs(project: Path, run_config) -> None:
     config = load_config("digits", cwd=project)
     workspace = locate(project, "digits")
     third = run_config(config, workspace)
-    assert third.status == "nothing_to_do"
+    assert third.status == "up_to_date"
     assert {node.state for node in third.nodes} == {"cached"}
     assert third.pushes[0].state == "already_served"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.load_config import load_config
+from pipeline.config.load_config import load_config
 from serving.model_store import ModelStore
 from serving.store_owner import Owner, read_owner
-from sluice.files import digest
 from sluice.records import tfrecord
+from sluice.storage import digest
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.e2e
@@ -82,7 +82,7 @@ def test_the_label_is_optional_when_serving(project: Path, record) -> None:
     assert transformed["big_tip_xf"].numpy().tolist() == [[label], [-1]]
 
 
-def test_stock_nodes_run_beside_ours(record, nursery, tmp_path: Path) -> None:
+def test_stock_nodes_run_beside_ours(record, process_pool, tmp_path: Path) -> None:
     """They take our blessing, and our Pusher takes that of InfraValidator.
 
     Which itself is not run: it starts TensorFlow Serving in Docker.
@@ -169,7 +169,9 @@ def test_stock_nodes_run_beside_ours(record, nursery, tmp_path: Path) -> None:
         components=nodes,
     )
 
-    result = LocalRunner(workers=2, nursery=nursery).run(pipeline, run_id="one")
+    result = LocalRunner(workers=2, process_pool=process_pool).run(
+        pipeline, run_id="one"
+    )
 
     assert {node.state for node in result.nodes} == {"ran"}
     (ours,) = ModelStore(tmp_path / "ours").versions()

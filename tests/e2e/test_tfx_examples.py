@@ -11,7 +11,7 @@ import pytest
 from sluice.records import tfrecord
 
 if TYPE_CHECKING:
-    from runners.local.processes.nursery import Nursery
+    from runners.local.processes.process_pool import ProcessPool
     from runners.local.run_result import NodeResult
 
 pytestmark = pytest.mark.e2e
@@ -31,10 +31,10 @@ PENGUIN = (
 )
 
 
-def _run(pipeline: Any, nursery: Nursery) -> dict[str, NodeResult]:
+def _run(pipeline: Any, process_pool: ProcessPool) -> dict[str, NodeResult]:
     from runners.local import LocalRunner
 
-    result = LocalRunner(workers=2, nursery=nursery).run(pipeline)
+    result = LocalRunner(workers=2, process_pool=process_pool).run(pipeline)
     return {node.node: node for node in result.nodes}
 
 
@@ -57,7 +57,7 @@ def _write_penguins(path: Path) -> int:
     return len(rows)
 
 
-def test_hello_world(tmp_path: Path, nursery: Nursery) -> None:
+def test_hello_world(tmp_path: Path, process_pool: ProcessPool) -> None:
     from tfx.examples.custom_components.hello_world.example import taxi_pipeline_hello
 
     (tmp_path / "data").mkdir()
@@ -69,7 +69,7 @@ def test_hello_world(tmp_path: Path, nursery: Nursery) -> None:
         metadata_path=str(tmp_path / "metadata.db"),
     )
 
-    nodes = _run(pipeline, nursery)
+    nodes = _run(pipeline, process_pool)
 
     assert {name: node.state for name, node in nodes.items()} == dict.fromkeys(
         ("CsvExampleGen", "HelloComponent", "StatisticsGen"), "ran"
@@ -78,7 +78,9 @@ def test_hello_world(tmp_path: Path, nursery: Nursery) -> None:
     assert list(Path(copied["uri"]).glob("Split-train/*.gz"))
 
 
-def test_the_penguins_of_a_rolling_window(tmp_path: Path, nursery: Nursery) -> None:
+def test_the_penguins_of_a_rolling_window(
+    tmp_path: Path, process_pool: ProcessPool
+) -> None:
     """In a first run there is no analyzer cache for Transform to take up."""
     from tfx.examples.penguin import penguin_pipeline_local
     from tfx.proto import example_gen_pb2, range_config_pb2
@@ -108,7 +110,7 @@ def test_the_penguins_of_a_rolling_window(tmp_path: Path, nursery: Nursery) -> N
         enable_transform_input_cache=True,
     )
 
-    nodes = _run(pipeline, nursery)
+    nodes = _run(pipeline, process_pool)
 
     assert {node.state for node in nodes.values()} == {"ran"}
     reasons = {name: node.reason for name, node in nodes.items() if node.reason}

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.project import own_root
+from sluice.record.run_record import RunRecord
 from sluice.records import tfrecord
-from sluice.run_record import RunRecord
 from sluice.workspace import Workspace
 
 if TYPE_CHECKING:
-    from runners.local.processes.nursery import Nursery
+    from runners.local.processes.process_pool import ProcessPool
 
 DEADLINE_S = 240.0
 RECORDS = 120
@@ -73,10 +73,10 @@ class Outcome:
 
 
 class _Shared:
-    """A nursery of many runs, which belongs to none and so holds no lock."""
+    """A process pool of many runs, which belongs to none and so holds no lock."""
 
-    def __init__(self, nursery: Nursery) -> None:
-        self._nursery = nursery
+    def __init__(self, process_pool: ProcessPool) -> None:
+        self._process_pool = process_pool
 
     def __enter__(self) -> _Shared:
         return self
@@ -88,7 +88,7 @@ class _Shared:
         pass
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._nursery, name)
+        return getattr(self._process_pool, name)
 
 
 class Place:
@@ -99,10 +99,10 @@ class Place:
       workspace: of its only pipeline, ``digits``.
     """
 
-    def __init__(self, project: Path, nursery: Callable[[], Nursery]) -> None:
+    def __init__(self, project: Path, process_pool: Callable[[], ProcessPool]) -> None:
         self.project = project
         self.workspace = Workspace(project / "workspaces" / "digits")
-        self._nursery = nursery
+        self._process_pool = process_pool
         self._started: list[subprocess.Popen[str]] = []
 
     @property
@@ -138,14 +138,14 @@ class Place:
 
     def here(self, *arguments: str) -> Outcome:
         """Runs ``sluice`` in this process, its nodes in the zygote of all tests."""
-        import runners.cli.head_start
+        import runners.cli.prewarm
         import runners.cli.resume
         import runners.cli.run_pipeline
-        import runners.local.ask_zygote
+        import runners.local.query_job
         from runners.cli.main import main
 
         def shared(*arguments: Any, **options: Any) -> Any:
-            return _Shared(self._nursery())
+            return _Shared(self._process_pool())
 
         out, err, code = io.StringIO(), io.StringIO(), 0
         with pytest.MonkeyPatch.context() as patch:
@@ -154,10 +154,10 @@ class Place:
             patch.setenv("SLUICE_WORKSPACE", str(self.workspace.root.parent))
             patch.setenv("COLUMNS", "200")
             patch.chdir(self.project)
-            patch.setattr(runners.cli.head_start, "Nursery", shared)
-            patch.setattr(runners.cli.resume, "Nursery", shared)
-            patch.setattr(runners.cli.run_pipeline, "Nursery", shared)
-            patch.setattr(runners.local.ask_zygote, "Nursery", shared)
+            patch.setattr(runners.cli.prewarm, "ProcessPool", shared)
+            patch.setattr(runners.cli.resume, "ProcessPool", shared)
+            patch.setattr(runners.cli.run_pipeline, "ProcessPool", shared)
+            patch.setattr(runners.local.query_job, "ProcessPool", shared)
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
                     main(list(arguments))
@@ -254,27 +254,27 @@ class KilledNodes:
 
 
 @pytest.fixture(scope="session")
-def deadly_nursery(
+def deadly_process_pool(
     project: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], Nursery]]:
+) -> Iterator[Callable[[], ProcessPool]]:
     """Returns a zygote whose nodes can be killed at exact moments, once asked for."""
-    from runners.local.processes.nursery import PRELOADED, Nursery
+    from runners.local.processes.process_pool import PRELOADED, ProcessPool
 
     moments = tmp_path_factory.mktemp("moments")
-    started: list[Nursery] = []
+    started: list[ProcessPool] = []
 
-    def nursery() -> Nursery:
+    def process_pool() -> ProcessPool:
         if not started:
             log = tmp_path_factory.mktemp("deadly") / "start.log"
             modules = (*PRELOADED, "deadly_moments")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("PYTHONPATH", f"{own_root()}:{_FOLDER}")
-                started.append(Nursery(log, cwd=project, modules=modules))
+                started.append(ProcessPool(log, cwd=project, modules=modules))
         return started[0]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(_MOMENTS, str(moments))
-        yield nursery
+        yield process_pool
         for one in started:
             one.close()
 
@@ -283,7 +283,7 @@ def deadly_nursery(
 def make_place(
     project: Path,
     tmp_path_factory: pytest.TempPathFactory,
-    deadly_nursery: Callable[[], Nursery],
+    deadly_process_pool: Callable[[], ProcessPool],
 ) -> Iterator[Callable[..., Place]]:
     """Makes projects with a model of their own and a threshold that holds."""
     places: list[Place] = []
@@ -303,7 +303,7 @@ def make_place(
                 part = records[number::SHARDS]
                 tfrecord.write(data / f"{split}-{number}.tfrecord", part)
         shutil.copy(_FOLDER / "user_models.py", root / "my_models.py")
-        places.append(Place(root, deadly_nursery))
+        places.append(Place(root, deadly_process_pool))
         return places[-1]
 
     yield make

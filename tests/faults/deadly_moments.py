@@ -16,7 +16,7 @@ from typing import Any
 
 from tfx.orchestration.portable import execution_publish_utils, launcher
 
-from components.tfrecord_gen import take_in
+from components.tfrecord_gen import ingest
 from sluice.progress import PROGRESS_FILE
 
 FOLDER = "FAULTS_MOMENTS"
@@ -53,7 +53,7 @@ def _with_a_full_disk() -> None:
 
 def _between_shards() -> None:
     """One of several shards of a split has its final name."""
-    take_in._GROUP_BYTES = 1  # so that every file becomes a shard
+    ingest._GROUP_BYTES = 1  # so that every file becomes a shard
     renamed: list[Any] = []
 
     def on_audit_event(event: str, args: tuple[Any, ...]) -> None:

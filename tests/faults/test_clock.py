@@ -64,7 +64,7 @@ def test_a_day_earlier_everything_goes_on(
 
     # Nothing to do, and the newest run all the same.
     again = place.sluice("run", "digits", *ANOTHER_MODEL, "--json", **yesterday)
-    assert (again.code, again.document["status"]) == (0, "nothing_to_do")
+    assert (again.code, again.document["status"]) == (0, "up_to_date")
     assert again.document["started_at"] < begun.document["started_at"]
     ids = place.workspace.run_ids()
     assert ids[-1] == again.document["run_id"] > document["run_id"]
@@ -78,7 +78,7 @@ def test_a_day_earlier_everything_goes_on(
 
     # The clock is right again.
     later = place.here("run", "digits", *ANOTHER_MODEL, "--json")
-    assert (later.code, later.document["status"]) == (0, "nothing_to_do")
+    assert (later.code, later.document["status"]) == (0, "up_to_date")
     assert later.document["run_id"] > again.document["run_id"]
     second = _newest_model(place)
     assert second > first
@@ -112,7 +112,7 @@ def test_a_clock_that_goes_back_while_a_run_goes_on(
     place.assert_sound(versions=[1, 2])
 
     again = place.here(*run)
-    assert (again.code, again.document["status"]) == (0, "nothing_to_do")
+    assert (again.code, again.document["status"]) == (0, "up_to_date")
 
 
 def _created(place: Any, artifact: int) -> int:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fault
 SMALL_FILES = """
 import resource, signal, sys
 from pathlib import Path
-from runners.local.metadata_file import check_metadata
+from runners.metadata.metadata_file import check_metadata
 from sluice.workspace import Workspace
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -124,7 +124,7 @@ def test_a_push_that_was_not_published_is_not_repeated(killed_nodes: Any) -> Non
     (push,) = outcome.document["pushes"]
     assert (push["state"], push["version"]) == ("already_served", 1)
     again = killed_nodes.outcomes["again"]
-    assert (again.code, again.document["status"]) == (0, "nothing_to_do")
+    assert (again.code, again.document["status"]) == (0, "up_to_date")
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from runners.local.journal import Journal
 from runners.local.processes.process_tree import descendants
 from sluice import progress
 from sluice.project import own_root
+from sluice.record.journal import Journal
 
 pytestmark = pytest.mark.fault
 
@@ -364,7 +364,7 @@ def test_a_run_that_waited_has_nothing_left_to_do(completed: Any) -> None:
     waiting = completed["waiting"]
     assert waiting.code == 0
     assert f"waiting for process {completed['pid']} on " in waiting.err
-    assert waiting.document["status"] == "nothing_to_do"
+    assert waiting.document["status"] == "up_to_date"
     run_id = completed["outcome"].document["run_id"]
     assert f"nothing has changed since run {run_id}" in waiting.err
 
@@ -397,7 +397,7 @@ def test_the_lock_of_a_dead_owner_is_taken_over(
         outcome = place.end(waiting)
     else:
         outcome = place.here("run", "digits", "--json")
-    assert (outcome.code, outcome.document["status"]) == (0, "nothing_to_do")
+    assert (outcome.code, outcome.document["status"]) == (0, "up_to_date")
     (note,) = place.record().notes
     assert note.startswith(
         f"took over the lock of a dead owner: process {owner.pid} on "

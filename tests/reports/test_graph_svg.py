@@ -11,7 +11,7 @@ import pytest
 
 from reports.graph_svg import as_svg
 from sluice.graph import GraphNode, topological_order
-from sluice.run_record import NodeState
+from sluice.record.run_record import NodeState
 
 pytestmark = pytest.mark.unit
 

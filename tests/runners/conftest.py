@@ -14,7 +14,7 @@ import pytest
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
-    from runners.local.processes.nursery import Nursery
+    from runners.local.processes.process_pool import ProcessPool
     from runners.local.run_result import NodeResult
 
 
@@ -70,11 +70,11 @@ class ForeignPipelines:
       own: the module with the components.
     """
 
-    def __init__(self, root: Path, nursery: Nursery, own: ModuleType) -> None:
+    def __init__(self, root: Path, process_pool: ProcessPool, own: ModuleType) -> None:
         self.root = root
         self.metadata_db = root / "metadata.db"
         self.own = own
-        self._nursery = nursery
+        self._process_pool = process_pool
 
     def trace(self, name: str) -> str:
         """Returns what a node gets as ``trace``."""
@@ -121,7 +121,7 @@ class ForeignPipelines:
         from runners.local.local_runner import LocalRunner
         from runners.local.scheduler import result_of
 
-        options = {"nursery": self._nursery, "workers": 2, **options}
+        options = {"process_pool": self._process_pool, "workers": 2, **options}
         runner = LocalRunner(**options)
         run = ForeignRun(self.root / "runs" / run_id)
         result = None
@@ -171,12 +171,12 @@ def own() -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="module")
 def make_foreign(
-    tmp_path_factory: pytest.TempPathFactory, nursery: Nursery, own: ModuleType
+    tmp_path_factory: pytest.TempPathFactory, process_pool: ProcessPool, own: ModuleType
 ) -> Callable[[], ForeignPipelines]:
     """Makes places for pipelines of somebody else, each with a database of its own."""
 
     def make() -> ForeignPipelines:
-        return ForeignPipelines(tmp_path_factory.mktemp("foreign"), nursery, own)
+        return ForeignPipelines(tmp_path_factory.mktemp("foreign"), process_pool, own)
 
     return make
 

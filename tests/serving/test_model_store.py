@@ -11,7 +11,7 @@ import pytest
 
 from serving.model_store import ModelStore
 from sluice.errors import ServingError
-from sluice.files import digest
+from sluice.storage import digest
 
 pytestmark = pytest.mark.unit
 

@@ -16,7 +16,7 @@ import pytest
 
 from serving.model_store import ModelStore
 from sluice.errors import ServingError, UsageError
-from sluice.files import atomic, digest
+from sluice.storage import atomic, digest
 
 pytestmark = pytest.mark.fault
 

@@ -9,7 +9,7 @@ import pytest
 
 from serving.saved_model_tree import SavedModelTree
 from sluice.errors import ServingError
-from sluice.files import digest
+from sluice.storage import digest
 
 pytestmark = pytest.mark.unit
 

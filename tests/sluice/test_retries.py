@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.config import Retry
+from pipeline.config.config import Retry
 from sluice.retries import Retries
 
 pytestmark = pytest.mark.unit

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.local.journal import Journal
 from sluice.errors import LockedError, WorkspaceError
-from sluice.files import atomic
 from sluice.project import own_root
+from sluice.record.journal import Journal
+from sluice.storage import atomic
 from sluice.workspace import Workspace, locate, new_run_id, private_umask
 
 pytestmark = pytest.mark.unit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.tfrecord_gen.checking.sift import sift
+from components.tfrecord_gen.checking.filter_records import filter_records
 from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.record import Record
+from components.tfrecord_gen.reading.record_error import Fault
 from sluice.errors import DataError
 from sluice.records.tf_example_proto import is_sequence_example
 from sluice.records.tf_example_wire import check_wire_format
@@ -23,7 +23,9 @@ def check_examples(path: str, batch: Batch) -> Iterator[Batch | Fault]:
         for data in batch.records:
             check_wire_format(data)
     except ValueError:
-        yield from sift(path, batch, "not_example", lambda item: _reason(path, item))
+        yield from filter_records(
+            path, batch, "not_example", lambda item: _reason(path, item)
+        )
     else:
         yield batch
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from components.tfrecord_gen.checking.check_examples import check_examples
 from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.cut_frames import cut_frames
-from components.tfrecord_gen.reading.fault import Fault
+from components.tfrecord_gen.reading.frame_reader import frame_reader
 from components.tfrecord_gen.reading.input_stream import InputStream
 from components.tfrecord_gen.reading.record import Record
+from components.tfrecord_gen.reading.record_error import Fault
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 
@@ -46,7 +46,7 @@ def scan_batches(stream: InputStream, max_record_bytes: int) -> Iterator[Batch |
     Raises:
       DataError, UsageError: as ``scan`` does.
     """
-    for item in cut_frames(stream, max_record_bytes):
+    for item in frame_reader(stream, max_record_bytes):
         if isinstance(item, Fault):
             yield item
         else:

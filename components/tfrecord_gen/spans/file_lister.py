@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Literal
 
 from sluice.errors import UsageError
-from sluice.files import storage
-from sluice.files.file_pattern import Segment
+from sluice.storage import uri
+from sluice.storage.file_pattern import Segment
 
 _Kind = Literal["folder", "file", "other", "unknown"]
 
@@ -28,7 +28,7 @@ class FileLister:
           base: a local path, or an address such as ``gs://bucket/trips``.
         """
         self.base = base.rstrip("/") or "/"
-        self._is_remote = storage.is_remote(base)
+        self._is_remote = uri.is_remote(base)
 
     def path(self, relative: str) -> str:
         """Returns the whole path, or address, of a file or folder."""
@@ -69,7 +69,7 @@ class FileLister:
         """Whether there is such a file."""
         path = self.path(relative)
         with _explain(path, "a file of the data cannot be looked at"):
-            return storage.is_file(path)
+            return uri.is_file(path)
 
     def names(self, folder: str) -> list[str]:
         """Returns what lies in a folder, sorted, for a message; [] if there is none."""
@@ -160,7 +160,7 @@ class FileLister:
 def _explain(path: str, what: str) -> Iterator[None]:
     try:
         yield
-    except storage.read_errors(path) as error:
+    except uri.read_errors(path) as error:
         raise UsageError(
             what,
             where=path,
@@ -174,7 +174,7 @@ def _remote_entries(path: str) -> list[tuple[str, _Kind]]:
     # A bucket's listing ends the names of folders with a slash.
     return [
         (name.rstrip("/"), "folder" if name.endswith("/") else "unknown")
-        for name in storage.list_remote(path)
+        for name in uri.list_remote(path)
         if name.strip("/")
     ]
 

@@ -1,7 +1,7 @@
 """File patterns whose placeholders say which span, and version, a file is of.
 
 ``{SPAN}`` or ``{YYYY}``, ``{MM}`` and ``{DD}``, and ``{VERSION}``, as TFX's ExampleGen
-has them; see ``sluice.files.file_pattern`` for what each matches.
+has them; see ``sluice.storage.file_pattern`` for what each matches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from sluice.errors import ConfigError
-from sluice.files.file_pattern import FilePattern, PatternError, Segment
+from sluice.storage.file_pattern import FilePattern, PatternError, Segment
 
 _EPOCH = date(1970, 1, 1)
 _DATE = ("YYYY", "MM", "DD")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from components.tfrecord_gen.source_file import SourceFile
-from sluice.files import digest
+from sluice.storage import digest
 
 
 @dataclass(frozen=True, order=True)

@@ -14,7 +14,7 @@ from components.baseline.blessed_models import (
     served_copy,
 )
 from components.baseline.restore import restore
-from sluice.files.contents import PROPERTY, Contents
+from sluice.storage.contents import PROPERTY, Contents
 
 pytestmark = pytest.mark.unit
 

@@ -14,9 +14,9 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from components.data_verdict.policy import Policy
 from components.tfrecord_gen.report import FileReport, Report, SplitReport
 from sample_data.tf_example import encode
-from sluice.files import digest
+from sluice.record.verdict import Verdict
 from sluice.records import tfrecord
-from sluice.verdict import Verdict
+from sluice.storage import digest
 
 SPLITS = ("train", "eval")
 SCHEMA = """

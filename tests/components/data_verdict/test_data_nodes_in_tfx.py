@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from components.accept_data.ledger import RECORD_FILE, find_baseline, identify
+from components.accept_data.baseline_store import RECORD_FILE, find_baseline, identify
 from components.data_verdict.policy import Policy
 from components.tfrecord_gen.report import Report
-from sluice.verdict import Verdict
+from sluice.record.verdict import Verdict
 
 pytestmark = pytest.mark.tf
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from components.accept_data.ledger import RECORD_FILE
+from components.accept_data.baseline_store import RECORD_FILE
 from components.data_verdict.policy import Policy, Rule
-from sluice.verdict import Check, Verdict
+from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.tf
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from components.tfrecord_gen.intake import Intake
+from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.ingestion import Intake
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.take_in import take_in
 from sample_data.tf_example import encode
 from sluice.records import tfrecord
 from sluice.records.tfrecord_framing import frame
@@ -106,7 +106,7 @@ class Room:
     ) -> Report:
         folders = {split: str(self.out / f"Split-{split}") for split in splits}
         quarantine = str(self.out / "quarantine")
-        report = take_in(Intake(files, **options), folders, quarantine, workers)
+        report = ingest(Intake(files, **options), folders, quarantine, workers)
         assert Report.load(quarantine) == report
         return report
 

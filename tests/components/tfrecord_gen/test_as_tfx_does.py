@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 
+from components.tfrecord_gen import ingest
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.source_file import SourceFile
 from sample_data.tf_example import encode
@@ -17,9 +18,7 @@ pytestmark = pytest.mark.tf
 def test_tensorflow_reads_the_shards(room, make, monkeypatch):
     import tensorflow as tf
 
-    from components.tfrecord_gen import take_in
-
-    monkeypatch.setattr(take_in, "_SHARD_FROM_BYTES", 1)
+    monkeypatch.setattr(ingest, "_SHARD_FROM_BYTES", 1)
     wanted = make.examples(300)
     room.take(
         room.put("a", make.shard(wanted[:100], "gzip")),

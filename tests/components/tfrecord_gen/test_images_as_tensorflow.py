@@ -21,7 +21,7 @@ from PIL import Image
 
 from components.tfrecord_gen.checking.check_images import check_image
 from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
-from pipeline.feature_set import Feature
+from pipeline.config.feature_set import Feature
 from sluice.records.image_decoder import CHANNELS, decode_image
 
 pytestmark = pytest.mark.tf
@@ -174,7 +174,7 @@ def _no_graph_outlives_tensorflow():
 def trainer(channels: int):
     import tensorflow as tf
 
-    from pipeline.input_pipeline import decode_images
+    from pipeline.training.input_pipeline import decode_images
 
     size = {"height": SIDE, "width": SIDE, "channels": channels}
     feature = Feature("image", "image", size)

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from components.tfrecord_gen.taking import run_forked as run_forked_module
-from components.tfrecord_gen.taking.run_forked import run_forked
+from components.tfrecord_gen.writing import run_forked as run_forked_module
+from components.tfrecord_gen.writing.run_forked import run_forked
 from sluice import interrupt
 from sluice.errors import DataError, NodeError
 from sluice.interrupt import Interrupted
@@ -132,7 +132,7 @@ def test_a_worker_ends_though_its_parent_s_handler_does_not(tmp_path):
 
 _ORPHANS = """
 import os, sys, time
-from components.tfrecord_gen.taking.run_forked import run_forked
+from components.tfrecord_gen.writing.run_forked import run_forked
 
 def work(value):
     with open(sys.argv[1], "a") as file:

@@ -12,8 +12,8 @@ import zlib
 import pytest
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.fault import Fault
 from components.tfrecord_gen.reading.record import Record
+from components.tfrecord_gen.reading.record_error import Fault
 from sluice.errors import DataError, UsageError
 from sluice.records.tfrecord_framing import frame, masked_crc
 

@@ -1,0 +1,225 @@
+"""The ledger: one folder for each data set that a gate has let pass.
+
+``<ledger>/<name>/record.json`` names the files beside it, the statistics of each split,
+by their digests. It is written last, and all at once, so an entry is there whole or not
+at all, on a disk and in a bucket alike. An entry that is damaged is named and passed
+over: one bad file must not stop every later run.
+
+A TFX resolver cannot do this: it cannot tell data that was accepted from data that was
+not, and it would not compile for the cloud with a filter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from components.accept_data.entry import Entry, SplitFacts
+from components.tfrecord_gen.report import Report
+from sluice.storage import digest, uri
+
+RECORD_FILE = "record.json"
+_NAME_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which data it is.
+
+    Attributes:
+      name: the newest span, or ``data-`` and part of the fingerprint without spans.
+      fingerprint: over the content of all source files and their splits.
+    """
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer to what new data is compared with.
+
+    Attributes:
+      record: the path of the entry's ``record.json``, empty if there is none.
+      damaged: a line for each entry that cannot be read.
+    """
+
+    record: str
+    damaged: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SplitStatistics:
+    """What is written about one split: its number of examples, and its statistics."""
+
+    examples: int
+    content: bytes
+
+
+def identify(report: Report) -> Identity:
+    """Returns which data an intake has read; names and order of files do not count."""
+    files = sorted([file.split or "", file.sha256] for file in report.files)
+    fingerprint = digest.of_bytes(json.dumps(files).encode())
+    name = str(max(report.spans)) if report.spans else ""
+    return Identity(name or f"data-{fingerprint[:_NAME_DIGITS]}", fingerprint)
+
+
+def write_entry(
+    ledger: str,
+    identity: Identity,
+    statistics: Mapping[str, SplitStatistics],
+    *,
+    accepted_at: str,
+    run_id: str,
+    spans: tuple[int, ...] = (),
+    override: str | None = None,
+) -> Entry:
+    """Writes an entry; one of the same data that is not damaged stays as it is.
+
+    So data that is accepted again does not become the newest, also where its records
+    are now in other splits, which are written anew. An entry of the same name but of
+    other data, a span's earlier version, is replaced.
+
+    Args:
+      ledger: a directory or an address such as ``gs://bucket/accepted``.
+      identity: of the data.
+      statistics: per split.
+      accepted_at: UTC.
+      run_id: of the run.
+      spans: that the data was made from.
+      override: the reason, where a person let it pass.
+
+    Raises:
+      OSError: the ledger cannot be written.
+    """
+    folder = os.path.join(ledger, identity.name)
+    known = _known(folder)
+    if known and known.fingerprint == identity.fingerprint:
+        if known.counts == {key: item.examples for key, item in statistics.items()}:
+            return known
+        accepted_at = known.accepted_at
+    splits = {}
+    uri.make_folder(folder)
+    for split, item in statistics.items():
+        sha256 = digest.of_bytes(item.content)
+        file = f"{split}-{sha256[:_NAME_DIGITS]}.pb"
+        uri.write_bytes(os.path.join(folder, file), item.content)
+        splits[split] = SplitFacts(item.examples, file, sha256)
+    entry = Entry(
+        name=identity.name,
+        fingerprint=identity.fingerprint,
+        accepted_at=accepted_at,
+        run_id=run_id,
+        spans=spans,
+        splits=splits,
+        override=override,
+    )
+    uri.write_bytes(os.path.join(folder, RECORD_FILE), entry.to_json().encode())
+    if known:
+        _remove_replaced(folder, known, entry)
+    return entry
+
+
+def holds(ledger: str, report: Report) -> bool:
+    """Whether the data of an intake is written down, whole and in the same splits."""
+    identity = identify(report)
+    known = _known(os.path.join(ledger, identity.name))
+    return (
+        known is not None
+        and known.fingerprint == identity.fingerprint
+        and known.counts
+        == {split: item.records for split, item in report.splits.items()}
+    )
+
+
+def _known(folder: str) -> Entry | None:
+    """Returns the entry in a folder, None if there is none or it is damaged."""
+    try:
+        return read_entry(os.path.join(folder, RECORD_FILE))[0]
+    except (OSError, ValueError):
+        return None
+
+
+def read_entry(record: str) -> tuple[Entry, dict[str, bytes]]:
+    """Returns an entry, and the statistics of each split, serialized.
+
+    Args:
+      record: the path of its ``record.json``.
+
+    Raises:
+      OSError: a file of it cannot be read.
+      ValueError: it is not such a record, or a file is not what it was.
+    """
+    entry = Entry.from_json(uri.read_bytes(record))
+    found = {}
+    for split, facts in entry.splits.items():
+        content = uri.read_bytes(os.path.join(os.path.dirname(record), facts.file))
+        if digest.of_bytes(content) != facts.sha256:
+            raise ValueError(f"{facts.file} has changed since it was written")
+        found[split] = content
+    return entry, found
+
+
+def find_baseline(ledger: str, identity: Identity) -> Found:
+    """Returns the entry that data is compared with: the newest that is not this data.
+
+    Neither the data itself counts nor an earlier version of its span, so a run that is
+    repeated after its data was accepted finds what the first one found.
+
+    Args:
+      ledger: a directory or an address; it need not exist.
+      identity: of the data to compare.
+    """
+    others: list[tuple[str, int, str]] = []
+    damaged = []
+    for name in _names(ledger):
+        record = os.path.join(ledger, name, RECORD_FILE)
+        try:
+            entry = Entry.from_json(uri.read_bytes(record))
+        except FileNotFoundError:
+            continue  # A writer has not come to its record, or was killed before.
+        except (OSError, ValueError) as error:
+            damaged.append(_passed_over(record, error))
+            continue
+        if identity.name != name and identity.fingerprint != entry.fingerprint:
+            newest_span = max(entry.spans, default=-1)
+            others.append((entry.accepted_at, newest_span, record))
+    # Only of what is used are the statistics read: a ledger may have many entries.
+    for *_, record in sorted(others, reverse=True):
+        try:
+            read_entry(record)
+        except (OSError, ValueError) as error:
+            damaged.append(_passed_over(record, error))
+            continue
+        return Found(record, tuple(damaged))
+    return Found("", tuple(damaged))
+
+
+def _passed_over(record: str, error: Exception) -> str:
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"{os.path.dirname(record)} was passed over: {reason}"
+
+
+def _names(ledger: str) -> list[str]:
+    # Not by isdir: for a bucket that cannot be listed it is false, and data without a
+    # baseline would pass.
+    try:
+        names = uri.list_names(ledger)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [name for name in names if not name.startswith(".")]
+
+
+def _remove_replaced(folder: str, known: Entry, entry: Entry) -> None:
+    """Removes the statistics of what an entry has replaced.
+
+    No others: they may be those of a writer that has not come to its record yet.
+    """
+    kept = {facts.file for facts in entry.splits.values()}
+    for name in {facts.file for facts in known.splits.values()} - kept:
+        # Another writer may have removed it.
+        with contextlib.suppress(FileNotFoundError):
+            uri.remove(os.path.join(folder, name))

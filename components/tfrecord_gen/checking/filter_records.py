@@ -1,0 +1,35 @@
+"""Takes the bad records out of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.record import Record
+from components.tfrecord_gen.reading.record_error import Fault
+
+
+def filter_records(
+    path: str, batch: Batch, kind: str, reason: Callable[[Record], str | None]
+) -> Iterator[Batch | Fault]:
+    """Yields the good records of a batch, and a fault for each bad one, in order.
+
+    Args:
+      path: the file.
+      batch: its records.
+      kind: of the faults.
+      reason: what is wrong with a record, None if nothing is.
+    """
+    first = 0
+    for index, record in enumerate(batch):
+        why = reason(record)
+        if why is None:
+            continue
+        if index > first:
+            yield batch.part(first, index)
+        yield Fault(path, record.number, record.offset, kind, why, record.data)
+        first = index + 1
+    if first == 0:
+        yield batch
+    elif first < len(batch.records):
+        yield batch.part(first, len(batch.records))

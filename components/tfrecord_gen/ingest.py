@@ -1,0 +1,143 @@
+"""Takes TFRecord files in: checked records to shards, bad ones to quarantine.
+
+Nothing here fails for a bad record. The report says what came, and the data gate judges
+it, so that its policy is in one place and a verdict is published either way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+
+from components.tfrecord_gen.checking.find_problems import find_problems
+from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.report import (
+    REPORT_FILE,
+    FileReport,
+    Report,
+    SplitReport,
+)
+from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.writing.ingest_files import Group, TakeFiles
+from components.tfrecord_gen.writing.ingested import Taken
+from components.tfrecord_gen.writing.quarantine import write_quarantine
+from components.tfrecord_gen.writing.run_forked import run_forked
+from components.tfrecord_gen.writing.shard_writer import name_shards
+from sluice.storage import uri
+
+# Files of a split from this size on are shards of their own: copied, if they are good.
+_SHARD_FROM_BYTES = 1 << 20
+_GROUP_BYTES = 32 << 20
+
+
+def ingest(
+    intake: Intake, split_dirs: Mapping[str, str], quarantine_dir: str, workers: int
+) -> Report:
+    """Reads every file once and writes the shards, the quarantine and the report.
+
+    A sound file of one gzip member, of a split and not small, is copied byte for byte;
+    the records of others are written anew, those of small files together. The output
+    does not depend on ``workers``.
+
+    Args:
+      intake: the files, and what is asked of their records.
+      split_dirs: per split the folder of its shards, which are named
+        ``data_tfrecord-NNNNN-of-NNNNN.gz``; every split gets one at least.
+      quarantine_dir: folder of ``report.json`` and ``quarantine.tfrecord.gz``.
+      workers: processes; 1 where a path is remote. The caller has started no threads.
+
+    Raises:
+      DataError: a file holds tf.SequenceExamples.
+      UsageError: a file cannot be read, or changes while it is read.
+      OSError: what is written cannot be, such as on a full disk.
+    """
+    folders = [*split_dirs.values(), quarantine_dir]
+    for folder in folders:
+        uri.make_folder(folder)
+    paths = [file.path for file in intake.files]
+    if any(map(uri.is_remote, [*folders, *paths])):
+        workers = 1
+    if intake.images and workers > 1:
+        # It decodes the images; workers are forked with it, where each would import it.
+        import tensorflow  # noqa: F401
+    groups = _groups(intake.files)
+    # Beside what becomes of them, so that nothing outlives a process that is killed.
+    beside = None if uri.is_remote(quarantine_dir) else quarantine_dir
+    with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
+        part_path = os.path.join(folder, "{}")
+        take = TakeFiles(intake, split_dirs, part_path)
+        taken = Taken.joined(run_forked(take, groups, workers))
+        parts = [part_path.format(group.index) for group in groups]
+        kept = write_quarantine(quarantine_dir, parts)
+    splits = {
+        split: _name_split(split, folder, taken) for split, folder in split_dirs.items()
+    }
+    report = _report(intake, taken, splits, kept)
+    uri.write_bytes(
+        os.path.join(quarantine_dir, REPORT_FILE),
+        json.dumps(report.to_dict(), indent=2).encode(),
+    )
+    return report
+
+
+def _groups(files: Iterable[SourceFile]) -> list[Group]:
+    """Returns the files in order, small ones of the same split together."""
+    groups: list[list[SourceFile]] = []
+    room = 0
+    for file in files:
+        with uri.explain_unreadable(file.path):
+            size = uri.size_bytes(file.path)
+        large = file.split is not None and size >= _SHARD_FROM_BYTES
+        if not groups or size > room or large or groups[-1][-1].split != file.split:
+            groups.append([])
+            # Not even an empty file joins a large one.
+            room = -1 if large else _GROUP_BYTES
+        groups[-1].append(file)
+        room -= size
+    return [Group(index, tuple(files)) for index, files in enumerate(groups)]
+
+
+def _name_split(split: str, folder: str, taken: Taken) -> SplitReport:
+    parts = [part for part in taken.parts if part.split == split]
+    for part in parts:
+        if not part.records:
+            uri.remove(part.path)
+    parts = [part for part in parts if part.records]
+    shards = name_shards(split, folder, parts)
+    return SplitReport(sum(part.records for part in parts), shards)
+
+
+def _is_lost(file: FileReport) -> bool:
+    return not file.records and bool(file.lost_bytes or not file.size_bytes)
+
+
+def _report(
+    intake: Intake, taken: Taken, splits: Mapping[str, SplitReport], kept: int
+) -> Report:
+    records = sum(file.records for file in taken.files)
+    quarantined = sum(file.quarantined for file in taken.files)
+    # A fault of the whole file, such as one without a byte, has no bytes of its own.
+    of_records = quarantined / max(1, records + quarantined)
+    of_bytes = min(1.0, taken.bad_bytes / max(1, taken.bytes)) if quarantined else 0.0
+    # What is left of a destroyed file may be a few bytes, or none.
+    lost = sum(map(_is_lost, taken.files))
+    of_files = lost / max(1, len(taken.files))
+    spans = {file.span for file in intake.files if file.span is not None}
+    return Report(
+        files=tuple(taken.files),
+        splits=splits,
+        records=records,
+        quarantined=quarantined,
+        lost_bytes=sum(file.lost_bytes for file in taken.files),
+        bytes=taken.bytes,
+        corrupt_fraction=max(of_records, of_bytes, of_files),
+        faults=dict(taken.faults),
+        first_faults=tuple(taken.first_faults),
+        problems=find_problems(taken.files),
+        spans=tuple(sorted(spans)),
+        skipped_spans=intake.skipped_spans,
+        quarantine_cut=kept < quarantined,
+        max_record_bytes=intake.max_record_bytes,
+    )

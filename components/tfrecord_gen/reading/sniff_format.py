@@ -1,0 +1,36 @@
+"""What a file is that is no TFRecord, by its first bytes, which are not shown.
+
+They may be somebody's data: a CSV begins with a column's name or with a value.
+"""
+
+from __future__ import annotations
+
+_MAGIC = {
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"PK\x03\x04": "a ZIP archive",
+    b"PAR1": "a Parquet file",
+    b"Obj\x01": "an Avro file",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF": "an HDF5 file",
+    b"BZh": "a bzip2 file",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file",
+    b"\xfd7zXZ": "an xz file",
+}
+
+
+def sniff_format(head: bytes) -> str:
+    """Returns the end of a sentence, such as ``it begins as a Parquet file``.
+
+    Args:
+      head: the first bytes, some ten or less.
+    """
+    for magic, what in _MAGIC.items():
+        if head.startswith(magic):
+            return f"it begins as {what}"
+    if not any(head):
+        return "it begins with zeros"
+    if all(0x20 <= byte < 0x7F or byte in b"\t\r\n" for byte in head):
+        return "it begins as text"
+    return "it begins as nothing that is known here"

@@ -1,0 +1,235 @@
+"""Takes in one group of files: a worker's piece of an intake."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from components.tfrecord_gen.checking.filter_records import filter_records
+from components.tfrecord_gen.checking.scan import scan_batches
+from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.reading.batch import Batch
+from components.tfrecord_gen.reading.input_stream import InputStream
+from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.report import FileReport
+from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.writing.ingested import Taken
+from components.tfrecord_gen.writing.quarantine import Quarantine, QuarantinePart
+from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
+from sluice.errors import UsageError
+from sluice.storage import uri
+
+# What came uncompressed goes on so, within gzip's frame, and what came compressed is
+# compressed, fast. Level 0 writes ten times as many bytes a second as level 1.
+_LEVELS = {"none": 0, "gzip": 1, "zlib": 1}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of one split, or to be hashed, whose records go into shards of their own.
+
+    Attributes:
+        index: its place among the groups.
+        files: in order; one, or several small ones.
+    """
+
+    index: int
+    files: tuple[SourceFile, ...]
+
+
+class TakeFiles:
+    """Takes in groups of files, one after the other.
+
+    Args:
+      intake: what is asked of the records.
+      split_dirs: per split the folder of its shards.
+      part_path: path of a group's part of the quarantine, ``{}`` being its index.
+    """
+
+    def __init__(
+        self, intake: Intake, split_dirs: Mapping[str, str], part_path: str
+    ) -> None:
+        self._intake = intake
+        self._split_dirs = split_dirs
+        self._part_path = part_path
+        self._room = Quarantine()
+
+    def __call__(self, group: Group) -> Taken:
+        """Reads a group's files and writes their good records.
+
+        Raises:
+          DataError: a file holds tf.SequenceExamples.
+          UsageError: a file cannot be read, or changes while it is read.
+          OSError: what is written cannot be.
+        """
+        path = self._part_path.format(group.index)
+        with closing(QuarantinePart(path, self._room)) as part:
+            taking = _Taking(self._intake, self._split_dirs, group, part)
+            for file in group.files:
+                taking.take(file)
+            return taking.end()
+
+
+class _Taking:
+    """One group on its way."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        split_dirs: Mapping[str, str],
+        group: Group,
+        quarantine: QuarantinePart,
+    ) -> None:
+        self._intake = intake
+        self._split_dirs = split_dirs
+        self._group = group
+        self._quarantine = quarantine
+        self._writers: dict[str, ShardWriter] = {}
+        self._taken = Taken()
+
+    def end(self) -> Taken:
+        """Ends the shards."""
+        for writer in self._writers.values():
+            writer.close()
+            self._taken.parts += writer.parts
+        return self._taken
+
+    def take(self, file: SourceFile) -> None:
+        """Reads a file to its end, and passes it or its good records on."""
+        digest = hashlib.sha256()
+        tees: list[Callable[[bytes], object]] = [digest.update]
+        with InputStream(file.path, tees) as stream:
+            alone = len(self._group.files) == 1
+            if alone and file.split and stream.compression == "gzip":
+                path = self._path(file.split, "copy")
+                with uri.open_file(path, "wb") as copy:
+                    tees.append(copy.write)
+                    report = self._read(file, stream, digest.hexdigest, write=False)
+                if stream.one_member and not report.quarantined:
+                    self._taken.parts.append(Part(file.split, path, report.records))
+                else:
+                    uri.remove(path)
+                    self._rewrite(file, report)
+            else:
+                report = self._read(file, stream, digest.hexdigest, write=True)
+        self._taken.files.append(report)
+
+    def _read(
+        self,
+        file: SourceFile,
+        stream: InputStream,
+        sha256: Callable[[], str],
+        *,
+        write: bool,
+    ) -> FileReport:
+        """Reads a file once, notes its faults, and may write its good records."""
+        records = quarantined = lost_bytes = 0
+        for item in self._sound(stream):
+            faults = [item] if isinstance(item, Fault) else []
+            if isinstance(item, Batch):
+                if write:
+                    faults = self._write(file, item, stream.compression)
+                records += len(item.records) - len(faults)
+            for fault in faults:
+                quarantined += 1
+                lost_bytes += fault.lost_bytes
+                self._taken.note(fault)
+                self._quarantine.add(fault)
+        self._taken.bytes += stream.content_bytes
+        if stream.damage is not None:
+            self._taken.bytes += stream.damage.lost_bytes
+        return FileReport(
+            path=file.path,
+            span=file.span,
+            version=file.version,
+            split=file.split,
+            size_bytes=stream.size_bytes,
+            sha256=sha256(),
+            compression=stream.compression,
+            records=records,
+            quarantined=quarantined,
+            lost_bytes=lost_bytes,
+            content_bytes=stream.content_bytes,
+            content_crc32c=stream.content_crc32c,
+        )
+
+    def _rewrite(self, file: SourceFile, report: FileReport) -> None:
+        """Reads a file again, whose faults are noted, and writes its good records."""
+        digest = hashlib.sha256()
+        with InputStream(file.path, [digest.update]) as stream:
+            for item in self._sound(stream):
+                if isinstance(item, Batch):
+                    self._write(file, item, stream.compression)
+        if digest.hexdigest() != report.sha256:
+            raise UsageError(
+                "This file changes while it is read.",
+                where=file.path,
+                expected=f"SHA-256 {report.sha256}",
+                actual=f"SHA-256 {digest.hexdigest()}, a moment later",
+                hint="Wait until it is written; see examples.complete_when.",
+            )
+
+    def _sound(self, stream: InputStream) -> Iterator[Batch | Fault]:
+        """Yields the records that pass every check, and a fault for each other one."""
+        images, limit = self._intake.images, self._intake.max_record_bytes
+        if not images:
+            yield from scan_batches(stream, limit)
+            return
+        # Imported only where images are looked into.
+        from components.tfrecord_gen.checking.check_images import check_images
+
+        for item in scan_batches(stream, limit):
+            if isinstance(item, Fault):
+                yield item
+            else:
+                yield from filter_records(
+                    stream.path,
+                    item,
+                    "image",
+                    lambda record: check_images(record.data, images),
+                )
+
+    def _write(self, file: SourceFile, batch: Batch, compression: str) -> list[Fault]:
+        """Writes records to their splits; returns those that have no split."""
+        level = _LEVELS[compression]
+        if file.split is not None:
+            writer = self._writer(file.split, level)
+            writer.write(batch.frames(), len(batch.records))
+            return []
+        hash_splits = self._intake.hash_splits
+        assert hash_splits is not None, "a file without a split, and no hash splits"
+        frames: dict[str, list[bytes]] = defaultdict(list)
+        faults = []
+        for index, record in enumerate(batch):
+            try:
+                split = hash_splits.split_of(record.data)
+            except LookupError as error:
+                fault = Fault(
+                    file.path,
+                    record.number,
+                    record.offset,
+                    "no_partition_feature",
+                    str(error.args[0]),
+                    record.data,
+                )
+                faults.append(fault)
+            else:
+                frames[split].append(batch.frame(index))
+        for split, parts in frames.items():
+            self._writer(split, level).write(b"".join(parts), len(parts))
+        return faults
+
+    def _writer(self, split: str, level: int) -> ShardWriter:
+        """Returns the writer of a split; the group's first file decides the level."""
+        if split not in self._writers:
+            prefix = self._path(split, "new")
+            self._writers[split] = ShardWriter(split, prefix, level)
+        return self._writers[split]
+
+    def _path(self, split: str, what: str) -> str:
+        name = f".part-{self._group.index:06d}-{what}"
+        return os.path.join(self._split_dirs[split], name)

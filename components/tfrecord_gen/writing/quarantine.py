@@ -1,0 +1,114 @@
+"""Keeps bad records, so that somebody can look at them: bounded, whatever comes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from typing import IO
+
+from components.tfrecord_gen.checking.scan import scan
+from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.writing.shard_writer import ShardWriter
+from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, frame
+from sluice.storage import uri
+
+QUARANTINE_FILE = "quarantine.tfrecord.gz"
+MAX_RECORDS = 10_000
+MAX_BYTES = 256 << 20
+
+
+class Quarantine:
+    """Room for the first bad records, shared by all files that a process reads.
+
+    What it takes is a beginning of what it is shown, of the records that are not longer
+    than all of it. So processes that see a part of the records each take at least what
+    one that sees them all would, and the same is kept in the end.
+
+    Args:
+      max_records: records that are kept.
+      max_bytes: once they have so many, no more is taken.
+    """
+
+    def __init__(
+        self, max_records: int = MAX_RECORDS, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self.max_bytes = max_bytes
+        self._records = max_records
+        self._bytes = max_bytes
+
+    def takes(self, size: int) -> bool:
+        """Whether there is room for a record of this size, which is then taken."""
+        if self._records < 1 or self._bytes < 1 or size > self.max_bytes:
+            return False
+        self._records -= 1
+        self._bytes -= size
+        return True
+
+
+def quarantined(fault: Fault) -> bytes:
+    """Returns a bad record as a tf.Example.
+
+    Features: bytes (where they are known), file, kind and reason, offset and record.
+    """
+    example = parse(b"")
+    feature = example.features.feature
+    if fault.data is not None:
+        feature["bytes"].bytes_list.value.append(fault.data)
+    for name, text in (
+        ("file", fault.path),
+        ("kind", fault.kind),
+        ("reason", fault.reason),
+    ):
+        data = text.encode("utf-8", "surrogateescape")
+        feature[name].bytes_list.value.append(data)
+    feature["offset"].int64_list.value.append(fault.offset)
+    feature["record"].int64_list.value.append(fault.number)
+    return example.SerializeToString(deterministic=True)
+
+
+class QuarantinePart:
+    """What one group of files puts into quarantine, in a file that a fault begins.
+
+    Args:
+      path: the file, local.
+      room: how much is kept.
+    """
+
+    def __init__(self, path: str, room: Quarantine) -> None:
+        self.path = path
+        self._room = room
+        self._file: IO[bytes] | None = None
+
+    def add(self, fault: Fault) -> None:
+        """Keeps a bad record if there is room."""
+        if len(fault.data or b"") > self._room.max_bytes:
+            return
+        data = quarantined(fault)
+        if self._room.takes(len(data)):
+            if self._file is None:
+                self._file = uri.open_file(self.path, "wb")
+            self._file.write(frame(data))
+
+    def close(self) -> None:
+        """Ends the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def write_quarantine(folder: str, parts: Iterable[str]) -> int:
+    """Joins parts, in order, within the bounds; returns how many records it wrote."""
+    room = Quarantine()
+    path = os.path.join(folder, ".part")
+    writer = ShardWriter("quarantine", path, level=1, max_bytes=math.inf)
+    writer.write(b"", 0)
+    records = 0
+    for part in filter(os.path.exists, parts):
+        for record in scan(part, MAX_MESSAGE_BYTES):
+            if not isinstance(record, Fault) and room.takes(len(record.data)):
+                writer.write(frame(record.data), 1)
+                records += 1
+    writer.close()
+    uri.rename(writer.parts[0].path, os.path.join(folder, QUARANTINE_FILE))
+    return records

@@ -1,0 +1,100 @@
+"""Writes the shards of one split: gzip-compressed, as TFX's components read them.
+
+Shards get their names at the end, when it is known how many there are; until then they
+lie under hidden names of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO
+
+from sluice.storage import uri
+
+# Content per shard: enough for few files, few enough for readers in parallel.
+SHARD_BYTES = 256 << 20
+_GZIP_WINDOW_BITS = 31
+
+
+@dataclass(frozen=True)
+class Part:
+    """A shard that has no final name yet.
+
+    Attributes:
+        split: its split.
+        path: where it lies.
+        records: its records.
+    """
+
+    split: str
+    path: str
+    records: int
+
+
+class ShardWriter:
+    """Writes records of one split into one shard after the other.
+
+    Args:
+      split: the split.
+      prefix: path of the shards, to which a number is added.
+      level: of the compression; 0 only wraps, which costs a tenth of level 1.
+      max_bytes: content from which on a shard is full.
+    """
+
+    def __init__(
+        self, split: str, prefix: str, level: int, max_bytes: float = SHARD_BYTES
+    ) -> None:
+        self.parts: list[Part] = []
+        self._split = split
+        self._prefix = prefix
+        self._level = level
+        self._max_bytes = max_bytes
+        self._file: IO[bytes] | None = None
+        self._path = ""
+        self._records = 0
+        self._bytes = 0
+
+    def write(self, frames: bytes | memoryview, records: int) -> None:
+        """Writes framed records.
+
+        Raises:
+          OSError: the disk is full, or the folder cannot be written.
+        """
+        if self._file is None:
+            self._path = f"{self._prefix}-{len(self.parts)}"
+            self._file = uri.open_file(self._path, "wb")
+            self._gzip = zlib.compressobj(self._level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
+        self._file.write(self._gzip.compress(frames))
+        self._records += records
+        self._bytes += len(frames)
+        if self._bytes >= self._max_bytes:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the shard that is open, if one is."""
+        if self._file is None:
+            return
+        with self._file as file:
+            file.write(self._gzip.flush())
+        self.parts.append(Part(self._split, self._path, self._records))
+        self._file, self._records, self._bytes = None, 0, 0
+
+
+def name_shards(split: str, folder: str, parts: Iterable[Part]) -> int:
+    """Gives the parts of a split their names in order; returns how many shards it has.
+
+    A split without records gets one shard that holds none, as TFX writes it.
+    """
+    paths = [part.path for part in parts]
+    if not paths:
+        writer = ShardWriter(split, os.path.join(folder, ".empty"), 1)
+        writer.write(b"", 0)
+        writer.close()
+        paths = [writer.parts[0].path]
+    for index, path in enumerate(paths):
+        name = f"data_tfrecord-{index:05d}-of-{len(paths):05d}.gz"
+        uri.rename(path, os.path.join(folder, name))
+    return len(paths)

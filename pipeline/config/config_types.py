@@ -1,0 +1,148 @@
+"""The types of a config's values: bounds, and what is said when one does not hold.
+
+A message that begins with "Input should be" is shown as what was expected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Annotated, Any, NoReturn, TypeVar
+
+from pydantic import AfterValidator, Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+from sluice.storage.destination import problem_of
+
+Classes = tuple[int, ...] | tuple[str, ...]
+Slice = dict[str, int | str] | tuple[str, ...]
+
+_NAME = r"[a-z0-9][a-z0-9-]{0,127}"
+_CHANNELS = [1, 3, 4]
+
+
+def expect(wanted: str) -> NoReturn:
+    """Refuses the value at hand: inside a validator only."""
+    raise PydanticCustomError(
+        "expected", "Input should be {wanted}", {"wanted": wanted}
+    )
+
+
+def _not_empty(value: Any) -> Any:
+    if not value:
+        expect("at least one")
+    return value
+
+
+def _at_least_one(schema: dict[str, Any]) -> None:
+    schema["minItems" if schema["type"] == "array" else "minProperties"] = 1
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(_NAME, value):
+        expect(
+            "1 to 128 lower-case letters, digits and hyphens, the first not a hyphen "
+            "(Kubeflow's rule)"
+        )
+    return value
+
+
+def _pattern(value: str) -> str:
+    path = PurePosixPath(value)
+    if not value or path.is_absolute() or ".." in path.parts:
+        expect(
+            "a file pattern below data.dir, such as 'train-*': not empty, not "
+            "absolute, without '..'"
+        )
+    return value
+
+
+def _destination(value: str) -> str:
+    if problem := problem_of(value):
+        expect(problem)
+    return value
+
+
+def _channels(value: int) -> int:
+    if value not in _CHANNELS:
+        expect("1 (grey), 3 (RGB) or 4 (RGBA)")
+    return value
+
+
+def _classes(value: Any) -> Classes | None:
+    if value is None:
+        return None
+    kinds = {type(item) for item in value} if isinstance(value, list | tuple) else set()
+    if kinds not in ({int}, {str}):
+        expect("a list of whole numbers or a list of strings")
+    if len(value) < 2 or len(set(value)) != len(value):
+        expect("at least 2 classes, each of them once")
+    return tuple(value)
+
+
+def _slice(value: Any) -> Slice | None:
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        if value and all(type(item) in (int, str) for item in value.values()):
+            return dict(value)
+        expect("a value for each feature, such as {payment_type: Cash}")
+    if isinstance(value, list | tuple):
+        if value and all(type(item) is str for item in value):
+            return tuple(value)
+        expect("a list of features, such as [payment_type]")
+    expect(
+        "one value, such as {payment_type: Cash}, or a list of features for each of "
+        "their values, such as [payment_type]"
+    )
+
+
+def _finite(value: Any) -> Any:
+    for place, number in _not_finite(value):
+        what = f"finite numbers only; at {place} is {number}"
+        expect(what if place else "a finite number")
+    return value
+
+
+def _not_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
+    """Yields what JSON cannot hold, and where it is in the value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(item, f"{place}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, f"{place}[{index}]")
+
+
+_Value = TypeVar("_Value")
+# Not min_length, which complains once more where an item has been refused.
+NotEmpty = Annotated[
+    _Value, AfterValidator(_not_empty), Field(json_schema_extra=_at_least_one)
+]
+Text = Annotated[str, Field(strict=True, min_length=1)]
+Count = Annotated[int, Field(strict=True, ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Params = dict[str, Annotated[Any, AfterValidator(_finite)]]
+PipelineName = Annotated[
+    str,
+    Field(strict=True, json_schema_extra={"pattern": f"^{_NAME}$"}),
+    AfterValidator(_name),
+]
+Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
+Destination = Annotated[str, Field(strict=True), AfterValidator(_destination)]
+Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]
+Channels = Annotated[
+    int,
+    Field(strict=True, json_schema_extra={"enum": _CHANNELS}),
+    AfterValidator(_channels),
+]
+ClassList = Annotated[
+    Classes | None, PlainValidator(_classes, json_schema_input_type=Classes | None)
+]
+SliceSpec = Annotated[
+    Slice | None, PlainValidator(_slice, json_schema_input_type=Slice | None)
+]

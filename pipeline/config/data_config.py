@@ -1,0 +1,232 @@
+"""The parts of a config that say where the data is, and what of it is accepted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
+from pipeline.config.config_section import Section
+from pipeline.config.config_types import (
+    Channels,
+    Count,
+    NotEmpty,
+    Number,
+    Pattern,
+    Text,
+    expect,
+)
+from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
+
+Action = Literal["fail", "warn", "ignore"]
+SplitName = Literal["train", "eval", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
+
+_ACTION = "`fail` stops the run, `warn` is shown, `ignore` is only counted."
+
+_Positive = Annotated[Number, Field(gt=0)]
+_Fraction = Annotated[Number, Field(ge=0, le=1)]
+_RecordBytes = Annotated[int, Field(strict=True, ge=1, le=MAX_MESSAGE_BYTES)]
+
+
+class Splits(Section):
+    """File patterns below `data.dir`, one per split.
+
+    They may hold `{SPAN}`, or `{YYYY}{MM}{DD}`, and `{VERSION}`.
+    """
+
+    train: Pattern = Field(description="What the model and the transform learn from.")
+    eval: Pattern = Field(description="What early stopping looks at.")
+    test: Pattern | None = Field(
+        default=None,
+        description="What the gates judge. null: they judge on `eval` and say so.",
+    )
+
+
+class HashSplits(Section):
+    """How many of the buckets that records are hashed into make up each split."""
+
+    train: Count = Field(description="Buckets of the split `train`.")
+    eval: Count = Field(description="Buckets of the split `eval`.")
+    test: Count | None = Field(
+        default=None,
+        description="Buckets of the split `test`. null: there is no such split.",
+    )
+    by: Text | None = Field(
+        default=None,
+        description="The feature whose values are hashed, so that records of the same "
+        "patient or user are never in two splits. null: the whole record is hashed.",
+    )
+
+    @property
+    def buckets(self) -> dict[str, int]:
+        """The number of buckets of each split that there is."""
+        counts = {name: getattr(self, name) for name in SPLITS}
+        return {name: count for name, count in counts.items() if count}
+
+
+class Data(Section):
+    """Where the TFRecords are: `splits`, or else `files` with `hash_splits`."""
+
+    dir: Text = Field(
+        description="Relative to the project root, absolute, or `gs://BUCKET/PATH`."
+    )
+    splits: Splits | None = None
+    files: Pattern | None = Field(
+        default=None,
+        description="A pattern of all files below `dir`; their records go where "
+        "`hash_splits` says.",
+    )
+    hash_splits: HashSplits | None = None
+    serving: Pattern | None = Field(
+        default=None,
+        description="A pattern of records as clients have sent them, to compare with.",
+    )
+
+    @model_validator(mode="after")
+    def _has_splits(self) -> Data:
+        if (self.splits is None) == (self.files is None):
+            expect("given one of: splits, or files with hash_splits")
+        if (self.files is None) != (self.hash_splits is None):
+            expect("given files and hash_splits together")
+        return self
+
+    @property
+    def patterns(self) -> dict[str | None, str]:
+        """Patterns by split; None stands for records that are hashed into splits."""
+        if self.splits is None:
+            return {None: self.files or ""}
+        found = {name: getattr(self.splits, name) for name in SPLITS}
+        return {name: pattern for name, pattern in found.items() if pattern}
+
+    @property
+    def split_names(self) -> list[str]:
+        """The splits that there are, ``train`` first."""
+        if self.hash_splits is not None:
+            return list(self.hash_splits.buckets)
+        return [name for name in self.patterns if name]
+
+
+class CompleteWhen(Section):
+    """How a span is known to be complete. `always`, the default: every span is."""
+
+    marker: Text | None = Field(
+        default=None, description="A file of this name lies in the span's directory."
+    )
+    quiet_for_s: _Positive | None = Field(
+        default=None, description="None of its files has changed for so many seconds."
+    )
+
+
+def _complete_when(value: Any) -> Any:
+    if value == "always":
+        return CompleteWhen()
+    one = isinstance(value, dict) and sum(map(bool, value.values())) < 2
+    if not (one or isinstance(value, CompleteWhen)):
+        expect("always, {marker: NAME} or {quiet_for_s: SECONDS}")
+    return value
+
+
+class Images(Section):
+    """What an image must be before it is trained on, beside that TensorFlow decodes it.
+
+    Its size is told from its header, and no image is decoded that is too large.
+    """
+
+    min_side: Count = Field(
+        default=ImageCheck.min_side,
+        description="Least length of the shorter side, in pixels.",
+    )
+    max_side: Count = Field(
+        default=ImageCheck.max_side,
+        description="Greatest length of the longer side, in pixels.",
+    )
+    max_pixels: Count = Field(
+        default=ImageCheck.max_pixels,
+        description="Greatest height times width, so that a small file cannot fill the "
+        "memory.",
+    )
+    channels: Channels | None = Field(
+        default=None,
+        description="Channels of the encoded image: 1 gray, 3 colour, 4 with alpha. "
+        "null: any, as training decodes all to what `features` says.",
+    )
+    formats: NotEmpty[tuple[ImageFormat, ...]] = Field(
+        default=ImageCheck.formats,
+        description="Formats that are allowed. Of a `gif` training decodes the first "
+        "frame, but reads all: their pixels count together.",
+    )
+
+
+class Examples(Section):
+    """Which records are taken, and how bad they may be."""
+
+    window: Count = Field(
+        default=1, description="How many spans are taken: the newest complete ones."
+    )
+    complete_when: Annotated[
+        CompleteWhen,
+        BeforeValidator(
+            _complete_when, json_schema_input_type=Literal["always"] | CompleteWhen
+        ),
+    ] = CompleteWhen()
+    max_corrupt_fraction: _Fraction = Field(
+        default=0.0,
+        description="How large a part of records, bytes or files may be bad; they are "
+        "put aside. Above it the data gate stops.",
+    )
+    max_record_bytes: _RecordBytes = Field(
+        default=MAX_RECORD_BYTES,
+        description="Greatest length of a record. A longer one is put aside without "
+        "being read, so that a small compressed file cannot fill the memory.",
+    )
+    images: Images | None = Field(
+        default=None,
+        description="What every image must be. null: no image is looked into.",
+    )
+
+
+class Rule(Section):
+    """What is done about anomalies; of several rules the last to match counts."""
+
+    feature: Text | None = Field(
+        default=None, description="Whose anomalies. null: those of every feature."
+    )
+    anomaly: Text | None = Field(
+        default=None, description="Which kind, such as `new_value`. null: every kind."
+    )
+    action: Action = Field(description=_ACTION)
+
+
+class Validate(Section):
+    """What the data gate lets pass."""
+
+    default: Action = Field(
+        default="fail", description=f"For anomalies that no rule names: {_ACTION}"
+    )
+    rules: tuple[Rule, ...] = Field(default=(), description="Exceptions to `default`.")
+    min_examples: dict[SplitName, Count] = Field(
+        default={}, description="Fewest examples of a split; 1 where nothing is said."
+    )
+    max_examples: dict[SplitName, Count] = Field(
+        default={}, description="Most examples of a split."
+    )
+    max_count_change: _Positive | None = Field(
+        default=None,
+        description="How much larger or smaller a split may be than in the data "
+        "accepted last: 0.5 allows half as many and half as many again.",
+    )
+    stale_after_h: _Positive | None = Field(
+        default=None,
+        description="Hours; a run does not begin on a newest span older than this.",
+    )
+
+
+def _once(names: Any) -> Any:
+    if len(set(names)) != len(names):
+        expect("each name once")
+    return names
+
+
+Sensitive = Annotated[tuple[Text, ...], AfterValidator(_once)]

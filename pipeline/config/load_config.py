@@ -1,0 +1,174 @@
+"""Finds a pipeline's config, reads it, overlays profile and ``--set``, checks values.
+
+What needs the schema or the metric table is ``validate_config``'s. Neither imports
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from pipeline.config.config import CONFIG_VERSION, Config, KeyPath, Origin, key_path
+from pipeline.config.config_layer import (
+    Layer,
+    describe,
+    plain_scalar,
+    read_file,
+    read_override,
+)
+from pipeline.config.config_problem import (
+    Problem,
+    config_error,
+    from_pydantic,
+)
+from pipeline.config.find_config import find_config, find_profile
+from sluice.errors import UsageError
+from sluice.printable import printable
+from sluice.project import find_root
+
+
+def load_config(
+    name_or_path: str,
+    *,
+    profile: str | None = None,
+    overrides: Sequence[str] = (),
+    cwd: Path | None = None,
+) -> Config:
+    """Returns a pipeline's config, each value of it checked.
+
+    A name is ``configs/NAME.yaml`` of the project that ``cwd`` is in, or else one of
+    those that come with Sluice; whatever has a slash or ends in .yaml or .yml is a
+    path. The project root is the nearest directory above the config that holds
+    ``configs/``. On top come ``configs/profiles/PROFILE.yaml`` (of the project, or
+    else Sluice's own), then each override in turn.
+
+    Args:
+      name_or_path: a config's name, or its path (from ``cwd`` if relative).
+      profile: an overlay's name.
+      overrides: ``a.b=c``, the value in YAML.
+      cwd: where to look from; the current directory if None.
+
+    Raises:
+      UsageError: there is no such config or profile (it lists those that there are),
+        it cannot be read, it is in no project, or an override is malformed.
+      ConfigError: the config is wrong; names file, line and key path.
+    """
+    cwd = Path.cwd() if cwd is None else Path(cwd).resolve()
+    file = find_config(name_or_path, cwd)
+    root = find_root(file.parent)
+    shown = _shown(file, cwd)
+    layer = read_file(file, shown)
+    shown_profile = None
+    if profile is not None:
+        overlay = find_profile(profile, root)
+        shown_profile = _shown(overlay, cwd)
+        layer = layer.overlaid_with(read_file(overlay, shown_profile))
+    for override in overrides:
+        top = read_override(override)
+        _refuse_list_index(layer, top, override)
+        layer = layer.overlaid_with(top)
+    _check_version(layer, shown)
+    try:
+        config = Config.model_validate(layer.data)
+    except ValidationError as error:
+        raise config_error(from_pydantic(error, layer, shown)) from error
+    config._origin = Origin(
+        root=root,
+        file=shown,
+        profile=shown_profile,
+        overrides=tuple(overrides),
+        places=layer.places,
+    )
+    return config
+
+
+def to_yaml(config: Config) -> str:
+    """Returns a config as YAML, defaults included, that ``load_config`` can read.
+
+    Paths are as written; the project root that they are relative to, and the files
+    that the config came from, are comments. All characters can be printed.
+    """
+    origin = config.origin
+    sources = [origin.file]
+    sources += [origin.profile] if origin.profile else []
+    sources += [f"--set {override}" for override in origin.overrides]
+    comments = [f"# project root: {origin.root}"]
+    comments += [f"# from: {source}" for source in sources]
+    text = yaml.dump(
+        config.model_dump(by_alias=True),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=88,
+    )
+    lines = [*map(printable, comments), *map(_escaped, text.split("\n"))]
+    return "\n".join(lines)
+
+
+def _escaped(line: str) -> str:
+    """Escapes what cannot be printed; it stands in double quotes alone."""
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what ``config_layer`` would not read back as the same string."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = None if plain_scalar(text) == text else "'"
+    if not text.isprintable():
+        style = '"'  # The only one with escapes: other styles hold them as they are.
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(tuple, yaml.SafeDumper.represent_list)
+
+
+def _shown(path: Path, cwd: Path) -> str:
+    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+
+
+def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:
+    keys: KeyPath = tuple(override.partition("=")[0].strip().split("."))
+    value: object = layer.data
+    for end, key in enumerate(keys):
+        if isinstance(value, list):
+            raise UsageError(
+                f"--set cannot reach into a list: {key_path(keys[:end])} is one.",
+                where=f"--set {override}",
+                expected="the whole list",
+                hint=f"--set '{key_path(keys[:end])}=[...]', or a profile",
+            )
+        value = value.get(key) if isinstance(value, dict) else None
+
+
+def _check_version(layer: Layer, shown: str) -> None:
+    """Refuses another format before its keys are read by this one's rules."""
+    version = layer.data.get("version")
+    if type(version) is int and version == CONFIG_VERSION:
+        return
+    given = "version" in layer.data
+    raise config_error(
+        [
+            Problem(
+                place=layer.places.get(("version",), shown),
+                path=("version",),
+                what="The config's version is not one that this Sluice reads."
+                if given
+                else "The config does not say its version.",
+                expected=f"version: {CONFIG_VERSION}",
+                actual=describe(version) if given else None,
+                hint=None
+                if given
+                else f"write 'version: {CONFIG_VERSION}' as the first line",
+            )
+        ]
+    )

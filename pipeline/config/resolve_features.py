@@ -1,0 +1,121 @@
+"""What the nodes take from config and schema together: features, kinds, classes.
+
+A feature that the config describes is used as described. Without a description every
+feature of the schema but the label is used, and its type says how. Nothing is guessed
+that would decide the model's shape: an image's size must be in the config.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.config.config import (
+    Config,
+    FeatureSpec,
+    Hashed,
+    Label,
+    Numeric,
+    Vocabulary,
+)
+from pipeline.config.config_problem import Problem, config_error
+from pipeline.config.config_types import Classes
+from pipeline.config.feature_set import Feature, FeatureSet
+from pipeline.config.feature_set import Label as LabelClasses
+from schemas import loader
+
+LARGE_DOMAIN = 1000
+
+
+def feature_set_of(config: Config, schema: schema_pb2.Schema) -> FeatureSet:
+    """Returns the features and the label as the nodes take them.
+
+    Raises:
+      ConfigError: a feature or the classes cannot be derived from the schema.
+    """
+    return FeatureSet(
+        features=tuple(
+            Feature(name, spec.kind, spec.model_dump(exclude={"kind"}))
+            for name, spec in resolve_features(config, schema).items()
+        ),
+        label=LabelClasses(
+            config.label.feature, resolve_classes(config.label, schema) or ()
+        ),
+    )
+
+
+def resolve_classes(label: Label, schema: schema_pb2.Schema) -> Classes | None:
+    """Returns the config's classes or else the schema's; None if neither has them."""
+    if label.classes is not None:
+        return label.classes
+    values = loader.class_values(schema, label.feature)
+    return None if values is None else cast(Classes, tuple(values))
+
+
+def resolve_features(
+    config: Config, schema: schema_pb2.Schema
+) -> dict[str, FeatureSpec]:
+    """Returns each feature's kind: the config's, or else derived from the schema.
+
+    FLOAT becomes numeric, and so does INT unless its domain is categorical. What is
+    left, and BYTES, becomes a vocabulary as large as its domain, or hashed where
+    there is no domain or one of more than 1,000 values. A preprocessing of the user's
+    own is given every feature; no kind is derived for those that hold vectors.
+
+    Raises:
+      ConfigError: features are derived, and one is an image or has no type that a
+        kind fits; the config must then describe the features.
+    """
+    if config.features is not None:
+        return dict(config.features)
+    specs: dict[str, FeatureSpec] = {}
+    problems = []
+    for feature in schema.feature:
+        if feature.name == config.label.feature:
+            continue
+        if is_left_to_preprocessing(feature, config):
+            continue
+        spec = _derived(feature, schema)
+        if isinstance(spec, str):
+            problems.append(
+                Problem(
+                    place=config.origin.place(("features",)),
+                    path=("features",),
+                    what=f"The feature {feature.name!r} {spec}",
+                    hint="describe the features that are to be used, such as "
+                    f"features: {{{feature.name}: "
+                    "{kind: image, height: 28, width: 28, channels: 1}}",
+                )
+            )
+        else:
+            specs[feature.name] = spec
+    if problems:
+        raise config_error(problems)
+    return specs
+
+
+def is_left_to_preprocessing(feature: schema_pb2.Feature, config: Config) -> bool:
+    """Whether no kind is derived for a feature, as it is a vector of the user's own."""
+    own = config.preprocessing is not None and config.features is None
+    plain = feature.type in (schema_pb2.FLOAT, schema_pb2.INT, schema_pb2.BYTES)
+    return own and plain and not loader.has_one_value(feature)
+
+
+def _derived(
+    feature: schema_pb2.Feature, schema: schema_pb2.Schema
+) -> FeatureSpec | str:
+    """Returns the kind that a feature's type suggests, or why there is none."""
+    values = loader.class_values(schema, feature.name)
+    match feature.type:
+        case schema_pb2.FLOAT:
+            return Numeric()
+        case schema_pb2.INT if not feature.int_domain.is_categorical:
+            return Numeric()
+        case schema_pb2.BYTES if feature.HasField("image_domain"):
+            return "is an image, whose height, width and channels only you know."
+        case schema_pb2.INT | schema_pb2.BYTES:
+            if values is not None and len(values) <= LARGE_DOMAIN:
+                return Vocabulary(top_k=len(values))
+            return Hashed()
+    return f"has the type {schema_pb2.FeatureType.Name(feature.type)}."

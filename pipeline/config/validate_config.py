@@ -1,0 +1,306 @@
+"""Checks a config's values against each other, the schema, the metrics and the code.
+
+Everything that would otherwise stop a run half an hour later, and that can be known
+without data. TensorFlow is not imported and user code is not run: their facts come
+from the metric table and from the source files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.config.bundled_models import REGISTRY
+from pipeline.config.config import Config
+from pipeline.config.config_layer import describe
+from pipeline.config.config_problem import (
+    Problem,
+    Problems,
+    config_error,
+)
+from pipeline.config.config_types import Classes
+from pipeline.config.metric_table import Task
+from pipeline.config.resolve_features import (
+    is_left_to_preprocessing,
+    resolve_classes,
+    resolve_features,
+)
+from pipeline.config.validate_data import check_data, warn_of_data
+from pipeline.config.validate_evaluate import check_evaluate
+from schemas import loader
+from sluice.did_you_mean import did_you_mean
+from sluice.errors import ConfigError
+from sluice.project import check_names, find_user_code
+
+_VECTOR = {
+    "expected": "presence { min_fraction: 1 } beside the shape, or value_count and no "
+    "shape",
+    "hint": "correct the schema",
+}
+_KINDS_OF_TYPE = {
+    schema_pb2.FLOAT: ("numeric", "bucketized"),
+    schema_pb2.INT: ("numeric", "bucketized", "vocabulary", "hashed"),
+    schema_pb2.BYTES: ("vocabulary", "hashed", "image"),
+}
+
+
+@dataclass(frozen=True)
+class ValidConfig:
+    """A config that can run, as far as can be known without data.
+
+    Attributes:
+      config: as it was, with classes, features and the metrics' names filled in.
+      schema: the reviewed schema.
+      task: ``binary`` for two classes.
+      warnings: what is allowed but probably not meant.
+    """
+
+    config: Config
+    schema: schema_pb2.Schema
+    task: Task
+    warnings: tuple[str, ...]
+
+
+def validate_config(config: Config) -> ValidConfig:
+    """Returns the config completed from its schema.
+
+    Raises:
+      ConfigError: something does not fit; names file, line and key path of each.
+    """
+    check_names(config.root)
+    schema = _load_schema(config)
+    problems = Problems(config.origin)
+    classes = _check_label(config, schema, problems)
+    _check_features(config, schema, problems)
+    _check_code(config, problems)
+    check_data(config, schema, problems)
+    task: Task = "binary" if len(classes) == 2 else "multiclass"
+    metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
+    problems.raise_if_any()
+    features = resolve_features(config, schema)
+    resolved = config.model_copy(
+        update={
+            "label": config.label.model_copy(update={"classes": classes}),
+            # Of a preprocessing of the user's own there may be none that has a kind.
+            "features": features or None,
+            "evaluate": config.evaluate.model_copy(update={"metrics": metrics}),
+        }
+    )
+    _check_model_inputs(resolved, problems)
+    problems.raise_if_any()
+    _warn(config, problems)
+    warn_of_data(config, problems)
+    return ValidConfig(resolved, schema, task, tuple(problems.warnings))
+
+
+def _load_schema(config: Config) -> schema_pb2.Schema:
+    place = config.origin.place(("schema",))
+    if not config.schema_path.is_file():
+        raise config_error(
+            [
+                Problem(
+                    place,
+                    ("schema",),
+                    "There is no schema.",
+                    expected=f"a reviewed schema, {config.schema_path}",
+                    hint="write 'schema: PATH', relative to the project root"
+                    if config.schema_file is None
+                    else f"check the path; it is relative to {config.root}",
+                )
+            ]
+        )
+    return loader.load(config.schema_path)
+
+
+def _check_label(
+    config: Config, schema: schema_pb2.Schema, problems: Problems
+) -> Classes:
+    """Returns the classes, none if they are wrong: no metric is judged by those."""
+    label, path = config.label, ("label", "feature")
+    features = {feature.name: feature for feature in schema.feature}
+    if label.feature not in features:
+        problems.unknown_feature(path, label.feature, features)
+        return ()
+    kind = features[label.feature].type
+    if kind not in (schema_pb2.INT, schema_pb2.BYTES):
+        problems.add(
+            path,
+            f"The label {label.feature!r} cannot be told apart by classes.",
+            expected="an INT or BYTES feature",
+            actual=f"{schema_pb2.FeatureType.Name(kind)} in the schema",
+        )
+        return ()
+    if problem := _value_problem(features[label.feature], optional=False):
+        problems.add(
+            path, f"The label {label.feature!r} {problem}.", **_one_value(False)
+        )
+    values = loader.class_values(schema, label.feature)
+    classes = resolve_classes(label, schema) or ()
+    path = ("label", "classes")
+    wanted = int if kind == schema_pb2.INT else str
+    if len(classes) < 2:
+        problems.add(
+            path,
+            f"The classes of {label.feature!r} are not known.",
+            expected="at least 2, here or in the schema's domain",
+            actual=_listed(classes) or None,
+            hint="write 'classes: [...]', or give the feature a categorical "
+            "int_domain or a string_domain",
+        )
+    elif not isinstance(classes[0], wanted):
+        problems.add(
+            path,
+            "The classes have not the type that the label has in the schema.",
+            expected="whole numbers" if wanted is int else "strings",
+            actual=describe(classes[0]),
+        )
+    elif values is None:
+        problems.add(
+            path,
+            f"The schema does not say which values {label.feature!r} may have, so a "
+            "label outside its classes would not be noticed.",
+            expected="a categorical int_domain or a string_domain in the schema",
+            hint="add one with these classes: " + _listed(classes),
+        )
+    elif set(values) != set(classes):
+        problems.add(
+            path,
+            "The classes are not those of the schema's domain.",
+            expected=_listed(values),
+            actual=_listed(classes),
+            hint="change the one that is wrong, or leave 'classes' out",
+        )
+    else:
+        return classes
+    return ()
+
+
+def _check_features(
+    config: Config, schema: schema_pb2.Schema, problems: Problems
+) -> None:
+    features = {feature.name: feature for feature in schema.feature}
+    own = config.preprocessing is not None
+    used = config.features if config.features is not None else features
+    for name in used:
+        path = ("features", name)
+        if name == config.label.feature:
+            if config.features is not None:
+                problems.add(
+                    path, f"{name!r} is the label.", hint="a model must not be told it"
+                )
+            continue
+        if name not in features:
+            problems.unknown_feature(path, name, features)
+            continue
+        image = config.features is not None and config.features[name].kind == "image"
+        if is_left_to_preprocessing(features[name], config):
+            if problem := _shape_problem(features[name]):
+                problems.add(path, f"The feature {name!r} {problem}.", **_VECTOR)
+            continue
+        if problem := _value_problem(features[name], optional=not image):
+            problems.add(path, f"The feature {name!r} {problem}.", **_one_value(own))
+        kinds = _KINDS_OF_TYPE.get(features[name].type, ())
+        if config.features is not None and config.features[name].kind not in kinds:
+            problems.add(
+                (*path, "kind"),
+                f"The kind {config.features[name].kind!r} does not fit {name!r}.",
+                expected="one of " + ", ".join(kinds),
+                actual=schema_pb2.FeatureType.Name(features[name].type)
+                + " in the schema",
+            )
+
+
+def _one_value(own_preprocessing: bool) -> dict[str, str]:
+    leave_out = "leave the feature out of 'features'"
+    if own_preprocessing:
+        leave_out += ": your preprocessing is given it all the same"
+    return {
+        "expected": "shape { dim { size: 1 } } with presence { min_fraction: 1 }, or "
+        "for a feature that may be missing value_count { min: 1 max: 1 } and no shape",
+        "hint": f"correct the schema, or {leave_out}",
+    }
+
+
+def _value_problem(feature: schema_pb2.Feature, *, optional: bool) -> str | None:
+    """Returns why a feature's shape or presence cannot be handled, None if it can."""
+    has_shape = feature.HasField("shape")
+    if not (has_shape or optional):
+        return "may be missing from a record"
+    if loader.has_one_value(feature):
+        return _shape_problem(feature)
+    if has_shape:
+        return "has another shape than one value"
+    return "may have more than one value in a record"
+
+
+def _shape_problem(feature: schema_pb2.Feature) -> str | None:
+    if feature.HasField("shape") and feature.presence.min_fraction < 1:
+        return "has a shape and may be missing, which TFX cannot read"
+    return None
+
+
+def _check_code(config: Config, problems: Problems) -> None:
+    if config.preprocessing is not None:
+        _check_reference(config, "preprocessing", config.preprocessing, problems)
+    if ":" in config.model or "." in config.model:
+        _check_reference(config, "model", config.model, problems)
+    elif config.model not in REGISTRY:
+        problems.add(
+            ("model",),
+            f"There is no model {config.model!r}.",
+            expected=f"one of {', '.join(REGISTRY)}, or your own "
+            "package.module:build_model",
+            hint=did_you_mean(config.model, REGISTRY),
+        )
+
+
+def _check_reference(
+    config: Config, key: str, reference: str, problems: Problems
+) -> None:
+    try:
+        find_user_code(config.root, reference)
+    except ConfigError as error:
+        problems.add(
+            (key,),
+            error.what,
+            expected=error.expected,
+            actual=error.where,
+            hint=error.hint,
+        )
+
+
+def _check_model_inputs(config: Config, problems: Problems) -> None:
+    features = config.features or {}
+    images = [name for name, spec in features.items() if spec.kind == "image"]
+    if config.model == "cnn" and (len(images) != 1 or len(features) != 1):
+        problems.add(
+            ("model",),
+            "The model 'cnn' takes one image and nothing else.",
+            expected="'features' with one feature, of the kind image",
+            actual=f"{len(images)} image(s) and {len(features) - len(images)} other(s)",
+            hint="describe the image alone in 'features', or use wide_deep or dense "
+            "for a table",
+        )
+    if config.model == "wide_deep" and images:
+        problems.add(
+            ("model",),
+            f"The model {config.model!r} takes no images.",
+            expected="numeric, bucketized, vocabulary and hashed features",
+            actual=f"the image {images[0]!r}",
+            hint="use cnn or dense, or your own package.module:build_model",
+        )
+
+
+def _warn(config: Config, problems: Problems) -> None:
+    if not config.evaluate.thresholds:
+        problems.warn(
+            ("evaluate", "thresholds"),
+            "there are none, so any model that trains is pushed",
+        )
+
+
+def _listed(values: Sequence[object]) -> str:
+    listed = [str(value) for value in values]
+    return ", ".join(listed[:12]) + (" ..." if len(listed) > 12 else "")

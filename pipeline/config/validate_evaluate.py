@@ -1,0 +1,252 @@
+"""Checks a config's ``evaluate``: metrics fit the task, thresholds what is measured.
+
+A threshold that nothing measures would otherwise fail after the training, or worse,
+never be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from components.model_verdict.threshold import EXAMPLES_PER_CLASS
+from pipeline.config.config import Evaluate, KeyPath, Metric, Threshold
+from pipeline.config.config_layer import describe
+from pipeline.config.config_problem import Problems
+from pipeline.config.metric_table import MetricClass, Task, metric_table
+from schemas import loader
+from sluice.did_you_mean import did_you_mean
+from sluice.errors import bounded
+
+_SUGGESTED_FIRST = (
+    "AUC",
+    "BinaryAccuracy",
+    "Precision",
+    "Recall",
+    "SparseCategoricalAccuracy",
+    "SparseCategoricalCrossentropy",
+    "ExampleCount",
+)
+
+
+def check_evaluate(
+    evaluate: Evaluate, schema: schema_pb2.Schema, classes: int, problems: Problems
+) -> tuple[Metric, ...]:
+    """Adds what is wrong to ``problems``.
+
+    Args:
+      evaluate: the section.
+      schema: names the features that slices may be made of.
+      classes: how many classes the label has; fewer than 2 if that is not known.
+      problems: takes what is wrong.
+
+    Returns:
+      The metrics with the names that TFMA will give their results.
+    """
+    metrics = _check_metrics(evaluate.metrics, classes, problems)
+    features = {feature.name: feature for feature in schema.feature}
+    _check_slices(evaluate.slices, features, problems)
+    _check_thresholds(evaluate, metrics, features, schema, problems)
+    return metrics
+
+
+def _check_metrics(
+    metrics: Sequence[Metric], classes: int, problems: Problems
+) -> tuple[Metric, ...]:
+    table = metric_table()
+    named: dict[str, Metric] = {}
+    for index, metric in enumerate(metrics):
+        path: KeyPath = ("evaluate", "metrics", index)
+        row = table.get(metric.class_name)
+        if row is None:
+            problems.add(
+                path,
+                f"There is no metric {metric.class_name!r} that can be used here.",
+                expected="a class that 'python -m pipeline.config.metric_table' lists",
+                hint=did_you_mean(metric.class_name, table),
+            )
+            continue
+        # Of one class, or of the k best, a two-class metric says something again.
+        chosen = row.pooled and metric.params.keys() & {"class_id", "top_k"}
+        if classes >= 2 and not chosen:
+            _check_task(path, metric.class_name, row, classes, problems)
+        _check_params(path, metric, row, problems)
+        name = metric.name or row.name
+        if name == EXAMPLES_PER_CLASS:
+            problems.add(
+                path,
+                f"No metric can be called {name!r}: every evaluation has one.",
+                hint=f"rename this one: {{class: {metric.class_name}, name: {name}_2}}",
+            )
+        elif name in named:
+            problems.add(
+                path,
+                f"Two metrics are called {name!r}.",
+                hint=f"rename this one: {{class: {metric.class_name}, name: {name}_2}}",
+            )
+        named[name] = metric.model_copy(update={"name": name})
+    return tuple(named.values())
+
+
+def _check_task(
+    path: KeyPath, class_name: str, row: MetricClass, classes: int, problems: Problems
+) -> None:
+    task: Task = "binary" if classes == 2 else "multiclass"
+    if task in row.tasks:
+        return
+    table = metric_table()
+    fitting = [name for name in _SUGGESTED_FIRST if task in table[name].tasks]
+    fitting += [n for n, r in table.items() if task in r.tasks and n not in fitting]
+    problems.add(
+        path,
+        f"The metric {class_name!r} does not fit a label of {classes} classes.",
+        expected="one of " + ", ".join(bounded(fitting, 8)),
+        actual="a metric for two classes; of more, TFMA would pool the answers to "
+        "'this class or not', and most of those are an easy no"
+        if row.pooled
+        else f"a metric for {' and '.join(row.tasks)} labels",
+    )
+
+
+def _check_params(
+    path: KeyPath, metric: Metric, row: MetricClass, problems: Problems
+) -> None:
+    for param in metric.params:
+        if param == "name":
+            problems.add(
+                (*path, "params", param),
+                "A metric's name does not belong into its params.",
+                hint=f"{{class: {metric.class_name}, name: ...}}",
+            )
+        elif param not in row.params:
+            problems.add(
+                (*path, "params", param),
+                f"The metric {metric.class_name!r} has no parameter {param!r}.",
+                expected="one of " + ", ".join(row.params) if row.params else "none",
+                hint=did_you_mean(param, row.params),
+            )
+    for param in row.required:
+        if param not in metric.params:
+            problems.add(
+                path,
+                f"The metric {metric.class_name!r} needs the parameter {param!r}.",
+                hint=f"{{class: {metric.class_name}, params: {{{param}: 0.9}}}}",
+            )
+
+
+def _check_slices(
+    slices: Sequence[Sequence[str]],
+    features: Mapping[str, schema_pb2.Feature],
+    problems: Problems,
+) -> None:
+    for index, names in enumerate(slices):
+        for position, name in enumerate(names):
+            path: KeyPath = ("evaluate", "slices", index, position)
+            if name not in features:
+                problems.unknown_feature(path, name, features)
+            elif name in names[:position]:
+                problems.add(path, f"The feature {name!r} is crossed with itself.")
+            elif features[name].type == schema_pb2.FLOAT:
+                problems.warn(
+                    path,
+                    f"{name!r} is FLOAT: each of its values becomes a slice",
+                )
+
+
+def _check_thresholds(
+    evaluate: Evaluate,
+    metrics: Sequence[Metric],
+    features: Mapping[str, schema_pb2.Feature],
+    schema: schema_pb2.Schema,
+    problems: Problems,
+) -> None:
+    named = {metric.name: metric for metric in metrics}
+    sliced = [set(names) for names in evaluate.slices]
+    seen: set[tuple[str, str, str]] = set()
+    for index, threshold in enumerate(evaluate.thresholds):
+        path: KeyPath = ("evaluate", "thresholds", index)
+        metric = named.get(threshold.metric)
+        if metric is None:
+            problems.add(
+                (*path, "metric"),
+                f"No metric of this config is called {threshold.metric!r}.",
+                expected="one of " + ", ".join(map(str, named)),
+                hint=did_you_mean(threshold.metric, named),
+            )
+        elif "class_id" in metric.params:
+            problems.add(
+                (*path, "metric"),
+                f"{threshold.metric!r} is of one class alone, and gates nothing.",
+                hint="slice by the label instead, or set a threshold on another metric",
+            )
+        _check_slice((*path, "slice"), threshold, features, sliced, schema, problems)
+        for limit in _limits(threshold):
+            key = (threshold.metric, repr(threshold.slice), limit)
+            if key in seen:
+                problems.add(
+                    path,
+                    f"There are two thresholds on the {limit} of "
+                    f"{threshold.metric!r} for the same slice.",
+                    hint="keep one of them",
+                )
+            seen.add(key)
+
+
+def _limits(threshold: Threshold) -> list[str]:
+    limits = ("lower_bound", "upper_bound", "change")
+    return [limit for limit in limits if getattr(threshold, limit) is not None]
+
+
+def _check_slice(
+    path: KeyPath,
+    threshold: Threshold,
+    features: Mapping[str, schema_pb2.Feature],
+    sliced: Sequence[set[str]],
+    schema: schema_pb2.Schema,
+    problems: Problems,
+) -> None:
+    names = list(threshold.slice or ())
+    unknown = [name for name in names if name not in features]
+    for name in unknown:
+        problems.unknown_feature(path, name, features)
+    if not names or unknown:
+        return
+    if set(names) not in sliced:
+        listed = ", ".join(names)
+        problems.add(
+            path,
+            f"Nothing is measured on slices of {' x '.join(names)}.",
+            expected="the same features in evaluate.slices",
+            hint=f"add [{listed}] to evaluate.slices",
+        )
+    if isinstance(threshold.slice, dict):
+        for name, value in threshold.slice.items():
+            _check_value((*path, name), value, features[name], schema, problems)
+
+
+def _check_value(
+    path: KeyPath,
+    value: int | str,
+    feature: schema_pb2.Feature,
+    schema: schema_pb2.Schema,
+    problems: Problems,
+) -> None:
+    text = feature.type == schema_pb2.BYTES
+    if isinstance(value, str) != text:
+        problems.add(
+            path,
+            f"{feature.name!r} has no such value.",
+            expected="a string" if text else "a whole number",
+            actual=describe(value),
+            hint=f'quote it: "{value}"' if text else None,
+        )
+        return
+    known = loader.class_values(schema, feature.name)
+    if known is not None and value not in known:
+        problems.add(
+            path,
+            f"{value!r} is not in the domain of {feature.name!r}.",
+            expected="one of " + ", ".join(bounded([str(v) for v in known], 12)),
+            hint=did_you_mean(value, known) if text else None,
+        )

@@ -1,0 +1,63 @@
+"""Where a pipeline reads its stored inputs and writes what it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.config.config import Config
+from sluice.workspace import Workspace
+
+# Beam's in-process runner, by its class: what `DirectRunner` means depends on Beam's
+# version and on whether a Go binary can be downloaded. TFX builds a source archive of
+# itself for every node that has Beam options (1.6 s, 40 MB each) unless an image is
+# named; this runner uses no image.
+LOCAL_BEAM_ARGS = (
+    "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
+    "--sdk_container_image=unused",
+)
+
+
+@dataclass(frozen=True)
+class Locations:
+    """The locations that differ between a laptop and a cloud project.
+
+    Attributes:
+      pipeline_root: TFX's folder for artifacts, a path or a ``gs://`` URI.
+      metadata_db: SQLite file of ML Metadata; None where the service keeps it.
+      inputs_dir: content-addressed copies of the files that the config names.
+      serving_dir: where versions of the model go.
+      ledger: where accepted data is written down, a directory or a ``gs://`` URI.
+      beam_args: options of the Beam pipelines inside the nodes.
+      restores_baseline: whether a damaged baseline may be restored from what is
+        served; false for who asks and runs nothing.
+      workspace_id: tells pipelines of one name apart where they push; None where there
+        is none.
+    """
+
+    pipeline_root: str
+    metadata_db: Path | None
+    inputs_dir: Path
+    serving_dir: str
+    ledger: str
+    beam_args: tuple[str, ...] = ()
+    restores_baseline: bool = True
+    workspace_id: str | None = None
+
+    @property
+    def is_service(self) -> bool:
+        """Whether a service runs the pipeline: one that knows no driver of ours."""
+        return self.metadata_db is None
+
+
+def local_locations(config: Config, workspace: Workspace) -> Locations:
+    """Returns the locations in a workspace, with the config's own serving directory."""
+    return Locations(
+        pipeline_root=str(workspace.artifacts),
+        metadata_db=workspace.metadata_db,
+        inputs_dir=workspace.inputs,
+        serving_dir=str(config.serving_dir or workspace.serving),
+        ledger=str(workspace.root / "state" / "accepted"),
+        beam_args=LOCAL_BEAM_ARGS,
+        workspace_id=workspace.id,
+    )

@@ -1,0 +1,166 @@
+"""Decides which features a model is given, and as what, with the reason for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.scaffold.semantic_type import (
+    SemanticType,
+    common_image,
+    semantic_type_of,
+    words,
+)
+from pipeline.scaffold.summarize import FeatureSummary, Summary
+from sluice.records.image_decoder import CHANNELS
+from sluice.records.image_header import ImageHeader
+
+# The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
+# 192 x 192 it would have 19 million.
+MAX_SIDE = 96
+# The CNN halves an image twice.
+MIN_SIDE = 4
+_MIN_BUCKETS, _MAX_BUCKETS = 16, 4096
+_QUANTILES = 10
+_GROUPS = frozenset(
+    "user patient customer client person subject account device session household "
+    "member driver participant".split()
+)
+_MIN_GROUPS = 20
+
+
+@dataclass(frozen=True)
+class FeatureChoice:
+    """What is done with one feature.
+
+    Attributes:
+      name: of the feature.
+      semantic_type: what it was taken for.
+      spec: the config's entry, such as ``{"kind": "numeric"}``; None: it is left out.
+      why: the reason, a clause without a full stop.
+    """
+
+    name: str
+    semantic_type: SemanticType
+    spec: Mapping[str, int | str] | None
+    why: str
+
+
+def choose_features(
+    summary: Summary,
+    label: str,
+    leaks: Mapping[str, float],
+    group: str | None = None,
+) -> list[FeatureChoice]:
+    """Returns a choice for every feature but the label, in their order.
+
+    Args:
+      summary: of the records.
+      label: what is predicted.
+      leaks: features that give it away, and in what part of the records.
+      group: the feature by whose values records are split, or None.
+    """
+    semantic_types = {
+        name: semantic_type_of(feature) for name, feature in summary.features.items()
+    }
+    images = [
+        n
+        for n, semantic_type in semantic_types.items()
+        if semantic_type.name == "image" and n != label
+    ]
+    choices = []
+    for name, semantic_type in semantic_types.items():
+        if name == label:
+            continue
+        if name == group:
+            semantic_type = SemanticType(
+                "group", "records are split by it: its values in test are new"
+            )
+        elif semantic_type.used and name in leaks:
+            why = f"it alone tells the label, in {leaks[name]:.1%} of the records"
+            semantic_type = SemanticType("leak", why)
+        if semantic_type.used and len(images) == 1 and semantic_type.name != "image":
+            why = "the CNN takes the image alone"
+            choices.append(FeatureChoice(name, semantic_type, None, why))
+        else:
+            feature = summary.features[name]
+            spec = _spec(feature, semantic_type) if semantic_type.used else None
+            changed = _change(feature) if semantic_type.name == "image" else ""
+            choices.append(
+                FeatureChoice(name, semantic_type, spec, semantic_type.why + changed)
+            )
+    return choices
+
+
+def group_feature(summary: Summary, label: str) -> str | None:
+    """Returns the whole number or string that says whose a record is, if there is one.
+
+    Every record has it and most of its values come more than once, so records of one
+    person would else be in several splits.
+    """
+    for name, feature in summary.features.items():
+        named = words(name)
+        whose = named and (named[-1] in _GROUPS or named[-1] in ("id", "uuid"))
+        if name == label or not whose or not _GROUPS & set(named):
+            continue
+        if feature.kind not in ("int", "bytes"):
+            continue
+        repeated = 2 * feature.distinct <= sum(feature.counts.values())
+        whole = feature.always and feature.single and len(feature.kinds) == 1
+        if whole and repeated and feature.distinct >= _MIN_GROUPS:
+            return name
+    return None
+
+
+def image_size(feature: FeatureSummary) -> tuple[int, int, int]:
+    """Returns height, width and channels that the images are brought to."""
+    most = common_image(feature)
+    scale = min(1.0, MAX_SIDE / max(most.height, most.width))
+    height = max(MIN_SIDE, round(most.height * scale))
+    width = max(MIN_SIDE, round(most.width * scale))
+    return height, width, _channels(feature.images)
+
+
+def _change(feature: FeatureSummary) -> str:
+    """Says in which way the images that are trained on are not those of the records."""
+    height, width, channels = image_size(feature)
+    whole = [image for image in feature.images if image.width]
+    changed = ""
+    if any((image.width, image.height) != (width, height) for image in whole):
+        changed += f"; resized to {width} x {height}"
+        if max(common_image(feature)[1:3]) > MAX_SIDE:
+            changed += ": the CNN grows with the image, but any height and width "
+            changed += "can be set"
+    if any(image.channels != channels for image in whole):
+        changed += f"; decoded to {channels} channel{'s' if channels != 1 else ''}"
+    return changed
+
+
+def _channels(images: Mapping[ImageHeader, int]) -> int:
+    """Returns the fewest channels that hold what is seen and that all decode to."""
+    seen = {image.channels for image in images if image.width}
+    wanted = 1 if seen <= {1, 2} else 4 if seen == {4} else 3
+    decodable = all(wanted in CHANNELS[image.format] for image in images)
+    return wanted if decodable else 3
+
+
+def _spec(feature: FeatureSummary, semantic_type: SemanticType) -> dict[str, int | str]:
+    if semantic_type.name == "image":
+        height, width, channels = image_size(feature)
+        size = {"height": height, "width": width, "channels": channels}
+        return {"kind": "image", **size}
+    if semantic_type.name == "number":
+        return {"kind": "numeric"}
+    if semantic_type.name == "position":
+        return {"kind": "bucketized", "buckets": _QUANTILES}
+    if semantic_type.closed:
+        return {"kind": "vocabulary"}
+    return {"kind": "hashed", "buckets": _buckets(feature)}
+
+
+def _buckets(feature: FeatureSummary) -> int:
+    """Returns a power of two that is at least the number of values."""
+    if feature.many:
+        return _MAX_BUCKETS
+    wanted = 1 << max(feature.distinct - 1, 1).bit_length()
+    return min(_MAX_BUCKETS, max(_MIN_BUCKETS, wanted))

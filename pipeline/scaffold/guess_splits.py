@@ -1,0 +1,212 @@
+"""Guesses splits, spans and versions from the names of files.
+
+A guess holds only where its patterns take exactly the files that it is made of: no
+file twice, none left over, nothing else in the directory. Where names say nothing,
+records are split by hash.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.scaffold.find_examples import ExampleFiles
+from pipeline.scaffold.spell_spans import spell_spans
+from sluice.errors import UsageError
+from sluice.storage.file_pattern import FilePattern, PatternError
+
+_WORDS = {
+    "train": "train",
+    "training": "train",
+    "eval": "eval",
+    "evaluation": "eval",
+    "val": "eval",
+    "valid": "eval",
+    "validation": "eval",
+    "dev": "eval",
+    "test": "test",
+    "testing": "test",
+}
+_WORD = re.compile(
+    rf"(?<![a-z])({'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![a-z])",
+    re.IGNORECASE,
+)
+
+_SEPARATORS = "-_. ="
+
+
+@dataclass(frozen=True)
+class SplitGuess:
+    """How the records come apart.
+
+    Attributes:
+      splits: a file pattern for each split; empty where ``files`` is given.
+      files: one pattern of all files, whose records are split by hash.
+      spanned: whether the patterns hold ``{SPAN}`` or a date.
+      why: the reason, for people.
+      marker: the name of a file that lies beside the records in every span's folder,
+        such as ``_SUCCESS``; None where there is none.
+    """
+
+    splits: Mapping[str, str]
+    files: str | None
+    spanned: bool
+    why: str
+    marker: str | None = None
+
+
+def guess_splits(examples: ExampleFiles) -> SplitGuess:
+    """Returns the splits that the files' names suggest.
+
+    Raises:
+      UsageError: no pattern can be written for the files.
+    """
+    spell = spell_spans(examples)
+    files = {file: spell(file) for file in examples.files}
+    spanned = any("{" in spelt and spelt != file for file, spelt in files.items())
+    members: dict[str, list[str]] = {}
+    for file, spelt in files.items():
+        members.setdefault(_split_of(spelt), []).append(file)
+    groups = {name: tuple(members[name]) for name in sorted(members, key=_order)}
+    why = "the names of the files do not say which split they are of"
+    if {"train", "eval"} <= set(groups) or {"train", "test"} <= set(groups):
+        if "" not in groups:
+            if guess := _by_files(groups, files, examples.others, spanned):
+                return replace(guess, marker=_marker(files, examples.others))
+            why = "no file pattern tells the splits apart"
+        else:
+            why = f"{groups[''][0]} is of no split by its name"
+    elif set(groups) - {""}:
+        why = f"there are only files of {' and '.join(filter(None, groups))}"
+    pattern = _pattern(files, examples.others, examples.pattern)
+    if pattern is None:
+        raise UsageError(
+            "No single file pattern matches these files and no others.",
+            where=examples.directory,
+            examples=[*examples.files],
+            hint="put the records into a directory of their own, or give a pattern "
+            "that takes fewer files",
+        )
+    marker = _marker(files, examples.others)
+    return SplitGuess({}, pattern, spanned, why, marker)
+
+
+def _by_files(
+    groups: Mapping[str, tuple[str, ...]],
+    files: Mapping[str, str],
+    others: Sequence[str],
+    spanned: bool,
+) -> SplitGuess | None:
+    splits: dict[str, str] = {}
+    for name, group in groups.items():
+        inside = {file: files[file] for file in group}
+        outside = [file for file in files if file not in inside]
+        pattern = _pattern(inside, [*outside, *others], None)
+        if pattern is None:
+            return None
+        splits[name] = pattern
+    why = "by the names of the files"
+    if "eval" not in splits:
+        # A config needs an eval split; the gate then judges on it and says so.
+        splits = {"train": splits["train"], "eval": splits["test"]}
+        why += "; there is no eval split, so the test files are used for it"
+    return SplitGuess(splits, None, spanned, why)
+
+
+def _marker(files: Mapping[str, str], others: Sequence[str]) -> str | None:
+    """Returns the file that says of every span's folder that it is complete."""
+    folders = {file.rpartition("/")[0] for file in files}
+    spelt = {path.rpartition("/")[0].rpartition("/")[2] for path in files.values()}
+    if not all("{" in last for last in spelt):
+        return None
+    names = [
+        {
+            name
+            for path in others
+            for inside, _, name in [path.rpartition("/")]
+            if inside == folder and name.startswith("_")
+        }
+        for folder in folders
+    ]
+    return min(set.intersection(*names), default=None)
+
+
+def _order(split: str) -> int:
+    return ("train", "eval", "test", "").index(split)
+
+
+def _split_of(path: str) -> str:
+    """Returns the split that a path names, the last word of it deciding, or ''."""
+    found = _WORD.findall(path)
+    return _WORDS[found[-1].lower()] if found else ""
+
+
+def _pattern(
+    inside: Mapping[str, str], outside: Sequence[str], asked: str | None
+) -> str | None:
+    """Returns the shortest pattern that takes all ``inside`` and no other.
+
+    Args:
+      inside: paths, each with its placeholders written into it.
+      outside: paths of other files.
+      asked: a pattern to try first.
+    """
+    spelt = list(inside.values())
+    candidates = [asked] if asked else []
+    depths = {path.count("/") for path in spelt}
+    if len(depths) == 1:
+        folders = [path.rpartition("/")[0] for path in spelt]
+        names = [path.rpartition("/")[2] for path in spelt]
+        folder = _common_folder(folders)
+        candidates += [f"{folder}{name}" for name in _name_patterns(names)]
+    placeholders = re.findall(r"\{([A-Z]+)(?::\d+)?\}", spelt[0])
+    for candidate in candidates:
+        try:
+            pattern = FilePattern.parse(candidate)
+        except PatternError:  # A name may hold braces that are no placeholder's.
+            continue
+        if list(pattern.placeholders) != placeholders:
+            continue
+        if all(map(pattern.takes, inside)) and not any(map(pattern.takes, outside)):
+            return candidate
+    return None
+
+
+def _common_folder(folders: Sequence[str]) -> str:
+    """Returns the folders' common parts, ``*`` where they differ, ending in ``/``."""
+    if not folders[0]:
+        return ""
+    parts = zip(*(folder.split("/") for folder in folders), strict=True)
+    common = (_escaped(part[0]) if len(set(part)) == 1 else "*" for part in parts)
+    return "".join(f"{part}/" for part in common)
+
+
+def _name_patterns(names: Sequence[str]) -> list[str]:
+    # The same file in every span: it is what is meant, no pattern.
+    same = len(set(names)) == 1 and "{" in names[0]
+    patterns = [_escaped(names[0])] if same else []
+    words = {match.group() for name in names for match in _WORD.finditer(name)}
+    prefix, suffix = os.path.commonprefix(names), _common_suffix(names)
+    for word in sorted(words, key=len):
+        if word in prefix:
+            start = prefix[: prefix.rindex(word) + len(word)]
+            after = prefix[len(start) : len(start) + 1]
+            separator = after if after and after in _SEPARATORS else ""
+            patterns.append(f"{_escaped(start + separator)}*")
+        patterns.append(f"*{_escaped(word)}*")
+    patterns += ["*", "*.tfrecord*", "*.tfrecords*"]
+    if len(names) > 1:
+        start = _escaped(re.sub(r"\d+$", "", prefix))
+        end = _escaped(suffix) if len(prefix) + len(suffix) <= len(names[0]) else ""
+        patterns += [f"{start}*", f"*{end}", f"{start}*{end}"]
+    return [*patterns, _escaped(names[0])]
+
+
+def _common_suffix(names: Sequence[str]) -> str:
+    return os.path.commonprefix([name[::-1] for name in names])[::-1]
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", text)

@@ -1,0 +1,163 @@
+"""Proposes a schema: types, presence, shapes and domains as the records show them.
+
+Where TFDV's own inference has to guess from statistics, this one has the records: it
+makes a domain only where the values look complete, and never one of values that say
+who somebody is. What it writes is meant to be reviewed.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.scaffold.semantic_type import (
+    SemanticType,
+    position_limit,
+    semantic_type_of,
+)
+from pipeline.scaffold.summarize import FeatureSummary, Summary
+
+TRAINING, SERVING = "TRAINING", "SERVING"
+
+_TYPES = {
+    "int": schema_pb2.INT,
+    "float": schema_pb2.FLOAT,
+    "bytes": schema_pb2.BYTES,
+}
+_STANDARD_ERRORS = 3
+
+
+def infer_schema(summary: Summary, label: str | None = None) -> schema_pb2.Schema:
+    """Returns the schema that the records suggest.
+
+    A feature that no record has a value of is not in it: its type is not known.
+
+    Args:
+      summary: of the records; all splits together, or values of one are missed.
+      label: gets the domain that its classes need, and is not expected when serving.
+
+    Raises:
+      KeyError: there is no such feature as ``label``.
+    """
+    schema = schema_pb2.Schema(default_environment=[TRAINING, SERVING])
+    if label is not None:
+        summary.features[label]
+    for feature in summary.features.values():
+        if feature.kind is None:
+            continue
+        found = schema.feature.add(name=feature.name, type=_TYPES[feature.kind])
+        _add_presence(found, feature)
+        if feature.name == label:
+            found.not_in_environment.append(SERVING)
+            _add_classes(schema, found, feature)
+        else:
+            _add_domain(schema, found, feature, semantic_type_of(feature))
+    return schema
+
+
+def min_fraction(feature: FeatureSummary) -> float:
+    """Returns the least fraction of records to expect it in: two digits, rounded down.
+
+    Three standard errors (of a binomial share) below what was seen, for a split of a
+    tenth of the records: a split is judged by itself, and is the smaller sample.
+    """
+    if feature.always:
+        return 1.0
+    share, records = feature.fraction, max(feature.records / 10, 1)
+    low = share - _STANDARD_ERRORS * math.sqrt(share * (1 - share) / records)
+    return max(0.0, math.floor(100 * min(low, 0.99)) / 100)
+
+
+def _add_presence(found: schema_pb2.Feature, feature: FeatureSummary) -> None:
+    found.presence.min_fraction = min_fraction(feature)
+    if found.presence.min_fraction:
+        found.presence.min_count = 1
+    set_number_of_values(
+        found, feature.min_values, feature.max_values, always=feature.always
+    )
+
+
+def set_number_of_values(
+    found: schema_pb2.Feature, fewest: int, most: int, *, always: bool
+) -> None:
+    """Declares how many values a feature has.
+
+    Args:
+      found: the feature.
+      fewest: in a record that has it.
+      most: in a record.
+      always: whether every record has it.
+    """
+    if always and fewest == most:
+        found.shape.dim.add(size=most)
+        return
+    # Without a shape: TensorFlow refuses a record that lacks a feature with one.
+    found.value_count.min = 1
+    if most <= 1:
+        found.value_count.max = 1
+
+
+def _add_classes(
+    schema: schema_pb2.Schema, found: schema_pb2.Feature, feature: FeatureSummary
+) -> None:
+    if feature.kind == "bytes" and not feature.not_text:
+        _add_strings(schema, found, feature)
+    elif feature.kind == "int":
+        _set_int_bounds(found, feature)
+        found.int_domain.is_categorical = True
+
+
+def _add_domain(
+    schema: schema_pb2.Schema,
+    found: schema_pb2.Feature,
+    feature: FeatureSummary,
+    semantic_type: SemanticType,
+) -> None:
+    if semantic_type.name in ("mixed_types", "rare", "sensitive"):
+        return
+    if semantic_type.name == "image":
+        found.image_domain.SetInParent()
+    elif feature.kind == "float":
+        _add_float_domain(found, feature, semantic_type)
+    elif feature.kind == "bytes":
+        if semantic_type.name == "categorical" and semantic_type.closed:
+            _add_strings(schema, found, feature)
+    elif semantic_type.name == "categorical":
+        found.int_domain.is_categorical = True
+        if semantic_type.closed:
+            _set_int_bounds(found, feature)
+    elif semantic_type.name == "identifier":
+        found.int_domain.is_categorical = True
+    elif feature.low is not None and feature.low >= 0:
+        found.int_domain.min = 0
+
+
+def _add_float_domain(
+    found: schema_pb2.Feature, feature: FeatureSummary, semantic_type: SemanticType
+) -> None:
+    domain = found.float_domain
+    limit = position_limit(feature.name)
+    if semantic_type.name == "position" and limit:
+        domain.min, domain.max = -limit, limit
+    elif feature.low is not None and feature.low >= 0:
+        domain.min = 0
+    if not feature.nans:
+        domain.disallow_nan = True
+    if not feature.infinities:
+        domain.disallow_inf = True
+
+
+def _add_strings(
+    schema: schema_pb2.Schema, found: schema_pb2.Feature, feature: FeatureSummary
+) -> None:
+    found.domain = feature.name
+    values = sorted(value for value in feature.counts if isinstance(value, bytes))
+    schema.string_domain.add(
+        name=feature.name, value=[value.decode() for value in values]
+    )
+
+
+def _set_int_bounds(found: schema_pb2.Feature, feature: FeatureSummary) -> None:
+    found.int_domain.min = int(feature.low or 0)
+    found.int_domain.max = int(feature.high or 0)

@@ -1,0 +1,235 @@
+"""Puts a proposal together: schema, features, model, metrics and what must hold.
+
+The limits are those of a model that has learned anything at all. How good it should be
+is not in the data, so the config's comments ask for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.scaffold.choose_features import (
+    FeatureChoice,
+    choose_features,
+    group_feature,
+)
+from pipeline.scaffold.find_leaks import find_leaks
+from pipeline.scaffold.guess_splits import SplitGuess
+from pipeline.scaffold.infer_schema import infer_schema
+from pipeline.scaffold.label_candidates import LabelCandidate, label_candidate
+from pipeline.scaffold.sample import Sample
+from pipeline.scaffold.semantic_type import semantic_type_of
+from pipeline.scaffold.summarize import FeatureSummary, Summary
+from sluice.errors import DataError
+
+# A share of the way from the largest class's part to all: a model that guesses has 0.
+_LEARNED = 0.05
+_SMALL = 5000
+_POSITIVE = frozenset(
+    "yes true positive pos 1 y t spam fraud churn churned bad default malignant".split()
+)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is proposed for a data set.
+
+    Attributes:
+      name: of the pipeline.
+      data_dir: as the config is to have it.
+      splits: how the records come apart.
+      split_by: the feature by which records are split, or None.
+      summary: of the records that were looked at.
+      sampled: what was looked at, in words.
+      complete: whether that is every record.
+      label: what is predicted, and why.
+      classes: in the order of the model's outputs, of two classes only.
+      majority: the part of the records that the largest class has, 0 to 1.
+      features: all but the label.
+      schema: with the label's domain.
+      warnings: what somebody should look at, a sentence each.
+    """
+
+    name: str
+    data_dir: str
+    splits: SplitGuess
+    split_by: str | None
+    summary: Summary
+    sampled: str
+    complete: bool
+    label: LabelCandidate
+    classes: tuple[int, ...] | tuple[str, ...] | None
+    majority: float
+    features: tuple[FeatureChoice, ...]
+    schema: schema_pb2.Schema
+    warnings: tuple[str, ...]
+
+    @property
+    def used(self) -> list[FeatureChoice]:
+        """The features that the model is given."""
+        return [choice for choice in self.features if choice.spec is not None]
+
+    @property
+    def sensitive(self) -> list[str]:
+        """Features whose values are not to be shown, whatever else they are."""
+        return [
+            choice.name
+            for choice in self.features
+            if semantic_type_of(self.summary.features[choice.name]).name == "sensitive"
+        ]
+
+    @property
+    def not_finite(self) -> list[str]:
+        """Features with NaN or infinite values."""
+        features = self.summary.features.values()
+        return [f.name for f in features if f.nans or f.infinities]
+
+    @property
+    def model(self) -> str:
+        """Which of the models that come with Sluice."""
+        kinds = [str((choice.spec or {})["kind"]) for choice in self.used]
+        if kinds == ["image"]:
+            return "cnn"
+        categories = {"vocabulary", "hashed", "bucketized"}
+        if "image" not in kinds and categories & set(kinds):
+            return "wide_deep"
+        return "dense"
+
+    @property
+    def image_formats(self) -> list[str]:
+        """Those of the images that the model is given."""
+        images = [
+            image
+            for choice in self.used
+            if choice.semantic_type.name == "image"
+            for image in self.summary.features[choice.name].images
+        ]
+        return list(dict.fromkeys(image.format for image in images))
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the label has two classes."""
+        return self.classes is not None
+
+    @property
+    def accuracy_limit(self) -> float:
+        """What a model must reach that has learned anything, 0 to 1."""
+        return round(self.majority + _LEARNED * (1 - self.majority), 3)
+
+    @property
+    def batch_size(self) -> int:
+        """Small where a larger one would leave few steps in an epoch."""
+        return 32 if self.complete and self.summary.records < _SMALL else 128
+
+
+def propose(
+    name: str,
+    data_dir: str,
+    splits: SplitGuess,
+    sample: Sample,
+    summary: Summary,
+    label: str,
+) -> Proposal:
+    """Returns the proposal.
+
+    Args:
+      name: of the pipeline.
+      data_dir: as the config is to have it.
+      splits: how the records come apart.
+      sample: the records, which are read once more.
+      summary: of the sample.
+      label: a feature that can be one.
+
+    Raises:
+      DataError: no feature is left that a model could learn from; says why of each.
+    """
+    split_by = group_feature(summary, label) if splits.files else None
+    names = [other for other in summary.features if other != label]
+    leaks = find_leaks(sample.records(), summary, label, names)
+    features = tuple(choose_features(summary, label, leaks, split_by))
+    if not any(choice.spec for choice in features):
+        raise DataError(
+            "No feature is left that a model could learn from.",
+            where=f"the records of {sample.files[0].parent}",
+            examples=[f"{choice.name}: {choice.why}" for choice in features],
+            hint="write a feature with one value into every record, or write the "
+            "config by hand, with a preprocessing of your own (docs/guide.md)",
+        )
+    counts = summary.features[label].counts
+    return Proposal(
+        name=name,
+        data_dir=data_dir,
+        splits=splits,
+        split_by=split_by,
+        summary=summary,
+        sampled=sampled(sample, summary),
+        complete=sample.complete,
+        label=label_candidate(summary.features[label]),
+        classes=_two_classes(summary.features[label]),
+        majority=max(counts.values()) / summary.records,
+        features=features,
+        schema=infer_schema(summary, label),
+        warnings=tuple(_warnings(summary, label, features, sample.complete)),
+    )
+
+
+def sampled(sample: Sample, summary: Summary) -> str:
+    """Says what was looked at, such as ``all 1,797 records of 8 files``."""
+    count = len(sample.read)
+    files = "1 file" if count == 1 else f"{count:,} files"
+    if sample.complete:
+        return f"all {summary.records:,} records of {files}"
+    of = f" (of {len(sample.files):,})" if count < len(sample.files) else ""
+    return f"the first {sample.per_file:,} records, at most, of {files}{of}"
+
+
+def _two_classes(feature: FeatureSummary) -> tuple[int, ...] | tuple[str, ...] | None:
+    """Returns two classes, the positive one second; None where there are not two."""
+    low, high = int(feature.low or 0), int(feature.high or 0)
+    if feature.kind == "int":
+        return (low, high) if high - low == 1 else None
+    if feature.distinct != 2:
+        return None
+    values = [value for value in feature.counts if isinstance(value, bytes)]
+    # Where no value says so, the rarer one is what is looked for.
+    values.sort(key=lambda value: (-feature.counts[value], value))
+    names = [value.decode() for value in values]
+    positive = [name for name in names if name.lower() in _POSITIVE]
+    if len(positive) == 1:
+        names.sort(key=lambda name: name in positive)
+    return tuple(names)
+
+
+def _warnings(
+    summary: Summary,
+    label: str,
+    features: tuple[FeatureChoice, ...],
+    complete: bool,
+) -> list[str]:
+    found = []
+    if not complete:
+        found.append(
+            "not all records were looked at: if the files are sorted, classes and "
+            "categories may be missing from the schema"
+        )
+    truth = summary.features[label]
+    if truth.kind == "int":
+        unseen = int(truth.high or 0) - int(truth.low or 0) + 1 - truth.distinct
+        if unseen:
+            found.append(
+                f"the label's values have gaps: {unseen:,} of the classes "
+                f"{truth.low} to {truth.high} were not seen"
+            )
+    rare = [value for value, count in truth.counts.items() if count < 10]
+    if rare:
+        verb = "has" if len(rare) == 1 else "have"
+        found.append(
+            f"{len(rare):,} of the label's classes {verb} fewer than 10 records"
+        )
+    loud = ("mixed_types", "constant", "identifier", "rare", "not_finite", "leak")
+    for choice in features:
+        if choice.semantic_type.name in loud:
+            found.append(f"{choice.name} is left out: {choice.why}")
+    return found

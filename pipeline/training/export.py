@@ -1,0 +1,170 @@
+"""Exports a SavedModel that takes raw features and never asks for the label.
+
+Signatures:
+  serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
+  predict_values: one ``[N]`` tensor per raw feature, for clients without protos; of a
+    vector ``[N, ...]`` in the schema's shape, or ``[N, most values]`` where their
+    number differs. An image is its encoded bytes. A missing value is NaN, the smallest
+    int64, or "". In names, what is neither letter, digit nor underscore is an
+    underscore, and what does not begin with a letter begins with ``feature_``.
+  transform_features: ``examples`` string ``[N]``; the transformed features and the
+    label's class id, -1 where a record has none. For TFMA.
+
+The first two return ``probabilities`` float32 ``[N, classes]`` (two classes: ``[N,
+1]``, of the second) and ``label`` string ``[N, 1]``: TFX's BulkInferrer cannot read
+strings of one dimension. The class names also lie in ``assets.extra/classes.json``.
+
+A ``tf.Module`` holds the model's variables and tables, not the Keras model itself. What
+it does not hold, Keras does not serialize: that would trace every layer again, and fail
+on a user's ``call`` with Python control flow, which both ``fit`` and these signatures
+take (seen with tf_keras 2.16).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.config.feature_set import FeatureSet, identifier
+from pipeline.training.input_pipeline import decode_images
+from schemas.loader import has_one_value
+from sluice.storage import atomic
+
+CLASSES_FILE = "assets.extra/classes.json"
+MISSING_INT = tf.int64.min
+
+
+class ServableModel(tf.Module):
+    """A trained model together with its preprocessing."""
+
+    def __init__(
+        self,
+        model: tf.keras.Model,
+        tf_transform_output: Any,
+        feature_set: FeatureSet,
+        all_raw_features: bool,
+    ) -> None:
+        super().__init__()
+        self._get_model = lambda: model
+        self.variables_of_model = list(model.variables)
+        self.tables_of_model = [
+            value
+            for layer in model.submodules
+            for value in vars(layer).values()
+            if isinstance(value, tf.saved_model.experimental.TrackableResource)
+        ]
+        self.transform = tf_transform_output.transform_features_layer()
+        self._feature_set = feature_set
+        spec = tf_transform_output.raw_feature_spec()
+        label_spec = spec.pop(feature_set.label.name)
+        used = {feature.name for feature in feature_set.features}
+        self.raw_spec = {
+            name: spec[name] for name in spec if name in used or all_raw_features
+        }
+        self._one_value = {
+            feature.name
+            for feature in tf_transform_output.raw_metadata.schema.feature
+            if has_one_value(feature)
+        }
+        # A default makes the label optional; as a value it belongs to no class.
+        missing: Any = "" if label_spec.dtype == tf.string else MISSING_INT
+        self._label_spec = tf.io.FixedLenFeature([1], label_spec.dtype, missing)
+
+    def signatures(self) -> dict[str, Any]:
+        """Returns the concrete function of each signature."""
+        examples = tf.TensorSpec([None], tf.string, "examples")
+        return {
+            "serving_default": self._predict_examples.get_concrete_function(examples),
+            "predict_values": self._predict_values.get_concrete_function(
+                **{
+                    identifier(name): tf.TensorSpec(self._shape(name), item.dtype)
+                    for name, item in self.raw_spec.items()
+                }
+            ),
+            "transform_features": self._transform_examples.get_concrete_function(
+                examples
+            ),
+        }
+
+    def _shape(self, name: str) -> list[int | None]:
+        if name in self._one_value:
+            return [None]
+        return [None, *getattr(self.raw_spec[name], "shape", [None])]
+
+    @tf.function
+    def _predict_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self._predict(tf.io.parse_example(examples, self.raw_spec))
+
+    @tf.function
+    def _predict_values(self, **values: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self._predict(
+            {
+                name: _as_parsed(values[identifier(name)], item)
+                for name, item in self.raw_spec.items()
+            }
+        )
+
+    @tf.function
+    def _transform_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        label = self._feature_set.label
+        spec = {**self.raw_spec, label.name: self._label_spec}
+        return self.transform(tf.io.parse_example(examples, spec))
+
+    def _predict(self, raw: dict[str, Any]) -> dict[str, tf.Tensor]:
+        features = decode_images(self.transform(raw), self._feature_set.images)
+        probabilities = self._get_model()(features, training=False)
+        names = tf.constant(self._feature_set.label.class_names)
+        if len(self._feature_set.label.classes) == 2:
+            best = tf.cast(probabilities[:, 0] >= 0.5, tf.int64)
+        else:
+            best = tf.argmax(probabilities, axis=1)
+        return {
+            "probabilities": probabilities,
+            "label": tf.gather(names, best)[:, None],
+        }
+
+
+def export_model(
+    model: tf.keras.Model,
+    tf_transform_output: Any,
+    feature_set: FeatureSet,
+    directory: str,
+    *,
+    all_raw_features: bool = False,
+) -> None:
+    """Writes the SavedModel to ``directory``.
+
+    Args:
+      model: the trained model.
+      tf_transform_output: of Transform.
+      feature_set: the features and the label.
+      directory: must not exist.
+      all_raw_features: ask for every feature of the schema but the label, for a user's
+        preprocessing that may read any of them; else for the declared ones.
+    """
+    servable = ServableModel(model, tf_transform_output, feature_set, all_raw_features)
+    tf.saved_model.save(servable, directory, signatures=servable.signatures())
+    classes = Path(directory, CLASSES_FILE)
+    classes.parent.mkdir(exist_ok=True)
+    atomic.write_json(classes, {"classes": feature_set.label.class_names})
+
+
+def _as_parsed(value: tf.Tensor, spec: Any) -> Any:
+    """Gives plain values the form in which ``parse_example`` gives them."""
+    if isinstance(spec, tf.io.FixedLenFeature):
+        return tf.reshape(value, [-1, *spec.shape])
+    if value.dtype == tf.string:
+        present = tf.not_equal(value, "")
+    elif value.dtype.is_floating:
+        present = tf.logical_not(tf.math.is_nan(value))
+    else:
+        present = tf.not_equal(value, MISSING_INT)
+    if value.shape.rank == 1:
+        value, present = value[:, tf.newaxis], present[:, tf.newaxis]
+    return tf.sparse.SparseTensor(
+        indices=tf.where(present),
+        values=tf.boolean_mask(value, present),
+        dense_shape=tf.shape(value, tf.int64),
+    )

@@ -1,0 +1,39 @@
+"""The deep part that dense models share: one vector per record, then dense layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.training.models.model_inputs import ModelInputs
+
+MAX_EMBEDDING = 16
+
+
+def tower(
+    inputs: ModelInputs, keras_inputs: dict[str, Any], params: dict[str, Any]
+) -> Any:
+    """Returns a float tensor ``[batch, units of the last layer]``.
+
+    Numeric features are taken as they are, images flattened, and each categorical
+    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most.
+
+    Args:
+      inputs: the transformed features.
+      keras_inputs: their ``tf.keras.Input`` by name.
+      params: ``hidden_units`` (list of layer widths) and ``dropout`` (fraction).
+    """
+    layers = tf.keras.layers
+    columns = []
+    for name, tensor in keras_inputs.items():
+        ids = inputs.number_of_ids.get(name)
+        if ids is not None:
+            width = min(MAX_EMBEDDING, round(ids**0.5) + 1)
+            tensor = layers.Embedding(ids, width)(tensor)
+        columns.append(layers.Flatten()(tensor))
+    x = columns[0] if len(columns) == 1 else layers.Concatenate()(columns)
+    for units in params.get("hidden_units", [128, 64]):
+        x = layers.Dense(units, activation="relu")(x)
+        x = layers.Dropout(params.get("dropout", 0.1))(x)
+    return x

@@ -1,0 +1,32 @@
+"""Wide and deep for tabular data: a linear model and a perceptron, trained jointly.
+
+Source: Cheng et al., Wide & Deep Learning for Recommender Systems, 2016
+(arXiv:1606.07792).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.training.models.model_inputs import ModelInputs
+from pipeline.training.models.tower import tower
+
+
+def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
+    """Returns the model.
+
+    Categorical features feed both sides, numeric ones the deep side. ``params`` are
+    those of ``tower``.
+    """
+    layers = tf.keras.layers
+    keras_inputs = inputs.keras_inputs()
+    deep = tower(inputs, keras_inputs, params)
+    # An embedding of width 1 is a linear weight per category.
+    wide = [
+        layers.Flatten()(layers.Embedding(ids, 1)(keras_inputs[name]))
+        for name, ids in inputs.number_of_ids.items()
+    ]
+    joined = layers.Concatenate()([deep, *wide]) if wide else deep
+    return tf.keras.Model(keras_inputs, inputs.output_layer()(joined))

@@ -1,0 +1,131 @@
+"""Preprocessing with tensorflow_transform: one rule per kind of feature.
+
+Images pass through encoded: decoding them here would write float pixels to disk, 200
+times the bytes of a small PNG. A missing value is 0 (the mean) after a z-score, and
+id 0 of every categorical feature, so real categories start at 1.
+
+A user's own function (``preprocessing: package.module:function``) has the same
+signature, may call this one, and must return the label under its transformed name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+
+MISSING_ID = 0
+NO_LABEL = -1
+
+
+def preprocessing_fn(
+    inputs: dict[str, Any], custom_config: dict[str, Any]
+) -> dict[str, tf.Tensor]:
+    """Transforms raw features.
+
+    Args:
+      inputs: raw features, dense ``[batch, 1]`` or sparse where values may be missing.
+      custom_config: holds ``feature_set``, see ``pipeline.config.feature_set``.
+
+    Returns:
+      Transformed features, ``[batch, 1]`` (numeric: float32; categorical: int64 ids;
+      image: the encoded bytes), and the label's class ids, int64 ``[batch, 1]``.
+    """
+    feature_set = FeatureSet.from_dict(custom_config["feature_set"])
+    outputs = {
+        feature.key: _TRANSFORMS[feature.kind](inputs[feature.name], feature)
+        for feature in feature_set.features
+    }
+    label = feature_set.label
+    outputs[label.key] = class_ids(inputs[label.name], label)
+    return outputs
+
+
+def number_of_ids(feature: Feature, tf_transform_output: Any) -> int:
+    """Returns how many ids a categorical feature takes, the missing one included."""
+    options = feature.options
+    if feature.kind == "vocabulary":
+        name = feature.vocabulary_name
+        known = tf_transform_output.vocabulary_size_by_name(name)
+        return known + options["oov_buckets"] + 1
+    return options["buckets"] + 1
+
+
+def class_ids(value: Any, label: Label) -> tf.Tensor:
+    """Returns the index of each label among the classes, -1 where it is none."""
+    text = isinstance(label.classes[0], str)
+    dense = _dense(value, "" if text else tf.int64.min)
+    classes = tf.constant(label.classes, tf.string if text else tf.int64)
+    matches = tf.cast(tf.equal(dense, classes), tf.int64)
+    found = tf.reduce_max(matches, axis=1, keepdims=True)
+    position = tf.argmax(matches, axis=1)[:, tf.newaxis]
+    return tf.where(found > 0, position, tf.constant(NO_LABEL, tf.int64))
+
+
+def _numeric(value: Any, feature: Feature) -> tf.Tensor:
+    as_float = _map_values(value, lambda x: tf.cast(x, tf.float32))
+    return _dense(tft.scale_to_z_score(as_float), 0.0)
+
+
+def _bucketized(value: Any, feature: Feature) -> tf.Tensor:
+    as_float = _map_values(value, lambda x: tf.cast(x, tf.float32))
+    return _ids(tft.bucketize(as_float, feature.options["buckets"]))
+
+
+def _vocabulary(value: Any, feature: Feature) -> tf.Tensor:
+    options = feature.options
+    return _ids(
+        tft.compute_and_apply_vocabulary(
+            value,
+            top_k=options["top_k"],
+            num_oov_buckets=options["oov_buckets"],
+            vocab_filename=feature.vocabulary_name,
+        )
+    )
+
+
+def _hashed(value: Any, feature: Feature) -> tf.Tensor:
+    def bucket(x: tf.Tensor) -> tf.Tensor:
+        text = x if x.dtype == tf.string else tf.strings.as_string(x)
+        return tf.strings.to_hash_bucket_fast(text, feature.options["buckets"])
+
+    return _ids(_map_values(value, bucket))
+
+
+def _image(value: Any, feature: Feature) -> tf.Tensor:
+    return _dense(value, "")
+
+
+_TRANSFORMS = {
+    "numeric": _numeric,
+    "bucketized": _bucketized,
+    "vocabulary": _vocabulary,
+    "hashed": _hashed,
+    "image": _image,
+}
+
+
+def _ids(value: Any) -> tf.Tensor:
+    shifted = _map_values(value, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
+    return _dense(shifted, tf.constant(MISSING_ID, tf.int64))
+
+
+def _map_values(value: Any, function: Any) -> Any:
+    if isinstance(value, tf.sparse.SparseTensor):
+        return tf.sparse.SparseTensor(
+            value.indices, function(value.values), value.dense_shape
+        )
+    return function(value)
+
+
+def _dense(value: Any, missing: Any) -> tf.Tensor:
+    """Returns ``[batch, 1]``, with ``missing`` where a record has no value."""
+    if not isinstance(value, tf.sparse.SparseTensor):
+        return value
+    column = tf.sparse.SparseTensor(
+        value.indices, value.values, [value.dense_shape[0], 1]
+    )
+    return tf.sparse.to_dense(column, default_value=missing)

@@ -1,0 +1,379 @@
+"""What a node's result depends on, as named parts, and the key made of them.
+
+TFX's own key has Beam's arguments and the pipeline root in it, which change no result,
+and misses the code behind an import path, the content of the files that properties
+name, and the version of everything. Here the parts are:
+
+    node        pipeline, id, kind; the executor's class, or container and command
+    code        digest of each module that the node runs, by name
+    files       name and digest of each local file that a property names
+    properties  all other exec properties, JSON inside strings read
+    inputs      id and uri of each artifact; the digest of one made elsewhere
+    outputs     type and properties of each artifact to be made
+    packages    versions
+
+A node that carries our fingerprint (``pipeline.graph.fingerprint``) says itself which
+code and packages count; for any other the code is followed from its executor, its
+driver and the functions and Python files that its properties name.
+
+What cannot be seen: files that user code opens by a name of its own, the content of
+directories that properties name, modules that are imported by a computed name, and
+installed packages that user code imports.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sluice import code_fingerprint
+from sluice.errors import ConfigError
+from sluice.project import own_root
+from sluice.storage import digest
+from sluice.workspace import installed_version
+
+CANDIDATE = "model"
+BASELINE = "baseline_model"
+# The exec property in which a driver says what is known of the baseline.
+ABOUT_BASELINE = "compared_with"
+
+_FINGERPRINT = "fingerprint"
+_MODULE_PATH = "module_path"
+_PACKAGES = (
+    "tfx",
+    "tensorflow",
+    "tensorflow-data-validation",
+    "tensorflow-model-analysis",
+    "tensorflow-transform",
+    "tf-keras",
+)
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)?", re.ASCII)
+# How TFX names user code that it has packed: module@/pipeline/root/_wheels/x.whl.
+_IN_WHEEL = re.compile(r"(\w+)@(.+\.whl)")
+_MAX_PATH = 4096
+
+
+@dataclass(frozen=True)
+class InputArtifact:
+    """An artifact that the node reads.
+
+    Attributes:
+      id: in ML Metadata.
+      uri: where its content is.
+      is_external: an Importer registered what something else wrote and may rewrite.
+    """
+
+    id: int
+    uri: str
+    is_external: bool = False
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What a launcher knows of a node before it runs.
+
+    Attributes:
+      pipeline: the pipeline's id.
+      id: the node's id.
+      kind: the type name of the node.
+      executor: ``class`` and ``flags``, or ``image``, ``commands`` and ``args``.
+      driver: class path of the custom driver.
+      properties: resolved exec properties, JSON values.
+      inputs: artifacts by key, in their order.
+      outputs: for each key ``type`` and ``properties`` of the artifacts to be made.
+    """
+
+    pipeline: str
+    id: str
+    kind: str
+    executor: Mapping[str, Any] = field(default_factory=dict)
+    driver: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Sequence[InputArtifact]] = field(default_factory=dict)
+    outputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+
+def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
+    """Returns the parts of a node's key; JSON values only.
+
+    Reads the sources below ``roots``, the files that the properties name, and the
+    content of external inputs.
+
+    Args:
+      facts: the node.
+      roots: directories that hold the code to follow; see ``code_roots``.
+
+    Raises:
+      ConfigError: code that the node runs is not valid Python.
+    """
+    properties = dict(facts.properties)
+    stamp = _stamp(properties.get(_FINGERPRINT))
+    if stamp:
+        del properties[_FINGERPRINT]
+    reader = _PropertyReader(follows_code=stamp is None)
+    seen = {name: reader.read(value, name) for name, value in properties.items()}
+    parts = {
+        "node": {
+            "pipeline": facts.pipeline,
+            "id": facts.id,
+            "kind": facts.kind,
+            "executor": dict(facts.executor),
+            "driver": facts.driver,
+        },
+        "code": stamp["code"] if stamp else _code_of(facts, reader, roots),
+        "files": reader.files,
+        "properties": seen,
+        "inputs": _inputs_of(facts.inputs),
+        "outputs": {key: list(items) for key, items in facts.outputs.items()},
+        "packages": stamp["packages"]
+        if stamp
+        else {name: installed_version(name) for name in _PACKAGES},
+    }
+    return without_baseline(parts) if is_own_baseline(facts.inputs) else parts
+
+
+def edited_since(facts: NodeFacts, roots: Sequence[Path]) -> list[str]:
+    """Returns the modules that were edited since our fingerprint was taken.
+
+    It is taken when the graph is drawn, and the code is imported when the node runs,
+    which may be much later. Nodes without the fingerprint have none of these.
+    """
+    stamp = _stamp(facts.properties.get(_FINGERPRINT))
+    edited = []
+    for module, before in (stamp["code"] if stamp else {}).items():
+        path = code_fingerprint.source_file(module, roots)
+        if path is not None and digest.of_file(path) != before:
+            edited.append(module)
+    return edited
+
+
+def key_of(parts: Mapping[str, Any]) -> str:
+    """Returns the SHA-256 of the parts' canonical JSON."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return digest.of_bytes(text.encode())
+
+
+def without_baseline(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the parts without the model to compare with and what is said of it."""
+    inputs, properties = dict(parts["inputs"]), dict(parts["properties"])
+    inputs.pop(BASELINE, None)
+    properties.pop(ABOUT_BASELINE, None)
+    return {**parts, "inputs": inputs, "properties": properties}
+
+
+def is_own_baseline(inputs: Mapping[str, Sequence[InputArtifact]]) -> bool:
+    """Whether the model to compare with is the candidate itself."""
+    baseline = [artifact.id for artifact in inputs.get(BASELINE, ())]
+    candidate = [artifact.id for artifact in inputs.get(CANDIDATE, ())]
+    return bool(baseline) and baseline == candidate
+
+
+def code_roots(python_path: Sequence[str] | None = None) -> list[Path]:
+    """Returns the directories whose code is this project's or the user's own.
+
+    These are what Python imports from, the working directory and Sluice's own root, but
+    nothing that was installed and not the standard library.
+
+    Args:
+      python_path: what Python imports from; None for this process's ``sys.path``.
+    """
+    entries = sys.path if python_path is None else python_path
+    candidates = [
+        *(Path(entry) for entry in entries),
+        Path.cwd(),
+        own_root(),
+    ]
+    roots = (path.resolve() for path in candidates if path.is_dir())
+    return list(dict.fromkeys(path for path in roots if not _is_installed(path)))
+
+
+def _is_installed(path: Path) -> bool:
+    if {"site-packages", "dist-packages"} & set(path.parts):
+        return True
+    library = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    return any(path.is_relative_to(Path(folder).resolve()) for folder in library)
+
+
+def _stamp(value: Any) -> dict[str, Any] | None:
+    """Returns our fingerprint, None where the property is something else."""
+    found = _parsed(value)
+    if not isinstance(found, dict) or set(found) != {"code", "packages"}:
+        return None
+    return found if isinstance(found["code"], dict) else None
+
+
+def _parsed(value: Any) -> Any:
+    """Returns the object or list that a string holds as JSON, None if it does not."""
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None
+
+
+@dataclass
+class _PropertyReader:
+    """Reads exec properties; collects what they name.
+
+    Attributes:
+      follows_code: whether Python files and import paths are looked for.
+      files: name and digest of each file, by the path of the property.
+      python_files: files to follow the imports of.
+      wheels: pairs of a module and the wheel that TFX has packed it in.
+      texts: pairs of a property's name and a string that may be an import path.
+    """
+
+    follows_code: bool
+    files: dict[str, dict[str, str]] = field(default_factory=dict)
+    python_files: list[Path] = field(default_factory=list)
+    wheels: list[tuple[str, Path]] = field(default_factory=list)
+    texts: list[tuple[str, str]] = field(default_factory=list)
+
+    def read(self, value: Any, where: str) -> Any:
+        """Returns a value as it counts: JSON read, a file's name without its folder."""
+        if (inner := _parsed(value)) is not None:
+            return self.read(inner, where)
+        if isinstance(value, Mapping):
+            return {str(k): self.read(v, f"{where}.{k}") for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.read(v, f"{where}[{i}]") for i, v in enumerate(value)]
+        return self._read_text(value, where) if isinstance(value, str) else value
+
+    def _read_text(self, text: str, where: str) -> str:
+        if path := _local_file(text):
+            if path.suffix == ".py" and self.follows_code:
+                self.python_files.append(path)
+            else:
+                found = {"name": path.name, "digest": digest.of_file(path)}
+                self.files[where] = found
+            return path.name
+        packed = _IN_WHEEL.fullmatch(text) if self.follows_code else None
+        if packed and (wheel := _local_file(packed[2])):
+            # The wheel's name has a hash over every file of the module's folder.
+            self.wheels.append((packed[1], wheel))
+            return packed[1]
+        self.texts.append((where, text))
+        return text
+
+
+def _local_file(text: str) -> Path | None:
+    if not 0 < len(text) <= _MAX_PATH or "\0" in text or "\n" in text:
+        return None
+    path = Path(text)
+    try:
+        return path if path.is_file() else None
+    except OSError:
+        return None
+
+
+def _code_of(
+    facts: NodeFacts, reader: _PropertyReader, roots: Sequence[Path]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for class_path in (facts.executor.get("class"), facts.driver):
+        module = (class_path or "").rpartition(".")[0]
+        # Code inside TFX counts by TFX's version.
+        if module and module.partition(".")[0] != "tfx":
+            _merge(found, _module_digests(module, roots))
+    for where, text in reader.texts:
+        if named := _named_module(text, roots, where == _MODULE_PATH):
+            _merge(found, _module_digests(named, roots))
+    for path in reader.python_files:
+        _merge(found, _file_digests(path, roots))
+    for module, wheel in reader.wheels:
+        with tempfile.TemporaryDirectory() as folder:
+            zipfile.ZipFile(wheel).extractall(folder)
+            places = [Path(folder), *roots]
+            _merge(found, code_fingerprint.digests_of([module], places))
+    return dict(sorted(found.items()))
+
+
+def _merge(found: dict[str, str], more: Mapping[str, str]) -> None:
+    """Adds digests; two modules of one name at different places count both."""
+    for name, content in more.items():
+        known = found.setdefault(name, content)
+        if known != content:
+            found[name] = digest.of_bytes("".join(sorted((known, content))).encode())
+
+
+def _module_digests(module: str, roots: Sequence[Path]) -> dict[str, str]:
+    if module == "__main__":
+        return _main_digests(roots)
+    try:
+        return code_fingerprint.digests_of([module], roots)
+    except ConfigError:
+        if code_fingerprint.source_file(module, roots):
+            raise
+        return _unknown(module)
+
+
+def _main_digests(roots: Sequence[Path]) -> dict[str, str]:
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec and spec.name != "__main__":  # python -m
+        return _module_digests(spec.name, roots)
+    path = _local_file(getattr(main, "__file__", None) or "")
+    return _file_digests(path, roots) if path else _unknown("__main__")
+
+
+def _file_digests(path: Path, roots: Sequence[Path]) -> dict[str, str]:
+    """Returns the digests of a file that is no module of a package, and its imports."""
+    path = path.resolve()
+    if code_fingerprint.source_file(path.stem, [path.parent]) != path:
+        return {path.name: digest.of_file(path)}
+    return code_fingerprint.digests_of([path.stem], [path.parent, *roots])
+
+
+def _unknown(module: str) -> dict[str, str]:
+    """Code without a file, as a notebook's: never the same, so never cached."""
+    return {module: f"unknown {secrets.token_hex(8)}"}
+
+
+def _named_module(text: str, roots: Sequence[Path], is_module: bool) -> str | None:
+    """Returns the module below the roots that a string is the import path into.
+
+    Args:
+      text: any string of an exec property.
+      roots: where to look.
+      is_module: the string is known to name a module, so one word is enough.
+    """
+    if not _IMPORT_PATH.fullmatch(text) or not (is_module or {".", ":"} & set(text)):
+        return None
+    module, colon, _ = text.partition(":")
+    parts = module.split(".")
+    # What follows the module is a function, or a class and its method.
+    shortest = len(parts) if colon else max(1, len(parts) - 2)
+    for depth in range(len(parts), shortest - 1, -1):
+        name = ".".join(parts[:depth])
+        if code_fingerprint.source_file(name, roots):
+            return name
+    return None
+
+
+def _inputs_of(
+    inputs: Mapping[str, Sequence[InputArtifact]],
+) -> dict[str, list[dict[str, Any]]]:
+    return {
+        key: [_input_of(artifact) for artifact in artifacts]
+        for key, artifacts in inputs.items()
+        if artifacts
+    }
+
+
+def _input_of(artifact: InputArtifact) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": artifact.id, "uri": artifact.uri}
+    path = Path(artifact.uri)
+    if artifact.is_external and path.exists():
+        is_file = path.is_file()
+        found["digest"] = digest.of_file(path) if is_file else digest.of_tree(path)
+    return found

@@ -1,0 +1,336 @@
+"""When a node's earlier outputs may stand for a new execution.
+
+Stands in for ``tfx.orchestration.portable.cache_utils`` in TFX's launcher. The key is
+our own, see ``runners.cache.cache_key``. Beyond it:
+
+* A baseline that is the candidate itself is no change. Otherwise the first unchanged
+  run after a push evaluates the model against itself.
+* A push counts only while what it pushed is still the newest version, undamaged.
+  TFX looks at the artifact and never at the serving directory.
+* Accepted data counts only while the ledger holds it: AcceptData has no outputs.
+* Outputs count only while they hold what they held when they were made, as
+  ``runners.local.node_launcher`` has recorded it. TFX looks whether the directory
+  exists. Some artifacts are empty by nature: a PushedModel, a blessing without
+  thresholds, an analyzer cache with nothing in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format, message
+
+from runners.cache.cache_history import (
+    CACHE_CONTEXT,
+    PARTS_PROPERTY,
+    keyed_executions,
+    successful_executions,
+)
+from runners.cache.cache_key import (
+    InputArtifact,
+    NodeFacts,
+    edited_since,
+    is_own_baseline,
+    key_of,
+    key_parts,
+    without_baseline,
+)
+from runners.cache.still_accepted import still_accepted
+from sluice.errors import ServingError, UsageError
+from sluice.plain_properties import plain_properties
+from sluice.storage.contents import Contents
+from sluice.storage.uri import is_remote
+
+
+class WouldRun(Exception):
+    """A planned node is not in the cache; raised before anything is executed.
+
+    Attributes:
+      reason: why no earlier outputs may be used.
+      parts: the parts of the node's key.
+      key: their digest.
+    """
+
+    def __init__(self, reason: str, parts: dict[str, Any], key: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.parts = parts
+        self.key = key
+
+
+class NodeCache:
+    """Stands in for TFX's ``cache_utils``, for one node.
+
+    Attributes:
+      parts: the parts of the node's key; None before the launcher has asked for it.
+      key: their digest.
+      reason: why no earlier outputs were used; None if they were, or before that.
+      facts: what the launcher knows of the node; None before it has asked.
+    """
+
+    def __init__(
+        self,
+        stock: Any,
+        *,
+        roots: Sequence[Path],
+        driver: str | None = None,
+        use_cache: bool = True,
+        plan: bool = False,
+        stand_in: bool = False,
+    ) -> None:
+        """Makes the cache of one node.
+
+        Args:
+          stock: ``tfx.orchestration.portable.cache_utils``.
+          roots: where the code to follow lies; see ``cache_key.code_roots``.
+          driver: class path of the node's custom driver; the launcher does not say it.
+          use_cache: false to execute in any case.
+          plan: whether a node that is not in the cache raises ``WouldRun``.
+          stand_in: whether the outputs of the last execution, if there are any, then
+            stand for those that the node would make, so that what reads them can be
+            planned as well; ``reason`` says that they do.
+        """
+        self._stock = stock
+        self._roots = roots
+        self._driver = driver
+        self._use_cache = use_cache
+        self._plan = plan
+        self._stand_in = stand_in
+        self.facts: NodeFacts | None = None
+        self.parts: dict[str, Any] | None = None
+        self.key: str | None = None
+        self.reason: str | None = None
+
+    def get_cache_context(
+        self,
+        *,
+        metadata_handle: Any,
+        pipeline_node: Any,
+        pipeline_info: Any,
+        executor_spec: Any = None,
+        input_artifacts: Mapping[str, Sequence[Any]] | None = None,
+        output_artifacts: Mapping[str, Sequence[Any]] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Returns the ML Metadata context that stands for the cache key.
+
+        Raises:
+          WouldRun: only planned, and the node does not use the cache.
+          ConfigError: code that the node runs is not valid Python.
+          UsageError: the code is no longer what the graph was drawn with.
+        """
+        self.facts = NodeFacts(
+            pipeline=pipeline_info.id,
+            id=pipeline_node.node_info.id,
+            kind=pipeline_node.node_info.type.name,
+            executor=_executor_of(executor_spec),
+            driver=self._driver,
+            properties={k: _plain(v) for k, v in (parameters or {}).items()},
+            inputs=_inputs_of(input_artifacts or {}),
+            outputs=_outputs_of(output_artifacts or {}),
+        )
+        self.parts = key_parts(self.facts, self._roots)
+        if edited := edited_since(self.facts, self._roots):
+            raise UsageError(
+                f"{self.facts.id} was not run: its code was edited while the run went "
+                "on",
+                examples=edited,
+                hint="run again; what has finished and is the same is cached",
+            )
+        self.key = key_of(self.parts)
+        if not pipeline_node.execution_options.caching_options.enable_cache:
+            # The launcher does not ask for outputs then.
+            self._miss("its cache is turned off")
+        return _register(metadata_handle, self.key, self.parts)
+
+    def get_cached_outputs(
+        self, *, metadata_handle: Any, cache_context: Any
+    ) -> dict[str, list[Any]] | None:
+        """Returns the outputs of an earlier execution, None if none may be used.
+
+        Raises:
+          WouldRun: only planned, and there are none.
+        """
+        try:
+            return self._find_outputs(metadata_handle, cache_context)
+        except WouldRun:
+            last = self._last_outputs(metadata_handle) if self._stand_in else None
+            if last is None:
+                raise
+            return last
+
+    def _last_outputs(self, metadata_handle: Any) -> dict[str, list[Any]] | None:
+        assert self.facts is not None
+        store = metadata_handle.store
+        for execution, _ in keyed_executions(store, self.facts.pipeline, self.facts.id):
+            return self._stock._get_outputs_of_execution(metadata_handle, execution.id)
+        return None
+
+    def _find_outputs(
+        self, metadata_handle: Any, cache_context: Any
+    ) -> dict[str, list[Any]] | None:
+        if not self._use_cache:
+            self._miss("told not to use the cache")
+            return None
+        if self.facts and not still_accepted(self.facts):
+            self._miss("the ledger of accepted data does not hold this data")
+            return None
+        newest_problem = None
+        for execution in self._candidates(metadata_handle.store, cache_context):
+            # The same in TFX 1.16 and 1.21; it returns None unless all are live.
+            outputs = self._stock._get_outputs_of_execution(
+                metadata_handle, execution.id
+            )
+            problem = _problem_with(outputs)
+            if problem is None:
+                self.reason = None
+                return outputs
+            newest_problem = newest_problem or problem
+        self._miss(
+            f"its outputs cannot be used again: {newest_problem}"
+            if newest_problem
+            else "no earlier execution has the same key"
+        )
+        return None
+
+    def _candidates(self, store: Any, cache_context: Any) -> Iterable[Any]:
+        """Returns the executions whose outputs may be used, newest first."""
+        if self.facts is None or not is_own_baseline(self.facts.inputs):
+            return successful_executions(store, cache_context)
+        return (
+            execution
+            for execution, parts in keyed_executions(
+                store, self.facts.pipeline, self.facts.id
+            )
+            if key_of(without_baseline(parts)) == self.key
+        )
+
+    def _miss(self, reason: str) -> None:
+        self.reason = reason
+        if self._plan:
+            raise WouldRun(reason, self.parts or {}, self.key or "")
+
+
+def still_served(pushed_model: Any) -> bool:
+    """Whether a PushedModel's version is still the newest one, or was never pushed.
+
+    A push to somewhere else than a directory cannot be looked at and counts.
+    """
+    if pushed_model.get_int_custom_property("pushed") != 1:
+        return True
+    destination = pushed_model.get_string_custom_property("pushed_destination")
+    if is_remote(destination) or destination.startswith("projects/"):
+        return True
+    # Imported here: a cache without pushes needs no package of ours beside `runners`.
+    from serving.model_store import ModelStore
+
+    path = Path(destination)
+    try:
+        newest = ModelStore(path.parent).newest()
+        if newest is None or newest.path != path:
+            return False
+        pushed = pushed_model.get_string_custom_property("digest")
+        if not pushed and newest.digest is None:
+            return True  # By another Pusher, which keeps no record.
+        return pushed in ("", newest.digest) and newest.is_intact()
+    except (ServingError, OSError):
+        return False  # Pusher says it better.
+
+
+def _problem_with(outputs: Mapping[str, Sequence[Any]] | None) -> str | None:
+    """Returns why outputs cannot be used again, None if they can."""
+    from tfx.types import artifact_utils
+
+    if outputs is None:
+        return "they were not published whole"
+    try:
+        artifact_utils.verify_artifacts(dict(outputs))
+    except RuntimeError as error:
+        return str(error)
+    for artifact in (item for items in outputs.values() for item in items):
+        if artifact.type_name == "PushedModel" and not still_served(artifact):
+            return "what it pushed is no longer the newest version, or is damaged"
+        recorded = Contents.recorded(plain_properties(artifact.mlmd_artifact))
+        if damage := recorded and recorded.damage(artifact.uri):
+            return f"{artifact.uri} {damage}"
+    return None
+
+
+def _register(metadata_handle: Any, key: str, parts: Mapping[str, Any]) -> Any:
+    """Returns the context of a key; another process may write the same one."""
+    from tfx.orchestration.portable.mlmd import context_lib
+
+    context = context_lib.register_context_if_not_exists(
+        metadata_handle=metadata_handle,
+        context_type_name=CACHE_CONTEXT,
+        context_name=key,
+    )
+    if PARTS_PROPERTY in context.custom_properties:
+        return context
+    text = json.dumps(parts, sort_keys=True)
+    context.custom_properties[PARTS_PROPERTY].string_value = text
+    metadata_handle.store.put_contexts([context])
+    return context
+
+
+def _executor_of(spec: Any) -> dict[str, Any]:
+    """Returns what of an executor's specification changes its result."""
+    if hasattr(spec, "image"):
+        return {
+            "image": spec.image,
+            "commands": [_plain(item) for item in spec.commands],
+            "args": [_plain(item) for item in spec.args],
+        }
+    # Beam's specification wraps Python's and adds arguments, which change no result.
+    spec = getattr(spec, "python_executor_spec", spec)
+    if not hasattr(spec, "class_path"):
+        return {}
+    return {"class": spec.class_path, "flags": list(spec.extra_flags)}
+
+
+def _inputs_of(
+    artifacts: Mapping[str, Sequence[Any]],
+) -> dict[str, list[InputArtifact]]:
+    return {
+        key: [
+            InputArtifact(item.id, item.uri, bool(item.is_external)) for item in items
+        ]
+        for key, items in artifacts.items()
+    }
+
+
+def _outputs_of(artifacts: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    return {
+        key: [_output_of(item) for item in items] for key, items in artifacts.items()
+    }
+
+
+def _output_of(artifact: Any) -> dict[str, Any]:
+    """Returns what is asked of an artifact: not where it goes, unless the user said."""
+    proto = artifact.mlmd_artifact
+    values = {**proto.properties, **proto.custom_properties}
+    values.pop("name", None)
+    properties = {key: _value(value) for key, value in values.items()}
+    found = {"type": artifact.type_name, "properties": properties}
+    return {**found, "uri": artifact.uri} if artifact.is_external else found
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    return None if kind is None else _plain(getattr(value, kind))
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON has it."""
+    if isinstance(value, message.Message):
+        return json_format.MessageToDict(value, preserving_proto_field_name=True)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)

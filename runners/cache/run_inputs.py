@@ -1,0 +1,179 @@
+"""Everything that decides what a run does, found without importing TFX.
+
+Two runs with the same inputs do the same. So a run whose inputs are those of the last
+complete one need not begin, and a run can be continued only while they are unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.window import Window
+from pipeline.config.bundled_models import module_name
+from pipeline.config.config import Config
+from pipeline.config.stored_config import plain_config
+from pipeline.graph.check_inputs import check_inputs, serving_inputs
+from sluice import code_fingerprint
+from sluice.errors import bounded
+from sluice.project import own_root
+from sluice.storage import digest, source_files
+from sluice.storage.file_digests import FileDigests
+from sluice.storage.uri import explain_unreadable, is_remote
+from sluice.workspace import Workspace, installed_version
+
+PACKAGES = (
+    "apache-beam",
+    "ml-metadata",
+    "tensorflow",
+    "tensorflow-data-validation",
+    "tensorflow-model-analysis",
+    "tensorflow-transform",
+    "tf-keras",
+    "tfx",
+    "tfx-bsl",
+)
+_NO_RESULT = ("description", "memory_mb", "private", "retries")
+_ENTRIES = (
+    "pipeline.graph.create_pipeline",
+    "pipeline.training.preprocessing",
+    "pipeline.training.run_fn",
+    "components.accept_data.executor",
+    "components.data_gate.executor",
+    "components.data_verdict.driver",
+    "components.data_verdict.executor",
+    "components.tfrecord_gen.driver",
+    "components.tfrecord_gen.executor",
+    "components.model_verdict.executor",
+    "components.pusher.executor",
+)
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """What a run is made of, as digests.
+
+    Attributes:
+      config: the resolved config; what changes no result does not count.
+      places: the project root, the workspace and the serving directory.
+      schema: the content of the schema file.
+      code: each module of the graph, the nodes and the user, by name.
+      data: the content of each input file, by its path below the data directory.
+      packages: versions, Python's among them.
+    """
+
+    config: dict[str, Any]
+    places: dict[str, str]
+    schema: str
+    code: dict[str, str]
+    data: dict[str, str]
+    packages: dict[str, str | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return asdict(self)
+
+    def summary(self) -> dict[str, Any]:
+        """Returns one digest per part, as a run's record has them."""
+        return {
+            "config": _digest(self.config),
+            "schema": self.schema,
+            "code": _digest(self.code),
+            "data": _digest(self.data),
+        }
+
+
+def run_inputs(
+    config: Config, workspace_root: Path, serving_dir: Path, digests: FileDigests
+) -> RunInputs:
+    """Returns the inputs of a run that would begin now.
+
+    Args:
+      config: a validated config.
+      workspace_root: of its pipeline.
+      serving_dir: where its model goes.
+      digests: remembers the digests of the data; the caller saves it.
+
+    Raises:
+      UsageError: an input file is missing, or cannot be read.
+      ConfigError: code is missing or is not valid Python.
+      OSError: a file cannot be read.
+    """
+    source_files.remember_in(Workspace(workspace_root).sources_file)
+    roots = list(dict.fromkeys([own_root(), config.root]))
+    entries = [*_ENTRIES, module_name(config.model)]
+    if config.preprocessing:
+        entries.append(config.preprocessing.partition(":")[0])
+    found = RunInputs(
+        config={
+            key: value
+            for key, value in plain_config(config).items()
+            if key not in _NO_RESULT
+        },
+        places={
+            "root": str(config.root),
+            "workspace": str(workspace_root),
+            "serving": str(serving_dir),
+        },
+        schema=digest.of_file(config.schema_path),
+        code=code_fingerprint.digests_of(entries, roots),
+        data=_contents(check_inputs(config), digests)
+        | _contents(serving_inputs(config), digests),
+        packages={
+            "python": platform.python_version(),
+            **{name: installed_version(name) for name in PACKAGES},
+        },
+    )
+    source_files.save()
+    return found
+
+
+def _contents(window: Window | None, digests: FileDigests) -> dict[str, str]:
+    """Returns what stands for each file's content: digests, in a bucket its state."""
+    found: dict[str, str] = {}
+    if window is None:
+        return found
+    for file in (*window.files, *window.manifests):
+        name = window.relative(file)
+        if is_remote(window.base):
+            size, modified_s = FileLister(window.base).state(name)
+            content = f"{size} bytes of {modified_s}"
+        else:
+            with explain_unreadable(file.path):
+                content = digests.of(Path(file.path))
+        found[f"{file.split or 'all'}: {name}"] = content
+    return found
+
+
+def differences(
+    before: dict[str, Any], now: dict[str, Any], parts: Sequence[str] | None = None
+) -> list[str]:
+    """Returns what has changed between two inputs, one line each.
+
+    Args:
+      before: as ``RunInputs.to_dict`` returns it.
+      now: likewise.
+      parts: which attributes count; None for all.
+    """
+    lines = []
+    for part in parts or now:
+        old, new = before.get(part), now[part]
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            names = sorted(
+                name for name in {*old, *new} if old.get(name) != new.get(name)
+            )
+            lines.append(f"{part}: {', '.join(bounded(names))}")
+        else:
+            lines.append(part)
+    return lines
+
+
+def _digest(value: Any) -> str:
+    return digest.of_bytes(json.dumps(value, sort_keys=True).encode())

@@ -1,0 +1,128 @@
+"""Whether the last complete run still stands, found without importing TFX.
+
+After a run that ended well its inputs are stored, with the state of everything it made:
+sizes and times of its outputs, of the served version, of the ledger of accepted data,
+and of ML Metadata's file, which every other run changes. Where all of that is as it
+was, running again would do nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runners.cache.run_inputs import RunInputs
+from serving.model_store import ModelStore
+from sluice.record.run_record import RunRecord
+from sluice.storage import atomic, digest
+from sluice.storage.uri import is_remote
+from sluice.workspace import Workspace
+
+_FORMAT = 1
+
+
+def exists(workspace: Workspace) -> bool:
+    """Whether any run has been complete so far."""
+    return workspace.complete_file.exists()
+
+
+def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None:
+    """Stores a run as the last complete one, if it is complete."""
+    path = workspace.complete_file
+    if not _is_complete(record):
+        return
+    state = {
+        "format": _FORMAT,
+        "run_id": record.run_id,
+        "inputs": inputs.to_dict(),
+        "made": _made(workspace, record),
+    }
+    atomic.write_json(path, state)
+
+
+def still_stands(workspace: Workspace, inputs: RunInputs) -> RunRecord | None:
+    """Returns the last complete run if a new one would do nothing, else None."""
+    standing = _standing(workspace)
+    if standing is None or standing.state["inputs"] != inputs.to_dict():
+        return None
+    return standing.record
+
+
+@contextmanager
+def kept(workspace: Workspace) -> Iterator[None]:
+    """Lets a complete run stand though ML Metadata's file changes inside the block.
+
+    For those who change nothing that a run has made, such as a collection of garbage.
+    """
+    standing = _standing(workspace)
+    yield
+    if standing is not None:
+        standing.state["made"] = _made(workspace, standing.record)
+        atomic.write_json(workspace.complete_file, standing.state)
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What was remembered of a run whose outputs are as they were."""
+
+    record: RunRecord
+    state: dict[str, Any]
+
+
+def _standing(workspace: Workspace) -> _Standing | None:
+    try:
+        text = workspace.complete_file.read_text(encoding="utf-8")
+        state = json.loads(text)
+        record = RunRecord.load(workspace.run_dir(state["run_id"]))
+        if state["format"] == _FORMAT and state["made"] == _made(workspace, record):
+            return _Standing(record, state)
+    except (OSError, ValueError, KeyError, TypeError):
+        # Missing or damaged: the run itself finds out what is left to do.
+        return None
+    return None
+
+
+def _is_complete(record: RunRecord) -> bool:
+    served = all(push.state in ("pushed", "already_served") for push in record.pushes)
+    return record.status in ("succeeded", "up_to_date") and served
+
+
+def _made(workspace: Workspace, record: RunRecord) -> dict[str, Any]:
+    """Returns the state of what a run made.
+
+    Raises:
+      OSError: some of it is gone.
+    """
+    local = [uri for uri in record.artifacts if uri and not is_remote(uri)]
+    push = record.pushes[0]
+    newest = ModelStore(push.destination).newest()
+    if newest is None or newest.digest is None or str(newest.path) != push.uri:
+        raise FileNotFoundError(push.uri)
+    return {
+        "artifacts": {uri: _state_of_tree(Path(uri)) for uri in sorted(local)},
+        "served": _state_of_tree(newest.path),
+        "accepted": _state_of_tree(workspace.root / "state" / "accepted"),
+        "metadata": _state_of_file(workspace.metadata_db),
+    }
+
+
+def _state_of_tree(root: Path) -> str:
+    """Returns a digest over names, sizes and modification times below a path."""
+    if not root.exists():
+        return "missing"
+    paths = sorted(root.rglob("*")) if root.is_dir() else [root]
+    lines = [
+        f"{path.relative_to(root).as_posix()} {_state_of_file(path)}"
+        for path in paths
+        if not path.is_dir()
+    ]
+    return digest.of_bytes("\n".join(lines).encode())
+
+
+def _state_of_file(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]

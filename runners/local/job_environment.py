@@ -1,0 +1,79 @@
+"""What a job must find around it: the module search path, and the script's `__main__`.
+
+A pipeline of Sluice is found from its project root. Somebody else's pipeline may hold
+functions of the script that built it, or modules beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing.spawn
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from runners.cache.cache_key import code_roots
+from sluice.project import activate, own_root
+from sluice.storage import atomic
+
+_FILE = "job_environment.json"
+
+
+@dataclass(frozen=True)
+class JobEnvironment:
+    """The job environment of all jobs of one run.
+
+    Attributes:
+      project_root: of a project of Sluice; None for a pipeline built elsewhere.
+      python_path: ``sys.path`` of the process that built the pipeline.
+      main_path: the script that is ``__main__`` there, None if it is no file.
+      main_module: its name, where it was started by ``python -m``.
+      arguments: its ``sys.argv``, which it may read while it is imported.
+    """
+
+    project_root: str | None = None
+    python_path: tuple[str, ...] = ()
+    main_path: str | None = None
+    main_module: str | None = None
+    arguments: tuple[str, ...] = ()
+
+    def save(self, run_dir: Path) -> None:
+        """Writes them beside the run's record."""
+        atomic.write_json(run_dir / _FILE, asdict(self))
+
+    @classmethod
+    def load(cls, run_dir: Path) -> JobEnvironment:
+        """Reads what ``save`` wrote."""
+        data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
+        for name in ("python_path", "arguments"):
+            # An earlier version may have had no such key.
+            data[name] = tuple(data.get(name, ()))
+        return cls(**data)
+
+    def enter(self) -> None:
+        """Makes this process look like the one that built the pipeline."""
+        # In its order: it decides which of two packages of one name is found.
+        sys.path[:] = dict.fromkeys([*self.python_path, *sys.path])
+        if self.project_root:
+            activate(Path(self.project_root))
+        # As a spawned process of the standard library finds its functions.
+        main: dict[str, Any] = {}
+        if self.main_module:
+            main["init_main_from_name"] = self.main_module
+        elif self.main_path:
+            main["init_main_from_path"] = self.main_path
+        if main:
+            rest = sys.argv
+            try:
+                sys.argv = [*self.arguments] or rest
+                multiprocessing.spawn.prepare(main)
+            finally:
+                # Beam and TFX would take its arguments for theirs.
+                sys.argv = rest
+
+    def roots(self) -> list[Path]:
+        """Returns the directories whose modules count as the pipeline's own code."""
+        if self.project_root:
+            return list(dict.fromkeys([own_root(), Path(self.project_root)]))
+        return code_roots(python_path=self.python_path)

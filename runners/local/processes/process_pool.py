@@ -1,0 +1,317 @@
+"""The scheduler's end of the zygote: starts it, asks it, and ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from runners.local.processes.forked_process import ForkedProcess
+from runners.local.processes.job import Job, redirect_output
+from runners.local.processes.process_tree import kill_group
+from runners.local.processes.zygote import FORK, SPAWN, copy_output, python_command
+from runners.local.processes.zygote import main as zygote_main
+from sluice.compat import child_environment
+from sluice.errors import NodeError, UsageError
+
+START_METHOD = "SLUICE_START_METHOD"
+_GRACE_S = 10.0
+# What the nodes of our own graph import, so that none of them does it again.
+PRELOADED = (
+    "tfx.components",
+    "tfx.dsl.compiler.compiler",
+    "tfx.orchestration.local.runner_utils",
+    "tfx.orchestration.portable.launcher",
+    "tfx.orchestration.portable.partial_run_utils",
+    "pipeline.graph.create_pipeline",
+    "pipeline.training.run_fn",
+    "pipeline.training.preprocessing",
+    "components.accept_data.executor",
+    "components.data_gate.executor",
+    "components.data_verdict.driver",
+    "components.data_verdict.executor",
+    "components.model_verdict.executor",
+    "components.pusher.executor",
+    "components.tfrecord_gen.executor",
+    "runners.local.node_job",
+    "runners.local.prepare_job",
+)
+
+
+class ProcessPool:
+    """Processes for jobs, by way of a zygote; a context manager.
+
+    ``start`` may be called at once; jobs begin when the zygote has imported what it
+    should (10 to 20 seconds). Leaving the context leaves no process behind, and none of
+    the temporary files that they have written.
+    """
+
+    def __init__(
+        self,
+        log: Path | None = None,
+        *,
+        cwd: Path,
+        modules: Sequence[str] = PRELOADED,
+        keep_open: Iterable[int] = (),
+        from_here: bool = False,
+    ) -> None:
+        """Starts the zygote and returns at once.
+
+        Args:
+          log: gets what the zygote itself prints; None until ``belong_to``.
+          cwd: the working directory of all jobs; Python looks there for modules.
+          modules: what the zygote imports beforehand.
+          keep_open: as for ``belong_to``.
+          from_here: whether the zygote is to be like this process, which has imported
+            TFX already: a fork of it, or if it cannot be forked, one with its Keras.
+
+        Raises:
+          UsageError: the environment variable SLUICE_START_METHOD is neither ``fork``
+            nor ``spawn``.
+        """
+        self._started: dict[str, int] = {}
+        self._pending = b""
+        self.ready = False
+        self._socket, theirs = socket.socketpair()
+        self._log: Path | None = None
+        method = start_method()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (close)
+        self._temporary = tempfile.mkdtemp(prefix="sluice-")
+        arguments = [
+            str(os.getpid()),
+            str(theirs.fileno()),
+            method,
+            self._temporary,
+            *modules,
+        ]
+        self._process: subprocess.Popen | ForkedProcess
+        with theirs:
+            if from_here and can_fork():
+                self._process = self._fork(arguments, cwd)
+            else:
+                chosen = {} if from_here else child_environment()
+                self._process = self._spawn(arguments, cwd, theirs, chosen)
+        if log is not None:
+            self.belong_to(log, keep_open)
+
+    def _fork(self, arguments: list[str], cwd: Path) -> ForkedProcess:
+        def zygote() -> None:
+            self._socket.close()
+            redirect_output(self._output.fileno())
+            os.chdir(cwd)
+            zygote_main(arguments)
+
+        return ForkedProcess(zygote)
+
+    def _spawn(
+        self,
+        arguments: list[str],
+        cwd: Path,
+        theirs: socket.socket,
+        environment: Mapping[str, str],
+    ) -> subprocess.Popen:
+        return subprocess.Popen(
+            python_command("runners.local.processes.zygote", *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+            cwd=cwd,
+            env={**os.environ, **environment},
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> ProcessPool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the zygote."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the zygote runs."""
+        return self._process.poll() is None
+
+    def pid_of(self, name: str) -> int | None:
+        """Returns the process of a job that has started and not ended."""
+        return self._started.get(name)
+
+    def belong_to(self, log: Path, keep_open: Iterable[int] = ()) -> None:
+        """Makes this the process pool of a run, until ``release``.
+
+        Args:
+          log: gets what the zygote itself prints, and has printed so far.
+          keep_open: descriptors that every process of the run holds, such as that of
+            a lock which must not be free before the last of them has ended.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._log = log
+        with open(log, "ab") as file:
+            lent = [file.fileno(), *keep_open]
+            request = json.dumps({"belong": len(lent)}).encode() + b"\n"
+            try:
+                socket.send_fds(self._socket, [request], lent)
+            except (BrokenPipeError, ConnectionResetError) as error:
+                raise self._lost() from error
+
+    def release(self) -> None:
+        """Lets go of what was lent to ``belong_to``; another run may follow.
+
+        The temporary files of the run's jobs are removed.
+
+        Raises:
+          NodeError: the zygote has ended by itself, or does not answer.
+        """
+        self._send({"release": True})
+        deadline = time.monotonic() + _GRACE_S
+        while (left := deadline - time.monotonic()) > 0:
+            if any("released" in message for message in self.messages(left)):
+                return
+        raise NodeError(
+            f"the process that runs the nodes does not answer (pid {self.pid})",
+            where=self._log,
+            hint="run it again; what had finished is kept",
+        )
+
+    def start(self, name: str, job: Job) -> None:
+        """Asks for a job in a process of its own; ``name`` is free again at its end."""
+        umask = os.umask(0o077)
+        os.umask(umask)
+        self._send({"start": name, "job": job.to_dict(), "umask": umask})
+
+    def signal(self, name: str, number: int) -> None:
+        """Signals a running job: SIGKILL its whole group, others its process."""
+        self._send({"signal": name, "number": number})
+
+    def messages(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Returns what the zygote has said, waiting a while for the first message.
+
+        Raises:
+          NodeError: the zygote has ended by itself.
+        """
+        ready, _, _ = select.select([self._socket], [], [], timeout_s)
+        if not ready:
+            return []
+        try:
+            data = self._socket.recv(1 << 16)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise self._lost()
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        messages = [json.loads(line) for line in lines]
+        for message in messages:
+            if "ready" in message:
+                self.ready = True
+            elif "started" in message:
+                self._started[message["started"]] = message["pid"]
+            elif "ended" in message:
+                self._started.pop(message["ended"], None)
+        return messages
+
+    def close(self) -> None:
+        """Ends the zygote and everything that it has started."""
+        self._socket.close()
+        if not self.ready:
+            self._process.kill()
+        deadline = time.monotonic() + _GRACE_S
+        while self._process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._process.kill()
+        self._process.wait()
+        # Only where the zygote did not get to it, because it was killed itself.
+        for pid in self._started.values():
+            kill_group(pid)
+        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._output.close()
+
+    def _send(self, request: dict[str, Any]) -> None:
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise self._lost() from error
+
+    def _lost(self) -> NodeError:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_GRACE_S)
+        if self._log and not self.ready:
+            # It has ended before it could do so itself.
+            with open(self._log, "ab") as file:
+                copy_output(self._output.fileno(), file.fileno())
+        return NodeError(
+            f"the process that runs the nodes {describe_end(self._process.returncode)}",
+            where=self._log,
+            hint="run it again; what had finished is kept",
+        )
+
+
+def start_method() -> str:
+    """Returns ``fork`` or ``spawn``: SLUICE_START_METHOD, else what is safe here.
+
+    Raises:
+      UsageError: the variable holds something else.
+    """
+    default = FORK if sys.platform == "linux" else SPAWN
+    method = os.environ.get(START_METHOD) or default
+    if method not in (FORK, SPAWN):
+        raise UsageError(
+            f"{START_METHOD} is not a way to start processes",
+            expected=f"{FORK} or {SPAWN}",
+            actual=method,
+        )
+    return method
+
+
+def can_fork() -> bool:
+    """Whether this process has imported TFX, and a fork of it can run nodes.
+
+    Threads do not survive a fork, and neither do TensorFlow's devices.
+    """
+    if start_method() != FORK or "tfx.orchestration" not in sys.modules:
+        return False
+    eager = sys.modules.get("tensorflow.python.eager.context")
+    has_devices = getattr(eager, "_context", None) is not None
+    return threading.active_count() == 1 and not has_devices
+
+
+def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:
+    """Returns what became of a process, as the end of a sentence.
+
+    Args:
+      status: as in ``subprocess``: negative after a signal; None if unknown.
+      peak_memory_bytes: its largest resident size.
+    """
+    peak = f": peak {peak_memory_bytes / 1e9:.1f} GB" if peak_memory_bytes else ""
+    if status is None:
+        return "is gone"
+    if status == -signal.SIGKILL:
+        return f"was killed by signal 9, probably out of memory{peak}"
+    if status < 0:
+        what = (signal.strsignal(-status) or "no description").lower()
+        with suppress(ValueError):  # the real-time signals have no names
+            what = f"{signal.Signals(-status).name}, {what}"
+        return f"was killed by signal {-status} ({what}){peak}"
+    return f"ended its process with status {status}{peak}"

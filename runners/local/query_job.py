@@ -1,0 +1,54 @@
+"""Runs one job that answers a question about a pipeline, such as what its graph is."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.config import Config
+from pipeline.config.stored_config import write_stored_config
+from runners.local.job_environment import JobEnvironment
+from runners.local.job_result import read_result
+from runners.local.processes.job import Job
+from runners.local.processes.process_pool import ProcessPool, describe_end
+from runners.local.wait_for_job import wait_for_job
+from sluice.errors import ExitCode, NodeError, UsageError
+from sluice.workspace import new_run_id
+
+
+@contextmanager
+def question_folder(config: Config) -> Iterator[Path]:
+    """Makes a run's folder for jobs that only answer; it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="sluice-ask-") as folder:
+        run_dir = Path(folder) / new_run_id()
+        run_dir.mkdir()
+        write_stored_config(config, run_dir / "config.json")
+        JobEnvironment(project_root=str(config.root)).save(run_dir)
+        yield run_dir
+
+
+def query_job(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, Any]:
+    """Returns the result that a job writes under ``name``; imports TFX for it.
+
+    Raises:
+      UsageError: the job found the config or the question to be wrong.
+      NodeError: it failed otherwise.
+    """
+    with ProcessPool(run_dir / "logs" / "start.log", cwd=cwd) as process_pool:
+        ended = wait_for_job(process_pool, name, job)
+    assert ended is not None
+    result = read_result(run_dir, name)
+    if result is None:
+        log = Path(job.log)
+        text = log.read_text(errors="replace") if log.exists() else ""
+        raise NodeError(
+            f"the process that should answer {describe_end(ended['status'])}",
+            examples=text.splitlines()[-5:],
+        )
+    if error := result["error"]:
+        usage = error["exit_code"] == ExitCode.USAGE
+        raise (UsageError if usage else NodeError).from_text(error["message"])
+    return result

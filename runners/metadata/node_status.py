@@ -1,0 +1,141 @@
+"""Reads back from ML Metadata how a node of a run really ended."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ml_metadata.proto import metadata_store_pb2
+
+from sluice.plain_properties import plain_properties
+from sluice.record.run_record import NodeState
+
+_STATES: dict[int, NodeState] = {
+    metadata_store_pb2.Execution.COMPLETE: "ran",
+    metadata_store_pb2.Execution.CACHED: "cached",
+}
+_OPEN = (metadata_store_pb2.Execution.NEW, metadata_store_pb2.Execution.RUNNING)
+_INPUTS = (metadata_store_pb2.Event.INPUT, metadata_store_pb2.Event.INTERNAL_INPUT)
+_OUTPUTS = (
+    metadata_store_pb2.Event.OUTPUT,
+    metadata_store_pb2.Event.INTERNAL_OUTPUT,
+)
+_RESULT = "__execution_result__"
+# The class at the beginning of a traceback's last line.
+_EXCEPTION = re.compile(r"^[\w.]+: ")
+_FOUND_NOTHING = " returned None."
+_CAUSES = "\n\nThe above exception was the direct cause of the following exception:\n"
+
+Contexts = Sequence[tuple[str, str]]
+Artifacts = dict[str, list[dict[str, Any]]]
+
+
+def executions_of(store: Any, contexts: Contexts) -> list[Any]:
+    """Returns the executions that are in all of some contexts, oldest first.
+
+    Args:
+      store: an ML Metadata store.
+      contexts: type and name of each.
+    """
+    found: dict[int, Any] = {}
+    narrowed = False
+    for kind, name in contexts:
+        context = store.get_context_by_type_and_name(kind, name)
+        if context is None:
+            return []
+        executions = {
+            item.id: item for item in store.get_executions_by_context(context.id)
+        }
+        found = {
+            key: item
+            for key, item in executions.items()
+            if key in found or not narrowed
+        }
+        narrowed = True
+    return [found[key] for key in sorted(found)]
+
+
+def state_of(execution: Any | None) -> NodeState:
+    """Returns the state of an execution that has ended, failed if it has not.
+
+    No execution at all means that the node was skipped by its condition.
+    """
+    if execution is None:
+        return "skipped"
+    return _STATES.get(execution.last_known_state, "failed")
+
+
+def failure_text(execution: Any) -> str | None:
+    """Returns the error that TFX published with a failed execution, if it did.
+
+    What TFX publishes is JSON with a whole traceback in it, and with those of causes.
+    """
+    value = execution.custom_properties.get(_RESULT)
+    if value is None:
+        return None
+    try:
+        tracebacks = json.loads(value.string_value)["resultMessage"].split(_CAUSES)
+        ends = [text.strip().splitlines()[-1] for text in tracebacks]
+    except (ValueError, KeyError, IndexError):
+        return value.string_value
+    text = _EXCEPTION.sub("", ends[-1])
+    return text if len(ends) == 1 else f"{text} Because of {ends[0]}"
+
+
+def found_nothing(execution: Any) -> bool:
+    """Whether a resolver has found nothing, rather than failed.
+
+    Most strategies return None then, which TFX publishes as a failure; that for the
+    latest blessed model returns empty lists, and its execution is complete.
+    """
+    text = failure_text(execution)
+    return text is not None and text.endswith(_FOUND_NOTHING)
+
+
+def close(store: Any, execution: Any) -> None:
+    """Marks an execution whose process has ended without saying so as failed."""
+    if execution.last_known_state in _OPEN:
+        execution.last_known_state = metadata_store_pb2.Execution.FAILED
+        store.put_executions([execution])
+
+
+def outputs_of(store: Any, execution: Any) -> Artifacts:
+    """Returns the artifacts that an execution put out, by output key."""
+    return _artifacts_of(store, execution, _OUTPUTS)
+
+
+def inputs_of(store: Any, execution: Any) -> Artifacts:
+    """Returns the artifacts that an execution read, by input key."""
+    return _artifacts_of(store, execution, _INPUTS)
+
+
+def _artifacts_of(store: Any, execution: Any, types_of_event: Any) -> Artifacts:
+    events = [
+        event
+        for event in store.get_events_by_execution_ids([execution.id])
+        if event.type in types_of_event
+    ]
+    artifacts = {
+        item.id: item
+        for item in store.get_artifacts_by_id([event.artifact_id for event in events])
+    }
+    types = _type_names(store, list(artifacts.values()))
+    found: Artifacts = {}
+    for event in events:
+        artifact = artifacts[event.artifact_id]
+        found.setdefault(event.path.steps[0].key, []).append(
+            {
+                "id": artifact.id,
+                "type": types[artifact.type_id],
+                "uri": artifact.uri,
+                "properties": plain_properties(artifact),
+            }
+        )
+    return found
+
+
+def _type_names(store: Any, artifacts: Sequence[Any]) -> dict[int, str]:
+    ids = sorted({item.type_id for item in artifacts})
+    return {item.id: item.name for item in store.get_artifact_types_by_id(ids)}

@@ -1,0 +1,140 @@
+"""Opens a workspace's ML Metadata and reads it into a graph; imports no TFX."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runners.metadata.metadata_graph import Artifact, Execution, MetadataGraph
+from sluice.errors import WorkspaceError
+from sluice.plain_properties import plain_properties
+
+if TYPE_CHECKING:
+    from ml_metadata import MetadataStore
+
+# One query's list of ids: SQLite limits the length of a statement.
+_IDS_PER_QUERY = 1000
+
+
+@contextmanager
+def open_store(path: Path, *, writable: bool = False) -> Iterator[MetadataStore]:
+    """Opens an existing metadata file; unlike TFX it never creates one.
+
+    Raises:
+      WorkspaceError: ML Metadata cannot read or write it, now or inside the block.
+    """
+    import ml_metadata
+    from ml_metadata.proto import metadata_store_pb2
+
+    modes = metadata_store_pb2.SqliteMetadataSourceConfig
+    config = metadata_store_pb2.ConnectionConfig()
+    config.sqlite.filename_uri = str(path)
+    config.sqlite.connection_mode = modes.READWRITE if writable else modes.READONLY
+    try:
+        yield ml_metadata.MetadataStore(config)
+    except (RuntimeError, ml_metadata.errors.StatusError) as error:
+        raise WorkspaceError(
+            "ML Metadata cannot be used",
+            where=path,
+            actual=str(error).partition(" query:  ")[0],
+            hint="nothing more was changed; restore the file from a copy, or move the "
+            "workspace away and run again",
+        ) from error
+
+
+def read_metadata(path: Path) -> MetadataGraph:
+    """Returns everything that a metadata file holds; nothing where there is no file.
+
+    Raises:
+      WorkspaceError: the file is damaged or cannot be read.
+    """
+    if not path.exists():
+        return MetadataGraph()
+    with open_store(path) as store:
+        executions = store.get_executions()
+        nodes = _nodes(store)
+        runs = _executions_by_context(store, "pipeline_run")
+        links = _links(store, [item.id for item in executions])
+        return MetadataGraph(
+            {item.id: _artifact(item) for item in store.get_artifacts()},
+            {
+                item.id: Execution(
+                    id=item.id,
+                    node=nodes.get(item.id, ""),
+                    kind=item.type.rpartition(".")[2],
+                    run_ids=tuple(sorted(runs[item.id])),
+                    state=_state(type(item).State, item.last_known_state),
+                    started_at=_time(item.create_time_since_epoch),
+                    ended_at=_time(item.last_update_time_since_epoch),
+                    properties=plain_properties(item),
+                    **links[item.id],
+                )
+                for item in executions
+            },
+        )
+
+
+def _artifact(item: Any) -> Artifact:
+    return Artifact(
+        id=item.id,
+        type=item.type,
+        uri=item.uri,
+        state=_state(type(item).State, item.state),
+        created_at=_time(item.create_time_since_epoch),
+        properties=plain_properties(item),
+    )
+
+
+def _nodes(store: MetadataStore) -> dict[int, str]:
+    """Returns the node of each execution; its context is ``<pipeline>.<node>``."""
+    pipelines = [context.name for context in store.get_contexts_by_type("pipeline")]
+    nodes = {}
+    for execution_id, names in _executions_by_context(store, "node").items():
+        for pipeline in pipelines:
+            if names[0].startswith(f"{pipeline}."):
+                nodes[execution_id] = names[0].removeprefix(f"{pipeline}.")
+    return nodes
+
+
+def _executions_by_context(store: MetadataStore, kind: str) -> dict[int, list[str]]:
+    """Returns the names of each execution's contexts of one type."""
+    names: dict[int, list[str]] = defaultdict(list)
+    for context in store.get_contexts_by_type(kind):
+        for execution in store.get_executions_by_context(context.id):
+            names[execution.id].append(context.name)
+    return names
+
+
+def _links(store: MetadataStore, ids: list[int]) -> dict[int, dict[str, Any]]:
+    from ml_metadata.proto.metadata_store_pb2 import Event
+
+    fields = {
+        Event.INPUT: "inputs",
+        Event.OUTPUT: "outputs",
+        Event.INTERNAL_OUTPUT: "resolved",
+    }
+    links: dict[int, dict[str, dict[str, tuple[int, ...]]]]
+    links = defaultdict(lambda: {name: {} for name in fields.values()})
+    for start in range(0, len(ids), _IDS_PER_QUERY):
+        for event in store.get_events_by_execution_ids(
+            ids[start : start + _IDS_PER_QUERY]
+        ):
+            if event.type in fields:
+                link = links[event.execution_id][fields[event.type]]
+                key = event.path.steps[0].key if event.path.steps else ""
+                link[key] = (*link.get(key, ()), event.artifact_id)
+    return links
+
+
+def _state(states: Any, value: int) -> str:
+    name: Callable[[int], str] = states.Name
+    return name(value).lower()
+
+
+def _time(milliseconds: int) -> str:
+    time = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    return time.isoformat(timespec="milliseconds")

@@ -1,0 +1,143 @@
+"""Deletes what no kept run, no served model and no next run needs.
+
+ML Metadata learns of it first: an artifact is marked as deleted, then its files go. So
+a kill in between leaves files that nothing refers to, which the next collection
+deletes, and never an artifact that the cache takes for whole. Nothing is removed from
+ML Metadata: the history and the lineage stay readable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from components.baseline.blessed_models import up_to_usable
+from runners.cache import up_to_date
+from runners.metadata.metadata_graph import MetadataGraph
+from runners.metadata.read_metadata import open_store, read_metadata
+from runners.metadata.served_models import served_models
+from runners.retention.baselines import blessed_in
+from runners.retention.deletion_guard import Enclosure, folders, remove
+from runners.retention.find_garbage import Garbage, find_garbage, kept_uris
+from runners.retention.retention_policy import Kept, what_to_keep
+from sluice.errors import WorkspaceError
+from sluice.record.run_record import RunRecord
+from sluice.workspace import Workspace
+
+
+def collect_garbage(
+    workspace: Workspace,
+    serving_dirs: Sequence[Path],
+    *,
+    keep: int,
+    dry_run: bool = False,
+    command: str = "sluice gc",
+) -> Garbage:
+    """Deletes what is not needed, or only finds it.
+
+    Args:
+      workspace: of the pipeline; it need not exist.
+      serving_dirs: where versions are pushed to, besides where earlier runs did.
+      keep: how many of the newest runs stay, at least 1.
+      dry_run: change nothing, and do not wait for a run that is in progress.
+      command: what others are told while this holds the lock.
+
+    Returns:
+      What was deleted, or would be.
+
+    Raises:
+      LockedError: a run of the pipeline is in progress.
+      WorkspaceError: the metadata cannot be used, or a file could not be deleted; all
+        others are deleted then, and the next collection tries again.
+      ServingError: a serving directory cannot be read.
+    """
+    if dry_run or not workspace.root.exists():
+        return _find(workspace, serving_dirs, keep, workspace.is_running())[0]
+    workspace.prepare()
+    with workspace.exclusive(command), up_to_date.kept(workspace):
+        garbage, graph, kept = _find(workspace, serving_dirs, keep, False)
+        _tell_metadata(workspace.metadata_db, garbage)
+        _delete(workspace, garbage)
+        _prune(workspace, kept_uris(graph, kept))
+        return garbage
+
+
+def _find(
+    workspace: Workspace, serving_dirs: Iterable[Path], keep: int, running: bool
+) -> tuple[Garbage, MetadataGraph, Kept]:
+    graph = read_metadata(workspace.metadata_db)
+    records = _records(workspace)
+    served = served_models(graph, serving_dirs)
+    baselines = [model for model, _ in up_to_usable(blessed_in(graph))]
+    kept = what_to_keep(graph, records, served, baselines, keep)
+    try:
+        garbage = find_garbage(workspace, graph, records, kept, running=running)
+    except OSError as error:
+        raise WorkspaceError(
+            "the workspace cannot be read",
+            where=error.filename,
+            actual=error.strerror,
+            hint="make it readable, then try again; nothing was deleted",
+        ) from error
+    return garbage, graph, kept
+
+
+def _records(workspace: Workspace) -> dict[str, RunRecord | None]:
+    records: dict[str, RunRecord | None] = {}
+    for run_id in workspace.run_ids():
+        try:
+            records[run_id] = RunRecord.load(workspace.run_dir(run_id))
+        except (OSError, ValueError, KeyError, TypeError):
+            records[run_id] = None
+    return records
+
+
+def _tell_metadata(metadata_db: Path, garbage: Garbage) -> None:
+    """Marks artifacts as deleted and closes executions that nobody runs."""
+    if not (garbage.mark or garbage.close):
+        return
+    with open_store(metadata_db, writable=True) as store:
+        executions = store.get_executions_by_id(garbage.close)
+        for execution in executions:
+            execution.last_known_state = execution.FAILED
+        artifacts = store.get_artifacts_by_id(garbage.mark)
+        for artifact in artifacts:
+            artifact.state = artifact.DELETED
+        if executions:
+            store.put_executions(executions)
+        if artifacts:
+            store.put_artifacts(artifacts)
+
+
+def _delete(workspace: Workspace, garbage: Garbage) -> None:
+    failures = []
+    for items in garbage.items.values():
+        for path in (path for item in items for path in item.paths):
+            try:
+                remove(path)
+            except OSError as error:
+                failures.append(f"{error.filename or path}: {error.strerror}")
+    if failures:
+        raise WorkspaceError(
+            "some files could not be deleted",
+            where=workspace.root,
+            examples=failures,
+            hint="make them deletable, then run 'sluice gc' again; the rest is deleted",
+        )
+
+
+def _prune(workspace: Workspace, protected: Iterable[str]) -> None:
+    """Removes folders that a deletion left empty; an artifact may be an empty one."""
+    inside = Enclosure(workspace.artifacts, protected)
+    for node in folders(workspace.artifacts):
+        for path in (*node.glob(".system/*"), *node.iterdir(), node):
+            if inside.may_go(path):
+                _remove_if_empty(path)
+    for folder in (*folders(workspace.inputs), *folders(workspace.runs)):
+        _remove_if_empty(folder)
+
+
+def _remove_if_empty(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.rmdir()

@@ -1,0 +1,94 @@
+"""What the record keeps of a ``ModelRun`` artifact: the metrics of each epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypedDict
+
+from sluice.errors import WorkspaceError
+from sluice.record.documents.training_logs import training_logs
+from sluice.record.json_number import json_number
+
+MAX_EPOCHS = 10_000
+
+# pipeline.training.run_fn writes it; that module imports TensorFlow.
+_HISTORY_FILE = "history.json"
+
+
+class Epochs(TypedDict):
+    """The values of each metric, one per epoch, and where they were read."""
+
+    source: str
+    epochs: list[int]
+    epochs_left_out: int
+    metrics: dict[str, list[float | str | None]]
+
+
+def epochs_document(directory: Path) -> Epochs | None:
+    """Returns the metrics of each epoch.
+
+    They come from ``history.json``, else from TensorBoard's logs. Of more than
+    ``MAX_EPOCHS`` the last are kept.
+
+    Returns:
+      None if the artifact holds neither, as a trainer of somebody else's may leave it.
+
+    Raises:
+      SluiceError: the history or a log is damaged.
+      OSError: the artifact cannot be read.
+    """
+    if _HISTORY_FILE in {path.name for path in directory.iterdir()}:
+        source, history = _HISTORY_FILE, _history(directory / _HISTORY_FILE)
+        metrics = {name: dict(enumerate(values)) for name, values in history.items()}
+    else:
+        source, metrics = "tensorboard", training_logs(directory)
+    if not metrics:
+        return None
+    epochs = sorted({epoch for values in metrics.values() for epoch in values})
+    kept = epochs[-MAX_EPOCHS:]
+    return {
+        "source": source,
+        "epochs": [epoch + 1 for epoch in kept],
+        "epochs_left_out": len(epochs) - len(kept),
+        "metrics": {
+            name: [_number(values.get(epoch)) for epoch in kept]
+            for name, values in metrics.items()
+        },
+    }
+
+
+def _number(value: float | None) -> float | str | None:
+    return None if value is None else json_number(value)
+
+
+def _history(path: Path) -> dict[str, list[float | None]]:
+    try:
+        history = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+    if not isinstance(history, dict):
+        raise _damaged(path, type(history).__name__)
+    for name, values in history.items():
+        if not isinstance(values, list) or not all(map(_is_number, values)):
+            raise _damaged(path, f"{name}: {str(values)[:80]}")
+    if len({len(values) for values in history.values()}) > 1:
+        lengths = ", ".join(f"{name}: {len(item)}" for name, item in history.items())
+        raise _damaged(path, f"different numbers of epochs ({lengths})")
+    return history
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, int | float) and not isinstance(value, bool)
+    )
+
+
+def _damaged(path: Path, actual: str) -> WorkspaceError:
+    return WorkspaceError(
+        "This training history cannot be read.",
+        where=path,
+        expected="an object of metrics, each a list with one number or null per epoch",
+        actual=actual,
+        hint="Run the node that wrote it again: sluice run NAME --force NODE",
+    )

@@ -1,0 +1,226 @@
+"""What the record keeps of a ``ModelEvaluation`` artifact: metrics and plots.
+
+They are read from TFMA's files; importing TFMA costs seconds where TFX is not imported
+already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
+
+from google.protobuf.message import DecodeError
+
+from sluice.errors import WorkspaceError, bounded
+from sluice.record.documents.metric_value import (
+    TABLES,
+    Columns,
+    Room,
+    metric_value,
+    table,
+)
+from sluice.record.json_number import json_number
+from sluice.records import tfrecord
+
+MAX_METRIC_ROWS = 5000
+MAX_TABLE_ROWS = 50_000
+
+_CONFIG_FILE = "eval_config.json"
+_Record = TypeVar("_Record")
+
+Slice = dict[str, float | str]
+
+
+class Subject(TypedDict):
+    """What metrics or plots are about."""
+
+    slice: Slice
+    compared_with: Slice | None
+    model: str
+    output: str
+    sub_key: dict[str, int]
+    example_weighted: bool | None
+
+
+class Metrics(Subject):
+    """The metrics of one subject, by name."""
+
+    aggregation: str | None
+    change: bool
+    metrics: dict[str, Any]
+
+
+class Plot(Subject):
+    """One plot's table."""
+
+    name: str
+    kind: str
+    columns: Columns
+
+
+class Evaluation(TypedDict):
+    """Everything that TFMA computed, as far as there is room."""
+
+    metrics: list[Metrics]
+    metrics_left_out: int
+    plots: list[Plot]
+    plots_left_out: int
+
+
+def metrics_document(directory: Path) -> Evaluation | None:
+    """Returns the metrics and plots of every slice, overall first.
+
+    A model without a name, as TFMA leaves it without a baseline, is the candidate. A
+    table that finds no room is left out whole.
+
+    Returns:
+      None if the artifact is not one of TFMA's.
+
+    Raises:
+      SluiceError: it holds no metrics, or a file is damaged.
+      OSError: the artifact cannot be read.
+    """
+    names = {path.name for path in directory.iterdir()}
+    if not any(name == _CONFIG_FILE or name.startswith("metrics") for name in names):
+        return None
+    from tensorflow_model_analysis.proto import metrics_for_slice_pb2
+
+    metrics = _rows(
+        _records(directory, "metrics", metrics_for_slice_pb2.MetricsForSlice.FromString)
+    )
+    if not metrics:
+        raise WorkspaceError(
+            "This evaluation holds no metrics.",
+            where=directory,
+            expected="metrics*.tfrecord as TFX's Evaluator writes them",
+            actual=", ".join(bounded(sorted(names))),
+            hint="Run the node that made it again: sluice run NAME --force NODE",
+        )
+    room = Room(MAX_TABLE_ROWS)
+    shown = [_metrics(*row, room) for row in metrics[:MAX_METRIC_ROWS]]
+    plots = [
+        _plot(*plot, room)
+        for plot in _tables(
+            _records(directory, "plots", metrics_for_slice_pb2.PlotsForSlice.FromString)
+        )
+    ]
+    return {
+        "metrics": shown,
+        "metrics_left_out": len(metrics) - len(shown),
+        "plots": [plot for plot in plots if plot is not None],
+        "plots_left_out": plots.count(None),
+    }
+
+
+def _records(
+    directory: Path, kind: str, parse: Callable[[bytes], _Record]
+) -> Iterator[_Record]:
+    for path in tfrecord.shards(directory, kind):
+        for record in tfrecord.read(path):
+            try:
+                yield parse(record)
+            except DecodeError as error:
+                raise WorkspaceError(
+                    "This evaluation cannot be read.",
+                    where=path,
+                    expected=f"TFMA's {kind}",
+                    actual=str(error),
+                    hint="Run the node that made it again: "
+                    "sluice run NAME --force NODE",
+                ) from error
+
+
+def _rows(records: Iterable[Any]) -> list[tuple[Metrics, list[Any]]]:
+    """Returns each row without its metrics, and TFMA's messages that hold them."""
+    rows: dict[Any, tuple[Metrics, list[Any]]] = {}
+    for record in records:
+        # TFMA's older form; it still says there why a slice has no metrics.
+        for name, value in record.metrics.items():
+            record.metric_keys_and_values.add(key={"name": name}, value=value)
+        for item in record.metric_keys_and_values:
+            row: Metrics = {
+                **_subject(record, item.key),
+                "aggregation": _aggregation(item.key.aggregation_type),
+                "change": item.key.is_diff,
+                "metrics": {},
+            }
+            rows.setdefault(_order(row), (row, []))[1].append(item)
+    return [rows[order] for order in sorted(rows)]
+
+
+def _metrics(row: Metrics, items: list[Any], room: Room) -> Metrics:
+    return {
+        **row,
+        "metrics": {item.key.name: metric_value(item, room) for item in items},
+    }
+
+
+def _tables(records: Iterable[Any]) -> list[tuple[Plot, Any]]:
+    """Returns each plot without its columns, and TFMA's message that holds them."""
+    plots: list[tuple[Plot, Any]] = []
+    for record in records:
+        for item in record.plot_keys_and_values:
+            kinds = [field.name for field, _ in item.value.ListFields()]
+            for kind in sorted(TABLES.keys() & kinds):
+                plot: Plot = {
+                    **_subject(record, item.key),
+                    "name": item.key.name,
+                    "kind": kind,
+                    "columns": {},
+                }
+                plots.append((plot, item.value))
+    return sorted(plots, key=lambda plot: _order(plot[0]))
+
+
+def _plot(plot: Plot, message: Any, room: Room) -> Plot | None:
+    columns = table(message, plot["kind"], room)
+    return None if columns is None else {**plot, "columns": columns}
+
+
+def _order(row: Metrics | Plot) -> tuple[Any, ...]:
+    return (
+        len(row["slice"]),
+        row["compared_with"] is not None,
+        json.dumps(row["slice"]),
+        row["model"],
+        row["output"],
+        tuple(sorted(row["sub_key"].items())),
+        json.dumps(row),
+    )
+
+
+def _subject(record: Any, key: Any) -> Subject:
+    cross = record.HasField("cross_slice_key")
+    slice_key = (
+        record.cross_slice_key.comparison_slice_key if cross else record.slice_key
+    )
+    baseline = record.cross_slice_key.baseline_slice_key if cross else None
+    weighted = key.example_weighted.value if key.HasField("example_weighted") else None
+    return {
+        "slice": _slice(slice_key),
+        "compared_with": None if baseline is None else _slice(baseline),
+        "model": key.model_name or "candidate",
+        "output": key.output_name,
+        "sub_key": {
+            field.name: value.value for field, value in key.sub_key.ListFields()
+        },
+        "example_weighted": weighted,
+    }
+
+
+def _slice(slice_key: Any) -> Slice:
+    """Returns the value of each feature that makes up the slice."""
+    values: Slice = {}
+    for part in slice_key.single_slice_keys:
+        value = getattr(part, part.WhichOneof("kind") or "bytes_value")
+        if isinstance(value, bytes):
+            values[part.column] = value.decode("utf-8", errors="replace")
+        else:
+            values[part.column] = json_number(value)
+    return values
+
+
+def _aggregation(kind: Any) -> str | None:
+    return next((field.name for field, value in kind.ListFields() if value), None)

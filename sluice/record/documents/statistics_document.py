@@ -1,0 +1,110 @@
+"""What the record keeps of an ``ExampleStatistics`` artifact.
+
+Only the statistics over all examples of a split are kept; TFDV's slices are counted.
+Nothing here imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from google.protobuf.message import DecodeError
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from sluice.errors import WorkspaceError
+from sluice.record.documents.feature_statistics import (
+    FeatureStatistics,
+    feature_name,
+    feature_statistics,
+)
+from sluice.statistics_files import (
+    SPLIT_PREFIX,
+    STATISTICS_FILE,
+    over_all_examples,
+    split_statistics_path,
+)
+
+MAX_FEATURES = 1000
+
+
+class SplitStatistics(TypedDict):
+    """One split; ``split`` is None where the artifact has no splits."""
+
+    split: str | None
+    examples: int
+    slices_left_out: int
+    features: list[FeatureStatistics]
+    features_left_out: int
+
+
+class Statistics(TypedDict):
+    """An artifact's splits, in its own order."""
+
+    splits: list[SplitStatistics]
+
+
+def statistics_document(
+    directory: Path, split_names: Sequence[str], *, sensitive: Collection[str] = ()
+) -> Statistics:
+    """Returns the statistics of every split.
+
+    TFX's StatisticsGen writes a folder per split, its Transform one file for all.
+
+    Args:
+      directory: the artifact.
+      split_names: as the artifact names them; empty to take those that are there.
+      sensitive: features of which only counts are shown.
+
+    Raises:
+      WorkspaceError: there are no statistics, or a file is damaged.
+      OSError: the artifact or a file cannot be read.
+    """
+    if not split_names:
+        split_names = sorted(
+            path.name.removeprefix(SPLIT_PREFIX)
+            for path in directory.iterdir()
+            if path.name.startswith(SPLIT_PREFIX)
+        )
+    if not split_names:
+        return {"splits": [_split(None, directory / STATISTICS_FILE, sensitive)]}
+    return {
+        "splits": [
+            _split(name, Path(split_statistics_path(str(directory), name)), sensitive)
+            for name in split_names
+        ]
+    }
+
+
+def _split(name: str | None, path: Path, sensitive: Collection[str]) -> SplitStatistics:
+    overall, data_sets = _read(path)
+    return {
+        "split": name,
+        "examples": overall.num_examples,
+        "slices_left_out": data_sets - 1,
+        "features": [
+            feature_statistics(item, sensitive=feature_name(item) in sensitive)
+            for item in overall.features[:MAX_FEATURES]
+        ],
+        "features_left_out": max(0, len(overall.features) - MAX_FEATURES),
+    }
+
+
+def _read(path: Path) -> tuple[statistics_pb2.DatasetFeatureStatistics, int]:
+    """Returns the statistics over all examples, and how many data sets there are."""
+    found, problem = statistics_pb2.DatasetFeatureStatisticsList(), "no data set in it"
+    try:
+        found.ParseFromString(path.read_bytes())
+        overall = over_all_examples(found)
+    except DecodeError as error:
+        overall, problem = None, str(error)
+    if overall is None:
+        raise WorkspaceError(
+            "These statistics cannot be read.",
+            where=path,
+            expected="a DatasetFeatureStatisticsList as StatisticsGen writes it",
+            actual=problem,
+            hint="Run the node that made them again: sluice run NAME --force NODE",
+        )
+    return overall, len(found.datasets)

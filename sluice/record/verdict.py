@@ -1,0 +1,169 @@
+"""The verdict of a gate: what was checked, the limit, what was seen, and why.
+
+Every gate (data, model, serving) answers in these rows, so the terminal, ``--json``,
+the run record and the report can show all of them alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from sluice.storage import uri
+
+VERDICT_FILE = "verdict.json"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One row of a verdict.
+
+    Attributes:
+      check: what was checked, such as ``auc`` or ``feature 'fare'``.
+      slice: the slice or split, ``overall`` for all of it.
+      limit: the limit as a reader would write it, such as ``>= 0.97``.
+      baseline: the baseline's value; None where there is none.
+      actual: what was seen.
+      passed: false for what stops the run; true where the check holds, and where a
+        policy lets a miss pass.
+      why: one sentence that explains the outcome.
+      severity: what the policy does about a miss; None where the check holds, and for
+        gates without a policy.
+      policy: the line of the config that says so, such as ``validate.rules[2]: warn``.
+      kind: what is missed, such as ``new_value``; see
+        ``components.data_verdict.anomaly_kind``.
+      feature: the feature that it is about.
+      examples: where it was seen, such as a file and a record's number; at most five.
+    """
+
+    check: str
+    slice: str
+    limit: str | None
+    baseline: float | str | None
+    actual: float | str | None
+    passed: bool
+    why: str = ""
+    severity: Literal["fail", "warn", "ignore"] | None = None
+    policy: str | None = None
+    kind: str | None = None
+    feature: str | None = None
+    examples: tuple[str, ...] = ()
+
+    @property
+    def result(self) -> str:
+        """``pass``, ``FAIL``, ``warn`` or ``ignored``, as tables show it."""
+        if not self.passed:
+            return "FAIL"
+        return {"warn": "warn", "ignore": "ignored"}.get(self.severity or "", "pass")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gate decided. It passes only if every row does.
+
+    Attributes:
+      gate: ``data``, ``model`` or ``serving``.
+      rows: the checks, in the order in which a reader should see them.
+      override: the reason given by a person who let it pass, None normally.
+    """
+
+    gate: str
+    rows: tuple[Check, ...]
+    override: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.override is not None or not self.failures
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        return tuple(row for row in self.rows if not row.passed)
+
+    @property
+    def warnings(self) -> tuple[Check, ...]:
+        return tuple(row for row in self.rows if row.result == "warn")
+
+    def to_dict(self) -> dict:
+        """Returns the form that ``--json`` and the run record hold."""
+        return {
+            "gate": self.gate,
+            "passed": self.passed,
+            "override": self.override,
+            "rows": [
+                {**asdict(row), "examples": list(row.examples)} for row in self.rows
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict) -> Verdict:
+        """Reads what ``to_dict`` wrote, also before rows had examples.
+
+        ``passed`` is derived again.
+        """
+        rows = (
+            Check(**{**row, "examples": tuple(row.get("examples", ()))})
+            for row in data["rows"]
+        )
+        return cls(
+            gate=data["gate"],
+            rows=tuple(rows),
+            override=data["override"],
+        )
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Verdict:
+        """Reads ``verdict.json`` from an artifact's directory, local or an address.
+
+        Raises:
+          OSError: it is not there.
+        """
+        content = uri.read_bytes(os.path.join(directory, VERDICT_FILE))
+        return cls.from_dict(json.loads(content))
+
+
+def as_text(rows: Sequence[Check]) -> str:
+    """Returns the rows as a plain table, for logs and text files.
+
+    The examples of a row stand below the table, under its first two columns.
+    """
+    header = ("check", "slice", "limit", "baseline", "actual", "result", "why")
+    table = [header] + [
+        (
+            row.check,
+            row.slice,
+            cell(row.limit),
+            cell(row.baseline),
+            cell(row.actual),
+            row.result,
+            f"{row.why} ({row.policy})" if row.policy else row.why,
+        )
+        for row in rows
+    ]
+    widths = [max(len(line[i]) for line in table) for i in range(len(header))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in table
+    ]
+    for row in rows:
+        if row.examples:
+            lines += ["", f"{row.check}, {row.slice}:"]
+            lines += [f"  {example}" for example in row.examples]
+    return "\n".join(lines)
+
+
+def cell(value: float | str | None) -> str:
+    """Returns a limit or value as a table shows it: four decimals, ``-`` for none.
+
+    A number that these would show as 0 keeps two digits: 1 record of 60,000 is not 0.
+    """
+    if value is None:
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2g}" if 0 < abs(value) < 0.0001 else f"{value:.4f}"

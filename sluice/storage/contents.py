@@ -1,0 +1,112 @@
+"""What an artifact held when it was made, and whether it still does.
+
+Names and sizes of all files are compared, which reads none of them. Of a model, whose
+bytes are what is evaluated and served, the content counts as well. The record is one
+custom property of the artifact in ML Metadata.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice.storage import digest
+
+PROPERTY = "sluice_files"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """How an artifact differs from what it was when it was made."""
+
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        return f"held {self.expected}, now {self.actual}"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The files of an artifact; those whose names begin with a dot do not count.
+
+    Attributes:
+      files: how many.
+      bytes: their size together.
+      digest: of the list of relative names and sizes.
+      model_dir: of the SavedModel, relative to the artifact; None where it is no model.
+      model_digest: ``digest.of_tree`` of that directory.
+    """
+
+    files: int
+    bytes: int
+    digest: str
+    model_dir: str | None = None
+    model_digest: str | None = None
+
+    @classmethod
+    def read(cls, uri: str, model_dir: str | None = None) -> Contents | None:
+        """Returns what is there; None for what is not a local file or directory.
+
+        Args:
+          uri: of the artifact.
+          model_dir: whose content counts as well, if it is there.
+
+        Raises:
+          OSError: it cannot be read.
+        """
+        root = Path(uri)
+        if not root.exists():
+            return None
+        paths = [root] if root.is_file() else sorted(root.rglob("*"))
+        entries = [
+            (relative.as_posix(), path.stat().st_size)
+            for path in paths
+            if path.is_file() and not _is_hidden(relative := path.relative_to(root))
+        ]
+        is_model = model_dir is not None and (root / model_dir).is_dir()
+        return cls(
+            files=len(entries),
+            bytes=sum(size for _, size in entries),
+            digest=digest.of_bytes(json.dumps(entries).encode()),
+            model_dir=model_dir if is_model else None,
+            model_digest=digest.of_tree(root / str(model_dir)) if is_model else None,
+        )
+
+    @classmethod
+    def recorded(cls, properties: Mapping[str, Any]) -> Contents | None:
+        """Returns the record among an artifact's properties, None if there is none."""
+        text = properties.get(PROPERTY)
+        return cls(**json.loads(text)) if text else None
+
+    def to_json(self) -> str:
+        """Returns the value of the custom property."""
+        return json.dumps({k: v for k, v in asdict(self).items() if v is not None})
+
+    def damage(self, uri: str) -> Damage | None:
+        """Returns how what is there now differs from this, None if it does not."""
+        size = self._size()
+        try:
+            now = Contents.read(uri, self.model_dir)
+        except OSError as error:
+            return Damage(size, f"unreadable: {error}")
+        if now is None:
+            return Damage(size, "nothing is there")
+        if now.digest != self.digest:
+            same = "as many, of other names or sizes" if now._size() == size else None
+            return Damage(size, same or now._size())
+        if now.model_digest != self.model_digest:
+            return Damage(
+                f"a model of SHA-256 {self.model_digest}", f"{now.model_digest}"
+            )
+        return None
+
+    def _size(self) -> str:
+        return f"{self.files} file{'' if self.files == 1 else 's'} ({self.bytes} bytes)"
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

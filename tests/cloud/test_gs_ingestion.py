@@ -1,0 +1,379 @@
+"""The intake and the ledger on ``gs://``: TensorFlow's client against a fake."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.window import Window
+from pipeline.config.load_config import load_config
+from pipeline.graph.check_inputs import check_inputs
+from pipeline.graph.staleness import check_staleness
+from runners.cache.run_inputs import run_inputs
+from sample_data.tf_example import encode
+from sluice.errors import DataError, UsageError
+from sluice.records import tfrecord
+from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import frame
+from sluice.storage.file_digests import FileDigests
+
+pytestmark = pytest.mark.cloud
+
+MARKED = CompleteWhen(marker="_SUCCESS")
+ALWAYS = CompleteWhen()
+
+
+def select(
+    base: str,
+    pattern: str = "{SPAN}/train-*",
+    complete_when: CompleteWhen = ALWAYS,
+    split: str | None = "train",
+) -> Window:
+    return select_spans(base, {split: pattern}, 2, complete_when, time.time())
+
+
+def test_spans_are_selected_from_listings_of_several_pages(bucket: Any) -> None:
+    root = "trips [1] \u00e9 %41+?#*"
+    for day in (1, 2, 3, 4):
+        bucket.put(f"{root}/2024010{day}/")
+        for part in range(7):
+            bucket.put(f"{root}/2024010{day}/v1/part {part}")
+        if day != 4:
+            bucket.put(f"{root}/2024010{day}/v1/_SUCCESS")
+    bucket.put(f"{root}/20240102/v2/part 0")
+    bucket.put(f"{root}/20240102/v2/_SUCCESS")
+    base = bucket.uri(root)
+    pattern = "{YYYY}{MM}{DD}/v{VERSION}/part *"
+    window = select(base, pattern, MARKED, split=None)
+    assert [file.path for file in window.files] == [
+        f"{base}/20240102/v2/part 0",
+        *(f"{base}/20240103/v1/part {part}" for part in range(7)),
+    ]
+    assert [str(span) for span in window.spans] == [
+        "span 2024-01-02, version 2",
+        "span 2024-01-03, version 1",
+    ]
+    assert [span.why for span in window.skipped] == [
+        f"no _SUCCESS in {base}/20240104/v1"
+    ]
+    assert any("pageToken=" in request for request in bucket.requests())
+
+
+def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket: Any) -> None:
+    bucket.put("1/train-0", age_s=7200)
+    bucket.put("2/train-0", age_s=600)
+    window = select(bucket.uri(), complete_when=CompleteWhen(quiet_for_s=3600))
+    assert [file.path for file in window.files] == [bucket.uri("1/train-0")]
+    assert "2/train-0 was changed 60" in window.skipped[0].why
+    with pytest.raises(DataError, match="too old[\\s\\S]*span 1 is 2 h old") as caught:
+        check_staleness(window, 1, time.time())
+    assert f"gs://{bucket.name}" in str(caught.value)
+
+
+def test_a_config_finds_its_files_and_sees_new_ones(
+    bucket: Any, tmp_path: Path
+) -> None:
+    for name in ("train-0", "train-1", "eval-0", "test-0", "manifest.json", "notes"):
+        bucket.put(f"digits/{name}", b"{}")
+    config = load_config("digits", overrides=[f"data.dir={bucket.uri('digits')}"])
+    (tmp_path / "state").mkdir()
+
+    def data() -> dict[str, str]:
+        digests = FileDigests(tmp_path / "digests")
+        return run_inputs(config, tmp_path, tmp_path / "serving", digests).data
+
+    window = check_inputs(config)
+    assert [(file.split, file.path) for file in window.files] == [
+        ("train", bucket.uri("digits/train-0")),
+        ("train", bucket.uri("digits/train-1")),
+        ("eval", bucket.uri("digits/eval-0")),
+        ("test", bucket.uri("digits/test-0")),
+    ]
+    before = data()
+    assert data() == before
+    assert before["train: train-0"].startswith("2 bytes of 1")
+    time.sleep(0.01)
+    bucket.put("digits/train-0", b"[]")
+    changed = data()
+    assert {name for name in changed if changed[name] != before[name]} == {
+        "train: train-0"
+    }
+
+    bucket.remove("digits/eval-0")
+    with pytest.raises(DataError, match="not there, or not complete") as caught:
+        check_inputs(config)
+    assert bucket.uri("digits") in str(caught.value)
+    assert "no file of split eval" in str(caught.value)
+
+
+def records(count: int, start: int = 0) -> list[bytes]:
+    return [encode({"id": [start + n], "x": [0.5]}) for n in range(count)]
+
+
+def framed(some: list[bytes]) -> bytes:
+    return b"".join(map(frame, some))
+
+
+def shard_names(bucket: Any, folder: str) -> list[str]:
+    names = bucket.names(f"{folder}/")
+    return [name.removeprefix(f"{folder}/") for name in names if name != f"{folder}/"]
+
+
+def records_in(content: bytes, tmp_path: Path) -> list[bytes]:
+    path = tmp_path / "shard.gz"
+    path.write_bytes(content)
+    return list(tfrecord.read(path))
+
+
+def take(bucket: Any, *names: str, split: str | None = "train", **options: Any) -> Any:
+    files = tuple(SourceFile(bucket.uri(name), split) for name in names)
+    splits = options.pop("splits", ("train", "eval"))
+    return ingest(
+        Intake(files, **options),
+        {name: bucket.uri(f"out/Split-{name}") for name in splits},
+        bucket.uri("out/quarantine"),
+        workers=4,
+    )
+
+
+def test_sound_and_damaged_files_are_taken_in_and_written_back(
+    bucket: Any, tmp_path: Path
+) -> None:
+    big = [parse(record) for record in records(30)]
+    for number, example in enumerate(big):
+        data = number.to_bytes(2, "big") + b"\0" * 70_000
+        example.features.feature["blob"].bytes_list.value.append(data)
+    whole = [example.SerializeToString() for example in big]
+    sound = gzip.compress(framed(whole), 0, mtime=0)
+    assert len(sound) > 1 << 20
+    broken = bytearray(framed(records(5, 100)))
+    broken[len(broken) // 2] ^= 255
+    bucket.put("in/copied.gz", sound)
+    bucket.put("in/plain", framed(records(4, 50)))
+    bucket.put("in/broken", bytes(broken))
+    bucket.put("in/cut.gz", gzip.compress(framed(records(9, 200)), 0)[:-60])
+    bucket.put("in/empty", b"")
+    names = ["in/copied.gz", "in/plain", "in/broken", "in/cut.gz", "in/empty"]
+    report = take(bucket, *names)
+
+    assert report.faults == {"checksum": 1, "compression": 1, "empty_file": 1}
+    assert {fault.path for fault in report.first_faults} == {
+        bucket.uri(name) for name in names[2:]
+    }
+    counts = {file.path: file.records for file in report.files}
+    assert counts[bucket.uri("in/copied.gz")] == 30
+    assert counts[bucket.uri("in/plain")] == 4
+    assert counts[bucket.uri("in/broken")] == 4
+    shards = shard_names(bucket, "out/Split-train")
+    assert shards[0] == f"data_tfrecord-00000-of-{len(shards):05d}.gz"
+    assert bucket.get(f"out/Split-train/{shards[0]}") == sound
+    written = [
+        record
+        for shard in shards
+        for record in records_in(bucket.get(f"out/Split-train/{shard}"), tmp_path)
+    ]
+    assert len(written) == report.splits["train"].records == report.records
+    assert written[30:34] == records(4, 50)
+    assert shard_names(bucket, "out/Split-eval") == ["data_tfrecord-00000-of-00001.gz"]
+    assert shard_names(bucket, "out/quarantine") == [
+        "quarantine.tfrecord.gz",
+        "report.json",
+    ]
+    assert Report.load(bucket.uri("out/quarantine")) == report
+    bad = records_in(bucket.get("out/quarantine/quarantine.tfrecord.gz"), tmp_path)
+    files = [parse(one).features.feature["file"].bytes_list.value[0] for one in bad]
+    assert files == [bucket.uri(name).encode() for name in names[2:]]
+
+
+def test_hashed_records_reach_their_splits(bucket: Any, tmp_path: Path) -> None:
+    given = records(200)
+    bucket.put("in/all", framed(given))
+    hashed = HashSplits({"train": 3, "eval": 1}, "id")
+    report = take(bucket, "in/all", split=None, hash_splits=hashed)
+    assert report.splits["train"].records > report.splits["eval"].records > 0
+    written = []
+    for split in ("train", "eval"):
+        name = f"out/Split-{split}/data_tfrecord-00000-of-00001.gz"
+        written += records_in(bucket.get(name), tmp_path)
+    assert sorted(written) == sorted(given)
+
+
+def test_manifest_and_sets_of_shards_are_checked(bucket: Any) -> None:
+    bucket.put("in/train-00000-of-00003", framed(records(3)))
+    bucket.put("in/train-00002-of-00003", framed(records(3, 10)))
+    shards = [{"name": "train-00000-of-00003", "records": 4, "sha256": "0"}]
+    bucket.put("in/manifest.json", json.dumps({"shards": shards}).encode())
+    report = take(bucket, "in/train-00000-of-00003", "in/train-00002-of-00003")
+    assert {(problem.kind, problem.path) for problem in report.problems} == {
+        ("missing_shard", bucket.uri("in/train-*-of-00003")),
+        ("manifest", bucket.uri("in/train-00000-of-00003")),
+        ("manifest", bucket.uri("in/train-00002-of-00003")),
+    }
+
+
+def outputs(bucket: Any) -> dict[str, list[Any]]:
+    from tfx.types import standard_artifacts
+
+    from components.artifacts import Quarantine
+
+    found: dict[str, list[Any]] = {
+        "examples": [standard_artifacts.Examples()],
+        "quarantine": [Quarantine()],
+    }
+    for key, (artifact,) in found.items():
+        artifact.uri = bucket.uri(f"out/{key}")
+    return found
+
+
+def test_driver_and_executor_work_on_a_bucket(bucket: Any, tmp_path: Path) -> None:
+    from components.tfrecord_gen.component import TFRecordGen
+    from components.tfrecord_gen.driver import Driver
+    from components.tfrecord_gen.executor import Executor
+
+    for span in (1, 2, 3):
+        bucket.put(f"trips/{span}/train-0", framed(records(6, 10 * span)))
+        bucket.put(f"trips/{span}/eval-0", gzip.compress(framed(records(2))))
+        bucket.put(f"trips/{span}/_SUCCESS")
+    bucket.remove("trips/3/_SUCCESS")
+    node = TFRecordGen(
+        bucket.uri("trips"),
+        {"train": "{SPAN}/train-*", "eval": "{SPAN}/eval-*"},
+        window=2,
+        complete_when=MARKED,
+    )
+    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
+    properties = Driver(None).resolve_exec_properties(asked, None, None)
+    assert properties["spans"] == "[[1, null], [2, null]]"
+    again = Driver(None).resolve_exec_properties(asked, None, None)
+    assert again["input_fingerprint"] == properties["input_fingerprint"]
+
+    # Complete now, but the driver has pinned the others.
+    bucket.put("trips/3/_SUCCESS")
+    found = outputs(bucket)
+    Executor(None).Do({}, found, properties)
+    assert found["examples"][0].split_names == '["train", "eval"]'
+    assert found["examples"][0].get_int_custom_property("span") == 2
+    assert found["quarantine"][0].get_int_custom_property("records") == 16
+    written = []
+    for name in shard_names(bucket, "out/examples/Split-train"):
+        content = bucket.get(f"out/examples/Split-train/{name}")
+        written += records_in(content, tmp_path)
+    assert written == records(6, 10) + records(6, 20)
+    report = json.loads(bucket.get("out/quarantine/report.json"))
+    assert report["spans"] == [1, 2]
+    assert report["skipped_spans"] == [
+        {"span": 3, "name": "span 3", "why": "complete only since then"}
+    ]
+
+
+def test_a_file_that_changes_after_the_driver_is_noticed(bucket: Any) -> None:
+    from components.tfrecord_gen.component import TFRecordGen
+    from components.tfrecord_gen.driver import Driver
+    from components.tfrecord_gen.executor import Executor
+
+    bucket.put("train-0", framed(records(6)))
+    node = TFRecordGen(bucket.uri(), {"train": "train-*"})
+    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
+    properties = Driver(None).resolve_exec_properties(asked, None, None)
+    time.sleep(0.01)
+    bucket.put("train-0", framed(records(6, 1)))
+    with pytest.raises(DataError, match="have changed while the run began") as caught:
+        Executor(None).Do({}, outputs(bucket), properties)
+    assert f"gs://{bucket.name}" in str(caught.value)
+
+
+def test_an_object_that_vanishes_before_it_is_read_is_named(bucket: Any) -> None:
+    for name in ("train-0", "train-1"):
+        bucket.put(name, framed(records(3)))
+    assert len(select(bucket.uri(), "train-*").files) == 2
+    bucket.remove("train-1")
+    with pytest.raises(UsageError, match="cannot be read") as caught:
+        take(bucket, "train-0", "train-1")
+    assert bucket.uri("train-1") in str(caught.value)
+    assert "it is gone" in str(caught.value)
+
+    # Between the look at its size and the first byte.
+    bucket.put("train-1", framed(records(3)))
+    bucket.fail("GET", "/train-1$", 404)
+    with pytest.raises(UsageError, match="cannot be read") as caught:
+        take(bucket, "train-0", "train-1")
+    assert f"where:    {bucket.uri('train-1')}" in str(caught.value)
+    assert "HTTP response code 404" in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [503, 429, 0])
+def test_a_read_that_fails_for_a_moment_is_tried_again(
+    bucket: Any, tmp_path: Path, status: int
+) -> None:
+    bucket.put("train-0", framed(records(500)))
+    bucket.fail("GET", "/train-0$", status, times=2)
+    bucket.fail("GET", "/o/train-0", status)
+    assert take(bucket, "train-0").records == 500
+    name = "out/Split-train/data_tfrecord-00000-of-00001.gz"
+    assert records_in(bucket.get(name), tmp_path) == records(500)
+
+
+def test_a_read_that_keeps_failing_is_named(bucket: Any) -> None:
+    bucket.put("train-0", framed(records(3)))
+    bucket.fail("GET", "/train-0$", 503, times=99)
+    with pytest.raises(UsageError, match="cannot be read") as caught:
+        take(bucket, "train-0")
+    assert f"where:    {bucket.uri('train-0')}" in str(caught.value)
+    assert "503" in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [503, 403])
+def test_a_listing_that_fails_is_no_empty_directory(bucket: Any, status: int) -> None:
+    bucket.put("trips/1/train-0")
+    bucket.fail("GET", r"/o\?.*prefix=trips/", status, times=99)
+    with pytest.raises(UsageError, match="directory of the data") as caught:
+        select(bucket.uri("trips"))
+    assert f"where:    {bucket.uri('trips')}" in str(caught.value)
+    assert str(status) in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [503, 403])
+def test_a_marker_that_cannot_be_looked_at_is_named(bucket: Any, status: int) -> None:
+    bucket.put("1/train-0")
+    bucket.fail("GET", "_SUCCESS", status, times=99)
+    with pytest.raises(UsageError, match="cannot be looked at") as caught:
+        select(bucket.uri(), complete_when=MARKED)
+    assert f"where:    {bucket.uri('1/_SUCCESS')}" in str(caught.value)
+    assert str(status) in str(caught.value)
+
+
+def test_a_bucket_that_is_not_there_is_named(server: Any) -> None:
+    base = "gs://no-such-bucket/trips"
+    with pytest.raises(DataError, match="an empty directory, or none") as caught:
+        select(base, "train-*")
+    assert f"where:    {base}" in str(caught.value)
+
+
+def test_an_upload_goes_on_where_it_was_broken_off(bucket: Any, tmp_path: Path) -> None:
+    bucket.put("train-0", framed(records(500)))
+    bucket.server.fail("PUT", "/upload/session/", 503, 2)
+    bucket.fail("POST", "rewriteTo", 503)
+    assert take(bucket, "train-0").records == 500
+    name = "out/Split-train/data_tfrecord-00000-of-00001.gz"
+    assert records_in(bucket.get(name), tmp_path) == records(500)
+    assert shard_names(bucket, "out/Split-train") == ["data_tfrecord-00000-of-00001.gz"]
+
+
+def test_what_cannot_be_written_is_named(bucket: Any) -> None:
+    bucket.put("train-0", framed(records(3)))
+    bucket.fail("POST", "uploadType=resumable", 403, times=99)
+    with pytest.raises(Exception, match="403") as caught:
+        take(bucket, "train-0")
+    assert bucket.uri("out/Split-train/") in str(caught.value)

@@ -1,0 +1,229 @@
+"""The ledger of accepted data: whole entries, the newest other one, damage by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.accept_data.baseline_store import (
+    RECORD_FILE,
+    Found,
+    Identity,
+    SplitStatistics,
+    find_baseline,
+    identify,
+    read_entry,
+    write_entry,
+)
+from components.accept_data.entry import Entry
+from components.tfrecord_gen.report import FileReport, Report
+from sluice.storage import atomic
+
+pytestmark = pytest.mark.unit
+
+ONE, TWO, THREE = (Identity(str(n), f"fingerprint-{n}") for n in (1, 2, 3))
+
+
+def _write(ledger: Path, identity: Identity, minute: int, **changes: Any) -> Entry:
+    statistics = changes.pop("statistics", identity.fingerprint.encode())
+    return write_entry(
+        str(ledger),
+        identity,
+        {"train": SplitStatistics(12, statistics)},
+        accepted_at=f"2026-11-21T15:{minute:02}:00+00:00",
+        run_id="run",
+        **changes,
+    )
+
+
+def _baseline(ledger: Path, identity: Identity) -> str:
+    return Path(find_baseline(str(ledger), identity).record).parent.name
+
+
+def test_an_entry_reads_back_with_its_statistics(tmp_path: Path) -> None:
+    entry = _write(tmp_path, ONE, 1, spans=(0, 1), override="known outage")
+    record = str(tmp_path / "1" / RECORD_FILE)
+    assert read_entry(record) == (entry, {"train": b"fingerprint-1"})
+    assert entry.override == "known outage" and entry.spans == (0, 1)
+    assert entry.splits["train"].examples == 12
+
+
+def test_the_baseline_is_the_newest_that_is_not_this_data(tmp_path: Path) -> None:
+    assert find_baseline(str(tmp_path / "none"), ONE).record == ""
+    _write(tmp_path, TWO, 1)
+    _write(tmp_path, ONE, 2)
+    _write(tmp_path, THREE, 3)
+    assert _baseline(tmp_path, Identity("4", "new")) == "3"
+    assert _baseline(tmp_path, THREE) == "1"
+
+
+def test_neither_an_earlier_version_of_a_span_nor_renamed_data_counts(
+    tmp_path: Path,
+) -> None:
+    _write(tmp_path, ONE, 1)
+    _write(tmp_path, TWO, 2)
+    assert _baseline(tmp_path, Identity("2", "second version")) == "1"
+    assert _baseline(tmp_path, Identity("9", TWO.fingerprint)) == "1"
+
+
+def test_data_that_is_accepted_again_does_not_become_the_newest(tmp_path: Path) -> None:
+    first = _write(tmp_path, ONE, 1)
+    _write(tmp_path, TWO, 2)
+    assert _write(tmp_path, ONE, 3) == first
+    assert _baseline(tmp_path, THREE) == "2"
+
+
+def test_the_same_files_in_other_splits_are_written_anew_in_their_place(
+    tmp_path: Path,
+) -> None:
+    first = _write(tmp_path, ONE, 1)
+    _write(tmp_path, TWO, 2)
+    again = write_entry(
+        str(tmp_path),
+        ONE,
+        {"train": SplitStatistics(9, b"nine"), "eval": SplitStatistics(3, b"three")},
+        accepted_at="2026-11-21T15:03:00+00:00",
+        run_id="other",
+    )
+    assert {split: item.examples for split, item in again.splits.items()} == {
+        "train": 9,
+        "eval": 3,
+    }
+    assert again.accepted_at == first.accepted_at
+    assert _baseline(tmp_path, THREE) == "2"
+
+
+def test_of_two_accepted_in_the_same_second_the_later_span_is_the_newer(
+    tmp_path: Path,
+) -> None:
+    nine, ten = Identity("9", "nine"), Identity("10", "ten")
+    _write(tmp_path, nine, 1, spans=(9,))
+    _write(tmp_path, ten, 1, spans=(10,))
+    assert _baseline(tmp_path, THREE) == "10"
+
+
+def test_two_writers_at_once_leave_a_whole_entry(tmp_path: Path) -> None:
+    """The second replaces the entry while the first has not yet named its files."""
+    real = atomic.write_bytes
+    _write(tmp_path, ONE, 1)
+    newer = Identity("1", "third version")
+
+    def slow(path: str, data: bytes) -> None:
+        if str(path).endswith(RECORD_FILE) and b"second version" in data:
+            _write(tmp_path, newer, 3)
+        real(path, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atomic, "write_bytes", slow)
+        _write(tmp_path, Identity("1", "second version"), 2)
+    found = find_baseline(str(tmp_path), TWO)
+    assert found.damaged == ()
+    assert read_entry(found.record)[0].fingerprint == "second version"
+
+
+def test_a_new_version_of_a_span_replaces_the_entry(tmp_path: Path) -> None:
+    _write(tmp_path, ONE, 1)
+    newer = _write(tmp_path, Identity("1", "second version"), 2)
+    assert read_entry(str(tmp_path / "1" / RECORD_FILE))[0] == newer
+    assert len(list((tmp_path / "1").iterdir())) == 2
+
+
+def _change(folder: Path, key: str, value: Any) -> None:
+    path = folder / RECORD_FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda folder: (folder / RECORD_FILE).write_text("{"), "Expecting property"),
+        (lambda folder: (folder / RECORD_FILE).write_text("[]"), "not a record"),
+        (lambda folder: (folder / RECORD_FILE).write_text("{}"), "version None"),
+        (
+            lambda folder: (folder / RECORD_FILE).write_text('{"schema_version": 1}'),
+            "not a record of accepted data: 'splits'",
+        ),
+        (lambda folder: _change(folder, "accepted_at", None), "not a record"),
+        (lambda folder: _change(folder, "spans", ["one"]), "not a record"),
+        (lambda folder: _change(folder, "splits", {"train": {}}), "not a record"),
+        (
+            lambda folder: _change(
+                folder, "splits", {"train": {"examples": "9", "file": 3, "sha256": ""}}
+            ),
+            "not a record",
+        ),
+        (lambda folder: (folder / RECORD_FILE).write_bytes(b"\xff"), "codec"),
+        (lambda folder: next(folder.glob("*.pb")).unlink(), "No such file"),
+        (
+            lambda folder: next(folder.glob("*.pb")).write_bytes(b"other"),
+            "has changed since it was written",
+        ),
+    ],
+)
+def test_a_damaged_entry_is_named_and_passed_over(
+    tmp_path: Path, damage: Any, reason: str
+) -> None:
+    _write(tmp_path, ONE, 1)
+    _write(tmp_path, TWO, 2)
+    damage(tmp_path / "2")
+    found = find_baseline(str(tmp_path), THREE)
+    assert Path(found.record).parent.name == "1"
+    (line,) = found.damaged
+    assert line.startswith(f"{tmp_path / '2'} was passed over: ") and reason in line
+    _write(tmp_path, TWO, 4)
+    assert find_baseline(str(tmp_path), THREE).damaged == ()
+
+
+def test_a_writer_that_does_not_come_to_its_record_leaves_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = atomic.write_bytes
+
+    def full(path: str, data: bytes) -> None:
+        if str(path).endswith(RECORD_FILE):
+            raise OSError(28, "No space left on device")
+        real(path, data)
+
+    monkeypatch.setattr(atomic, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        _write(tmp_path, ONE, 1)
+    found = find_baseline(str(tmp_path), TWO)
+    # It warns of no damage: there is no entry yet.
+    assert found == Found("", ())
+
+
+def _report(*digests: str, spans: tuple[int, ...] = ()) -> Report:
+    files = tuple(
+        FileReport(
+            path=f"/somewhere/{index}",
+            span=None,
+            version=None,
+            split="train",
+            size_bytes=1,
+            sha256=sha256,
+            compression="none",
+            records=1,
+            quarantined=0,
+            lost_bytes=0,
+        )
+        for index, sha256 in enumerate(digests)
+    )
+    return Report(files, {}, 1, 0, 0, 1, 0.0, spans=spans)
+
+
+def test_data_is_known_by_its_content() -> None:
+    identity = identify(_report("a", "b"))
+    assert identity == identify(_report("b", "a"))
+    assert identity.fingerprint != identify(_report("a", "c")).fingerprint
+    assert identity.name == f"data-{identity.fingerprint[:12]}"
+    assert identify(_report("a", spans=(6, 7))).name == "7"
+
+
+def test_the_record_is_json_for_people(tmp_path: Path) -> None:
+    _write(tmp_path, ONE, 1)
+    record = json.loads((tmp_path / "1" / RECORD_FILE).read_text())
+    assert record["schema_version"] == 1
+    assert record["splits"]["train"]["examples"] == 12

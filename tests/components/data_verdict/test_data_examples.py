@@ -1,0 +1,219 @@
+"""Records that show what is wrong, with their file and number."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from components.data_verdict.find_examples import find_examples
+from components.data_verdict.search_records import Source
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.report import FileReport
+from sample_data.tf_example import encode
+from sluice.record.verdict import Check, Verdict
+from sluice.records import tfrecord
+
+pytestmark = pytest.mark.unit
+
+SCHEMA = text_format.Parse(
+    """
+    feature { name: "fare" type: FLOAT float_domain { min: 0 max: 9.5 } }
+    feature { name: "pay" type: BYTES domain: "pay" }
+    feature { name: "own" type: BYTES string_domain { value: "a" } }
+    feature { name: "label" type: INT shape { dim { size: 1 } } int_domain { max: 1 } }
+    feature { name: "tags" type: INT value_count { min: 1 max: 2 } }
+    feature { name: "image" type: BYTES image_domain {} }
+    string_domain { name: "pay" value: "Cash" value: "Card" }
+    """,
+    schema_pb2.Schema(),
+)
+GOOD = {
+    "fare": [1.5],
+    "pay": [b"Cash"],
+    "own": [b"a"],
+    "label": [1],
+    "tags": [1, 2],
+    "image": [b"\x89PNG\r\n\x1a\n..."],
+}
+
+
+def _file(path: Path, records: list[dict], split: str | None = "train") -> FileReport:
+    tfrecord.write(path, [encode(record) for record in records])
+    return FileReport(
+        path=str(path),
+        span=None,
+        version=None,
+        split=split,
+        size_bytes=0,
+        sha256="",
+        compression="none",
+        records=len(records),
+        quarantined=0,
+        lost_bytes=0,
+    )
+
+
+def _row(kind: str, feature: str, **changes: Any) -> Check:
+    fields: dict[str, Any] = {
+        "check": f"feature {feature!r}",
+        "slice": "train",
+        "limit": None,
+        "baseline": None,
+        "actual": "anomaly",
+        "passed": False,
+        "severity": "fail",
+        "kind": kind,
+        "feature": feature,
+    }
+    return Check(**(fields | changes))
+
+
+def _find(
+    files: list[FileReport], *rows: Check, split_of: Any = None, **options: Any
+) -> list[list[str]]:
+    source = Source(files, split_of)
+    verdict = find_examples(Verdict("data", rows), source, SCHEMA, **options)
+    return [list(row.examples) for row in verdict.rows]
+
+
+@pytest.mark.parametrize(
+    ("kind", "feature", "values", "shown"),
+    [
+        ("out_of_range", "fare", [-3.5], "fare -3.5"),
+        ("out_of_range", "fare", [1.0, 10.0], "fare 10"),
+        ("out_of_range", "label", [12], "label 12"),
+        ("not_finite", "fare", [math.nan], "fare nan"),
+        ("not_finite", "fare", [-math.inf], "fare -inf"),
+        ("new_value", "pay", [b"Zed"], "pay 'Zed'"),
+        ("new_value", "own", [b"b"], "own 'b'"),
+        ("new_value", "pay", [b"\xff\xfe"], "pay 2 bytes that are not text"),
+        ("new_value", "pay", [b"z" * 99], "pay '" + "z" * 59 + "..."),
+        ("invalid_text", "own", [b"\xff"], "own 1 bytes that are not text"),
+        ("wrong_type", "label", [b"one"], "label bytes_list 'one'"),
+        ("wrong_type", "fare", [7, 8], "fare int64_list 7 and 1 more values"),
+        ("wrong_shape", "label", [0, 1], "label 2 values"),
+        ("wrong_shape", "tags", [0, 1, 2], "tags 3 values"),
+        ("missing", "label", None, "label missing"),
+        ("new_feature", "extra", [3], "extra 3"),
+        ("invalid_image", "image", [b"no"], "image 'no'"),
+    ],
+)
+def test_a_record_that_breaks_the_schema_is_found(
+    tmp_path: Path, kind: str, feature: str, values: Any, shown: str
+) -> None:
+    bad = {**GOOD, feature: values} if values else GOOD.copy()
+    if not values:
+        del bad[feature]
+    file = _file(tmp_path / "with space.tfrecord", [GOOD, bad, GOOD])
+    (found,) = _find([file], _row(kind, feature))
+    assert found == [f"{file.path}, record 2: {shown}"]
+
+
+def test_five_are_enough_and_other_splits_are_not_read(tmp_path: Path) -> None:
+    bad = {**GOOD, "fare": [-1.0]}
+    files = [
+        _file(tmp_path / "eval", [bad] * 3, "eval"),
+        _file(tmp_path / "train-0", [GOOD, *[bad] * 4]),
+        _file(tmp_path / "train-1", [bad] * 4),
+    ]
+    (found,) = _find(files, _row("out_of_range", "fare"))
+    assert [line.split(": ")[0] for line in found] == [
+        *(f"{files[1].path}, record {number}" for number in (2, 3, 4, 5)),
+        f"{files[2].path}, record 1",
+    ]
+
+
+def test_of_a_sensitive_feature_only_the_place_is_told(tmp_path: Path) -> None:
+    file = _file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
+    (found,) = _find([file], _row("new_value", "pay"), sensitive=["pay"])
+    assert found == [f"{file.path}, record 1"]
+
+
+def test_rows_that_pass_and_kinds_without_a_record_are_not_looked_for(
+    tmp_path: Path,
+) -> None:
+    file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}])
+    rows = [
+        _row("out_of_range", "fare", severity="ignore", passed=True),
+        _row("out_of_range", "fare", severity=None, passed=True),
+        _row("drift", "fare"),
+        _row("out_of_range", "fare", severity="warn", passed=True),
+    ]
+    assert [len(found) for found in _find([file], *rows)] == [0, 0, 0, 1]
+
+
+def test_the_search_is_bounded(tmp_path: Path) -> None:
+    file = _file(tmp_path / "a", [GOOD] * 9 + [{**GOOD, "fare": [-1.0]}])
+    row = _row("out_of_range", "fare")
+    assert _find([file], row, max_records=9) == [[]]
+    assert len(_find([file], row, max_records=10)[0]) == 1
+
+
+def test_a_file_that_is_gone_or_damaged_is_passed_over(tmp_path: Path) -> None:
+    gone = _file(tmp_path / "gone", [GOOD])
+    Path(gone.path).unlink()
+    cut = _file(tmp_path / "cut", [{**GOOD, "fare": [-1.0]}, GOOD])
+    Path(cut.path).write_bytes(Path(cut.path).read_bytes()[:-5])
+    (found,) = _find([gone, cut], _row("out_of_range", "fare"))
+    assert found == [f"{cut.path}, record 1: fare -1"]
+
+
+def test_hashed_records_are_looked_for_in_their_split(tmp_path: Path) -> None:
+    bad: list[Any] = [{**GOOD, "fare": [-1.0 - n]} for n in range(40)]
+    file = _file(tmp_path / "a", bad, None)
+    split_of = HashSplits({"train": 1, "eval": 1}).split_of
+    (found,) = _find([file], _row("out_of_range", "fare"), split_of=split_of)
+    mine = [n for n, one in enumerate(bad, 1) if split_of(encode(one)) == "train"]
+    assert [line.split(": ")[0] for line in found] == [
+        f"{file.path}, record {number}" for number in mine[:5]
+    ]
+
+
+def test_serving_examples_are_looked_for_in_their_own_files(tmp_path: Path) -> None:
+    file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}], None)
+    row = _row("out_of_range", "fare", slice="serving")
+    assert _find([file], row) == [[]]
+    sent = _file(tmp_path / "sent", [GOOD, {**GOOD, "fare": [-2.0]}], "serving")
+    assert _find([file, sent], row) == [[f"{sent.path}, record 2: fare -2"]]
+    trained_on = _find([file, sent], _row("out_of_range", "fare"))
+    assert trained_on == [[f"{file.path}, record 1: fare -1"]]
+
+
+def test_looking_for_examples_ends_in_time(tmp_path: Path) -> None:
+    file = _file(tmp_path / "train", [GOOD, {**GOOD, "fare": [-1.0]}])
+    row = _row("out_of_range", "fare")
+    assert _find([file], row, max_seconds=-1.0) == [[]]
+    assert len(_find([file], row)[0]) == 1
+
+
+def test_the_name_of_a_feature_cannot_disturb_a_terminal(tmp_path: Path) -> None:
+    file = _file(tmp_path / "train", [{**GOOD, "a\x1b[2J": [1]}])
+    (found,) = _find([file], _row("new_feature", "a\x1b[2J"))
+    assert found == [f"{file.path}, record 1: a\\u001b[2J 1"]
+
+
+@pytest.mark.parametrize("kind", ["invalid_text", "invalid_image"])
+def test_a_value_of_another_type_is_no_example(tmp_path: Path, kind: str) -> None:
+    file = _file(tmp_path / "train", [{**GOOD, "own": [7]}, {**GOOD, "own": [b"\xff"]}])
+    (found,) = _find([file], _row(kind, "own"))
+    assert found == [f"{file.path}, record 2: own 1 bytes that are not text"]
+
+
+def test_rows_of_one_finding_share_five_examples(tmp_path: Path) -> None:
+    splits = ("train", "eval", "test")
+    bad = [GOOD | {"label": [7]}] * 9
+    files = [_file(tmp_path / split, bad, split) for split in splits]
+    rows = [_row("out_of_range", "label", slice=split) for split in splits]
+    other = _row("wrong_shape", "label")
+
+    *found, alone = _find(files, *rows, other)
+
+    assert [len(examples) for examples in found] == [2, 2, 1]
+    for split, examples in zip(splits, found, strict=True):
+        assert examples[0] == f"{tmp_path / split}, record 1: label 7"
+    assert alone == []

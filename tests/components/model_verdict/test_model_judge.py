@@ -1,0 +1,249 @@
+"""The model gate's policy."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from components.model_verdict.baseline import Baseline, PassedOver
+from components.model_verdict.judge import Evaluation, judge, slice_name
+from components.model_verdict.threshold import Threshold
+from sluice.record.verdict import Check, Verdict
+
+pytestmark = pytest.mark.unit
+
+CARD = (("payment", "Credit Card"),)
+CASH = (("payment", "Cash"),)
+RARE = (("payment", "Prcard"),)
+
+
+def _evaluation(shift: float = 0.0) -> Evaluation:
+    return Evaluation(
+        metrics={
+            (): {"auc": 0.95 + shift, "loss": 0.2 + shift},
+            CARD: {"auc": 0.6 + shift},
+            CASH: {"auc": 0.9 + shift},
+            RARE: {"auc": 0.1},
+        },
+        examples_per_class={
+            (): {"0": 800, "1": 200},
+            CARD: {"0": 300, "1": 150},
+            CASH: {"0": 500, "1": 50},
+            RARE: {"0": 9, "1": 0},
+        },
+    )
+
+
+def _judge(
+    *thresholds: Threshold,
+    baseline: Evaluation | None = None,
+    split: str = "test",
+    compared_with: Baseline | None = None,
+) -> Verdict:
+    return judge(thresholds, _evaluation(), baseline, split, compared_with)
+
+
+def _only(verdict: Verdict) -> Check:
+    (row,) = verdict.rows
+    return row
+
+
+@pytest.mark.parametrize(("bound", "passed"), [(0.95, True), (0.9500001, False)])
+def test_a_lower_bound_is_inclusive(bound: float, passed: bool) -> None:
+    row = _only(_judge(Threshold("auc", lower_bound=bound)))
+    assert (row.passed, row.actual, row.slice) == (passed, 0.95, "overall")
+
+
+@pytest.mark.parametrize(("bound", "passed"), [(0.2, True), (0.19, False)])
+def test_an_upper_bound_is_inclusive(bound: float, passed: bool) -> None:
+    row = _only(_judge(Threshold("loss", upper_bound=bound)))
+    assert (row.passed, row.limit) == (passed, f"<= {bound:g}")
+
+
+def test_a_missed_bound_says_by_how_much() -> None:
+    row = _only(_judge(Threshold("auc", lower_bound=0.97)))
+    assert row.why == "misses the limit by 0.0200"
+
+
+def test_both_bounds_are_two_rows() -> None:
+    verdict = _judge(Threshold("auc", lower_bound=0.9, upper_bound=0.94))
+    assert [row.passed for row in verdict.rows] == [True, False]
+    assert not verdict.passed
+
+
+def test_a_named_slice_is_judged_by_itself() -> None:
+    threshold = Threshold("auc", slice={"payment": "Credit Card"}, lower_bound=0.58)
+    row = _only(_judge(threshold))
+    assert (row.slice, row.actual, row.passed) == ("payment: Credit Card", 0.6, True)
+
+
+def test_a_named_slice_without_examples_fails() -> None:
+    threshold = Threshold("auc", slice={"payment": "Cheque"}, lower_bound=0.5)
+    row = _only(_judge(threshold))
+    assert not row.passed
+    assert row.why == "no example is in it"
+
+
+def test_a_named_slice_that_is_too_small_fails() -> None:
+    threshold = Threshold(
+        "auc", slice={"payment": "Prcard"}, lower_bound=0.0, min_examples_per_class=10
+    )
+    row = _only(_judge(threshold))
+    assert not row.passed
+    assert row.why == "only 9 of class 0, 0 of class 1; 10 of each needed"
+
+
+def test_every_value_of_a_feature_is_judged_but_the_small_ones() -> None:
+    threshold = Threshold(
+        "auc", slice=["payment"], lower_bound=0.7, min_examples_per_class=10
+    )
+    rows = {row.slice: row for row in _judge(threshold).rows}
+    assert not rows["payment: Credit Card"].passed
+    assert rows["payment: Cash"].passed
+    assert rows["payment: Prcard"].passed
+    assert rows["payment: Prcard"].why.startswith("not judged: only 9 of class 0")
+
+
+def test_a_feature_that_is_not_sliced_fails() -> None:
+    row = _only(_judge(Threshold("auc", slice=["hour"], lower_bound=0.7)))
+    assert not row.passed
+    assert row.slice == "hour"
+
+
+@pytest.mark.parametrize("value", [None, math.nan])
+def test_a_metric_without_a_value_fails(value: float | None) -> None:
+    metrics = {} if value is None else {"auc": value}
+    evaluation = Evaluation({(): metrics})
+    row = _only(judge([Threshold("auc", lower_bound=0.0)], evaluation, None, "test"))
+    assert not row.passed
+    assert row.why == "the metric has no value on this slice"
+
+
+CHANGE = Threshold("auc", direction="higher_is_better", absolute=-0.01)
+
+
+@pytest.mark.parametrize(
+    ("shift", "passed"), [(-0.1, True), (0.0, True), (0.009, True), (0.011, False)]
+)
+def test_an_absolute_change(shift: float, passed: bool) -> None:
+    row = _only(_judge(CHANGE, baseline=_evaluation(shift)))
+    assert row.passed is passed
+    assert row.baseline == pytest.approx(0.95 + shift)
+    assert row.why == f"absolute change {0.0 - shift:+.4f}"
+
+
+@pytest.mark.parametrize(("shift", "passed"), [(0.05, True), (-0.05, False)])
+def test_lower_is_better(shift: float, passed: bool) -> None:
+    threshold = Threshold("loss", direction="lower_is_better", absolute=0.0)
+    assert _only(_judge(threshold, baseline=_evaluation(shift))).passed is passed
+
+
+@pytest.mark.parametrize(("relative", "passed"), [(-0.1, True), (0.0, False)])
+def test_a_relative_change(relative: float, passed: bool) -> None:
+    threshold = Threshold("auc", direction="higher_is_better", relative=relative)
+    assert _only(_judge(threshold, baseline=_evaluation(0.04))).passed is passed
+
+
+def test_a_relative_change_from_zero() -> None:
+    zero = Evaluation({(): {"auc": 0.0}})
+    up = Threshold("auc", direction="higher_is_better", relative=0.5)
+    assert judge([up], _evaluation(), zero, "test").passed
+    assert not judge([up], zero, zero, "test").passed
+
+
+def test_without_a_baseline_a_change_passes_and_says_so() -> None:
+    row = _only(_judge(CHANGE))
+    assert row.passed
+    assert row.why == "no baseline: no model was blessed before this one"
+
+
+def test_a_slice_that_the_baseline_never_saw_has_no_change() -> None:
+    threshold = Threshold(
+        "auc",
+        slice={"payment": "Cash"},
+        direction="higher_is_better",
+        absolute=0.0,
+    )
+    baseline = Evaluation({(): {"auc": 0.99}})
+    row = _only(_judge(threshold, baseline=baseline))
+    assert row.passed
+    assert row.why == "the baseline has no value for it on this slice"
+
+
+DAMAGED = PassedOver(
+    "version 3 (artifact 30 of run c)", "damaged: held 5, now 4", False
+)
+RETIRED = PassedOver("artifact 20 of run b", "retired: wrong labels", True)
+
+
+def test_the_latest_blessed_model_is_no_baseline_of_itself() -> None:
+    """It said that this would be the first blessed model."""
+    row = _only(_judge(CHANGE, compared_with=Baseline(is_candidate=True)))
+    assert row.passed
+    assert row.why == "not compared: this model is the latest blessed one itself"
+
+
+def test_the_baseline_is_named() -> None:
+    with_name = Baseline(name="version 1 (artifact 10 of run a)")
+    change, row = _judge(CHANGE, baseline=_evaluation(), compared_with=with_name).rows
+    assert (row.check, row.baseline) == ("baseline", "version 1 (artifact 10 of run a)")
+    assert (row.passed, row.why, change.baseline) == (True, "", 0.95)
+
+
+def test_a_baseline_that_stands_in_is_said() -> None:
+    stands_in = Baseline(name="artifact 10 of run a", passed_over=(DAMAGED, RETIRED))
+    *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=stands_in).rows
+    assert row.why == (
+        "an older model stands in: version 3 (artifact 30 of run c) is damaged: held "
+        "5, now 4; artifact 20 of run b is retired: wrong labels"
+    )
+
+
+def test_a_restored_baseline_is_said() -> None:
+    restored = Baseline(name="version 1 (artifact 10 of run a)", restored="/serving/1")
+    *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=restored).rows
+    assert row.why == "its files were once damaged, and restored from /serving/1"
+
+
+def test_a_change_against_a_lost_baseline_fails_and_says_the_way_out() -> None:
+    lost = Baseline(pipeline="digits", passed_over=(DAMAGED, RETIRED))
+    verdict = _judge(CHANGE, compared_with=lost)
+    change, row = verdict.rows
+    assert not verdict.passed
+    assert "sluice models retire digits --damaged --reason WHY" in change.why
+    assert (row.baseline, row.passed) == ("none", True)
+    assert _judge(Threshold("auc", lower_bound=0.9), compared_with=lost).passed
+
+
+def test_without_any_model_that_is_not_retired_a_change_passes() -> None:
+    change, row = _judge(CHANGE, compared_with=Baseline(passed_over=(RETIRED,))).rows
+    assert change.passed
+    assert change.why == "no baseline: all models blessed before are retired"
+    assert row.why == "artifact 20 of run b is retired: wrong labels"
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [Baseline(), Baseline("digits", "a", True, "b", passed_over=(DAMAGED, RETIRED))],
+)
+def test_it_travels_as_json(baseline: Baseline) -> None:
+    assert Baseline.from_json(baseline.to_json()) == baseline
+
+
+def test_judging_on_eval_is_said() -> None:
+    verdict = _judge(Threshold("auc", lower_bound=0.9), split="eval")
+    assert verdict.rows[0].why.startswith("there is no test split")
+    assert verdict.passed
+
+
+def test_no_threshold_is_said() -> None:
+    assert "nothing holds a model back" in _only(_judge()).why
+
+
+def test_crossed_slices_match_in_any_order() -> None:
+    key = (("b", "2"), ("a", "1"))
+    evaluation = Evaluation({key: {"auc": 0.8}})
+    threshold = Threshold("auc", slice={"a": 1, "b": 2}, lower_bound=0.5)
+    row = _only(judge([threshold], evaluation, None, "test"))
+    assert (row.passed, row.slice) == (True, slice_name(key))

@@ -1,0 +1,329 @@
+"""What an intake writes: shards, quarantine and report."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from hashlib import sha256
+from itertools import chain
+
+import pytest
+
+from components.tfrecord_gen import ingest as take_in_module
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.writing import quarantine as quarantine_module
+from components.tfrecord_gen.writing import shard_writer as shard_writer_module
+from components.tfrecord_gen.writing.ingest_files import Group, TakeFiles
+from components.tfrecord_gen.writing.quarantine import write_quarantine
+from sample_data.tf_example import encode
+from sluice.errors import DataError, UsageError
+from sluice.records import tfrecord
+from sluice.records.tf_example_proto import parse
+from sluice.records.tfrecord_framing import frame
+
+pytestmark = pytest.mark.unit
+
+THREE = HashSplits({"train": 2, "eval": 1, "test": 1})
+SPLITS = ("train", "eval", "test")
+
+
+@pytest.fixture
+def no_small_files(monkeypatch):
+    monkeypatch.setattr(take_in_module, "_SHARD_FROM_BYTES", 1)
+
+
+@pytest.mark.usefixtures("no_small_files")
+def test_a_sound_gzip_file_is_copied_byte_for_byte(room, make):
+    wanted = make.examples(100)
+    data = gzip.compress(make.framed(wanted), 9, mtime=77)
+    path = room.put("whatever", data)
+
+    report = room.take(path)
+
+    (shard,) = room.shards()
+    assert shard.name == "data_tfrecord-00000-of-00001.gz"
+    assert shard.read_bytes() == data
+    (file,) = report.files
+    assert (file.records, file.compression) == (100, "gzip")
+    assert (file.size_bytes, file.sha256) == (len(data), sha256(data).hexdigest())
+    assert (report.quarantined, report.corrupt_fraction) == (0, 0.0)
+
+
+@pytest.mark.usefixtures("no_small_files")
+@pytest.mark.parametrize("compression", ["none", "gzip", "members"])
+def test_a_record_beyond_the_limit_is_put_aside_unread(room, make, compression):
+    wanted = make.examples(9)
+    records = [*wanted[:4], bytes(5_000), *wanted[4:]]
+    path = room.put("a", make.shard(records, compression))
+
+    report = room.take(path, max_record_bytes=1_000)
+
+    (aside,) = room.quarantine()
+    features = parse(aside).features.feature
+    assert room.records() == wanted
+    assert set(features) == {"file", "kind", "reason", "offset", "record"}
+    assert features["record"].int64_list.value[0] == 5
+    assert (report.quarantined, report.lost_bytes) == (1, 5_016)
+    assert report.corrupt_fraction == 5_016 / report.bytes
+
+
+@pytest.mark.usefixtures("no_small_files")
+@pytest.mark.parametrize("compression", ["none", "members", "zlib"])
+def test_other_files_are_written_anew(room, make, compression):
+    wanted = make.examples(100)
+    report = room.take(room.put("a.gz", make.shard(wanted, compression)))
+
+    assert room.records() == wanted
+    assert report.splits["train"].shards == 1
+
+
+@pytest.mark.usefixtures("no_small_files")
+def test_a_damaged_gzip_file_goes_on_without_its_bad_records(room, make):
+    wanted = make.examples(60)
+    frames = [frame(data) for data in wanted]
+    frames[10] = frames[10][:20] + b"!!" + frames[10][22:]
+    path = room.put("a b\u00e9*.gz", make.gzipped(b"".join(frames)))
+
+    report = room.take(path)
+
+    assert room.records() == wanted[:10] + wanted[11:]
+    assert [item.name for item in room.shards()] == ["data_tfrecord-00000-of-00001.gz"]
+    assert dict(report.faults) == {"checksum": 1}
+    assert report.quarantined == report.files[0].quarantined == 1
+    assert report.corrupt_fraction == pytest.approx(
+        max(1 / 60, len(frames[10]) / sum(map(len, frames)))
+    )
+    (first,) = report.first_faults
+    assert (first.path, first.record, first.kind) == (path, 11, "checksum")
+    (data,) = room.quarantine()
+    features = parse(data).features.feature
+    assert features["bytes"].bytes_list.value[0] == frames[10][12:-4]
+    assert features["file"].bytes_list.value[0].decode() == path
+    assert features["kind"].bytes_list.value[0] == b"checksum"
+    assert features["record"].int64_list.value[0] == 11
+    assert features["offset"].int64_list.value[0] == sum(map(len, frames[:10]))
+    assert b"checksum of the data" in features["reason"].bytes_list.value[0]
+
+
+def test_every_split_has_a_shard(room, make):
+    report = room.take(room.put("a", make.shard(make.examples(3))), splits=SPLITS)
+
+    assert [report.splits[split].records for split in SPLITS] == [3, 0, 0]
+    for split in ("eval", "test"):
+        (shard,) = room.shards(split)
+        assert shard.name == "data_tfrecord-00000-of-00001.gz"
+        assert gzip.decompress(shard.read_bytes()) == b""
+
+
+def test_nothing_but_bad_files(room):
+    report = room.take(room.put("a", b""), room.put("b", b"text, not records"))
+
+    assert dict(report.faults) == {"empty_file": 1, "not_tfrecord": 1}
+    assert (report.records, report.corrupt_fraction) == (0, 1.0)
+    assert room.records() == []
+
+
+def test_small_files_are_merged(room, make):
+    paths, wanted = [], []
+    for index in range(10_000):
+        records = make.examples(2, start=index)
+        compression = ("gzip", "none")[index % 2]
+        paths.append(room.put(f"small/{index:05d}", make.shard(records, compression)))
+        wanted += records
+
+    report = room.take(*paths, workers=2)
+
+    assert report.records == 20_000
+    assert room.records() == wanted, "in the order of the files"
+    assert len(room.shards()) == 1
+    assert [file.path for file in report.files] == paths
+
+
+@pytest.mark.usefixtures("no_small_files")
+@pytest.mark.parametrize("hashed", [False, True])
+def test_the_output_does_not_depend_on_the_workers(room, make, hashed):
+    paths = [
+        room.put(f"{n}", make.shard(make.examples(50, 50 * n), ("gzip", "none")[n % 2]))
+        for n in range(8)
+    ]
+    paths.append(room.put("bad", make.shard(make.examples(5))[:-3]))
+    options = {"hash_splits": THREE, "splits": SPLITS} if hashed else {}
+    outputs = []
+    for workers in (1, 3):
+        report = room.take(*paths, workers=workers, **options)
+        files = {
+            str(path.relative_to(room.out)): path.read_bytes()
+            for path in sorted(room.out.rglob("*"))
+            if path.is_file()
+        }
+        outputs.append((report, files))
+
+    assert outputs[0] == outputs[1]
+
+
+def test_hashed_records_land_where_their_bytes_say(room, make):
+    wanted = make.examples(400)
+    path = room.put("a", make.shard(wanted))
+
+    report = room.take(path, splits=SPLITS, hash_splits=THREE)
+
+    parts = {split: room.records(split) for split in SPLITS}
+    assert sorted(chain(*parts.values())) == sorted(wanted)
+    assert all(
+        THREE.split_of(data) == split for split in SPLITS for data in parts[split]
+    )
+    assert report.splits["train"].records == len(parts["train"]) > 150
+
+
+def test_hashed_by_a_feature_no_user_is_split(room, make):
+    records = [
+        encode({"user": [f"user {n % 37}".encode()], "n": [n]}) for n in range(1000)
+    ]
+    missing = encode({"n": [1]})
+    path = room.put("a", make.shard([missing, *records]))
+    by_user = HashSplits({"train": 8, "eval": 1, "test": 1}, by="user")
+
+    report = room.take(path, splits=SPLITS, hash_splits=by_user)
+
+    users = {
+        split: {
+            parse(data).features.feature["user"].bytes_list.value[0]
+            for data in room.records(split)
+        }
+        for split in SPLITS
+    }
+    assert sum(map(len, users.values())) == 37
+    assert dict(report.faults) == {"no_partition_feature": 1}
+    assert report.first_faults[0].reason == "the record has no feature 'user'"
+    assert report.records == report.files[0].records == 1000
+
+
+def test_images_are_looked_into(room, make):
+    gif = b"GIF89a" + bytes(20)
+    records = [encode({"image": [gif]}), *make.examples(2)]
+    path = room.put("a", make.shard(records))
+
+    report = room.take(path, images=(ImageCheck("image"),))
+
+    assert dict(report.faults) == {"image": 1}
+    assert (
+        "a GIF image, where PNG, JPEG or BMP is allowed"
+        in report.first_faults[0].reason
+    )
+    assert room.records() == records[1:]
+
+
+def test_the_quarantine_is_bounded_and_says_so(room, make, monkeypatch):
+    defaults = quarantine_module.Quarantine.__init__.__defaults__
+    assert defaults == (10_000, 256 << 20)
+    monkeypatch.setattr(quarantine_module.Quarantine.__init__, "__defaults__", (3, 999))
+
+    report = room.take(room.put("a", make.framed([b"junk"] * 9)))
+
+    assert (report.quarantined, report.quarantine_cut) == (9, True)
+    assert 1 <= len(room.quarantine()) <= 3
+
+
+def test_a_full_quarantine_is_one_file(room, make, monkeypatch):
+    init = shard_writer_module.ShardWriter.__init__
+    monkeypatch.setattr(init, "__defaults__", (500,))
+
+    report = room.take(room.put("a", make.framed([b"junk"] * 40)))
+
+    assert (report.quarantined, report.quarantine_cut) == (40, False)
+    assert len(room.quarantine()) == 40
+    assert sorted(path.name for path in (room.out / "quarantine").iterdir()) == [
+        "quarantine.tfrecord.gz",
+        "report.json",
+    ]
+
+
+def test_the_quarantine_does_not_depend_on_who_reads_which_file(
+    room, make, monkeypatch
+):
+    """Sizes: one process keeps 1, 2 and no more; two keep what comes later as well."""
+    monkeypatch.setattr(quarantine_module.Quarantine.__init__, "__defaults__", (9, 999))
+    sizes = {"a": 500, "b": 450, "c": 300, "d": 50, "e": 20}
+    files = tuple(
+        SourceFile(room.put(name, make.framed([b"\xff" * size])), "train")
+        for name, size in sizes.items()
+    )
+    groups = [Group(index, (file,)) for index, file in enumerate(files)]
+    kept: list[list[bytes]] = []
+    for shares in ([groups], [groups[::2], groups[1::2]], [groups[:1], groups[1:]]):
+        out = room.out / str(len(kept))
+        out.mkdir(parents=True)
+        for share in shares:
+            take = TakeFiles(Intake(files), {"train": str(out)}, f"{out}/part-{{}}")
+            for group in share:
+                take(group)
+        write_quarantine(str(out), [f"{out}/part-{group.index}" for group in groups])
+        path = out / "quarantine.tfrecord.gz"
+        kept.append(list(tfrecord.read(path)))
+
+    assert kept[0] == kept[1] == kept[2]
+
+
+def test_what_a_killed_intake_leaves_is_beside_its_output(room, make, monkeypatch):
+    def die(*arguments):
+        raise KeyboardInterrupt
+
+    made = []
+    folder = tempfile.TemporaryDirectory
+
+    def temporary(**options):
+        made.append(options["dir"])
+        return folder(**options)
+
+    monkeypatch.setattr(take_in_module.tempfile, "TemporaryDirectory", temporary)
+    monkeypatch.setattr(take_in_module, "write_quarantine", die)
+    with pytest.raises(KeyboardInterrupt):
+        room.take(room.put("a", b""))
+
+    assert made == [str(room.out / "quarantine")]
+    assert list((room.out / "quarantine").iterdir()) == []
+
+
+def test_a_record_beyond_the_room_is_counted(room, make, monkeypatch):
+    init = quarantine_module.Quarantine.__init__
+    monkeypatch.setattr(init, "__defaults__", (10, 500))
+
+    room.take(room.put("a", make.framed([b"x" * 600, b"junk"])))
+
+    (kept,) = room.quarantine()
+    assert parse(kept).features.feature["record"].int64_list.value[0] == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_sequence_example_ends_the_intake(room, make, workers):
+    good = room.put("a", make.shard(make.examples(4000)) * 10)
+    bad = room.put("b", make.framed([b"\n\x00\x12\x05\n\x03\n\x01a"]))
+
+    with pytest.raises(DataError, match=r"tf\.SequenceExamples"):
+        room.take_files(
+            (SourceFile(good, "train"), SourceFile(bad, "eval")), SPLITS, workers
+        )
+
+
+def test_a_missing_file_ends_the_intake(room):
+    with pytest.raises(UsageError, match="cannot be read"):
+        room.take(str(room.inputs / "absent"))
+
+
+@pytest.mark.usefixtures("no_small_files")
+def test_a_file_that_changes_while_it_is_read(room, make, monkeypatch):
+    path = room.put("a", make.shard(make.examples(9), "members"))
+    from components.tfrecord_gen.writing import ingest_files
+
+    remove = ingest_files.uri.remove
+
+    def remove_and_change(copy):
+        remove(copy)
+        room.put("a", make.shard(make.examples(8), "members"))
+
+    monkeypatch.setattr(ingest_files.uri, "remove", remove_and_change)
+    with pytest.raises(UsageError, match="changes while it is read"):
+        room.take(path)

@@ -1,0 +1,181 @@
+"""An intake that is told to stop, killed, or out of disk, with its workers at work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.local.processes.process_tree import descendants
+from sluice.project import own_root
+from sluice.records import tfrecord
+from sluice.records.tfrecord_framing import frame
+
+pytestmark = pytest.mark.fault
+
+FILES = 4
+RECORDS = 20_000
+# As a node does it: asked to stop by SIGTERM, with images to look into.
+NODE = """
+import sys
+from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.ingest import ingest
+from sluice import interrupt
+
+interrupt.listen()
+out, *paths = sys.argv[1:]
+files = tuple(SourceFile(path, "train") for path in paths)
+folders = {"train": f"{out}/Split-train"}
+ingest(Intake(files, images=(ImageCheck("image"),)), folders, f"{out}/quarantine", 2)
+"""
+ON_A_SMALL_DISK = """
+mount -t tmpfs -o size=4m none "$1"
+"$2" -c "$3" "$1" "${@:4}"
+code=$?
+find "$1" -name '*-of-*' -o -name .parts-* >&2
+exit $code
+"""
+
+
+@pytest.fixture(scope="module")
+def shards(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[str]]:
+    """Files that take two workers some seconds."""
+    source = next((project / "data" / "digits").glob("train-00000-*"))
+    data = b"".join(map(frame, tfrecord.read(source)))
+    count = sum(1 for _ in tfrecord.read(source))
+    folder = tmp_path_factory.mktemp("shards")
+    paths = [folder / f"train-{index}" for index in range(FILES)]
+    for path in paths:
+        path.write_bytes(data * (RECORDS // count + 1))
+    yield [str(path) for path in paths]
+
+
+class Node:
+    """A node whose two workers are at work."""
+
+    def __init__(
+        self, out: Path, shards: list[str], wait_for: Callable[..., Any]
+    ) -> None:
+        self.out = out
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", NODE, str(out), *shards],
+            cwd=own_root(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        parts = out / "Split-train"
+        wait_for(
+            lambda: parts.exists() and len(list(parts.glob(".part-*"))) > 1, "workers"
+        )
+        self.workers = descendants(self.process.pid)
+        assert len(self.workers) == 2
+
+    def end(self) -> str:
+        """Returns what it has said at its end."""
+        return self.process.communicate(timeout=20)[1]
+
+    @property
+    def leftovers(self) -> list[str]:
+        """Names of what is neither shard nor part of one."""
+        return [path.name for path in (self.out / "quarantine").iterdir()]
+
+
+@pytest.fixture
+def node(
+    tmp_path: Path, shards: list[str], wait_for: Callable[..., Any]
+) -> Iterator[Node]:
+    started = Node(tmp_path, shards, wait_for)
+    yield started
+    started.process.kill()
+    started.process.communicate()
+
+
+def test_a_node_that_is_asked_to_stop_ends_its_workers(node: Node, is_gone) -> None:
+    node.process.send_signal(signal.SIGTERM)
+
+    said = node.end()
+
+    assert said.rstrip().endswith("Interrupted: the node was asked to stop")
+    assert said.count("Traceback") == 1, "the workers have something to say"
+    assert all(map(is_gone, node.workers))
+    assert node.leftovers == []
+
+
+def test_a_worker_that_is_killed_fails_the_node(node: Node, is_gone) -> None:
+    os.kill(node.workers[0], signal.SIGKILL)
+
+    said = node.end()
+
+    assert node.process.returncode == 1
+    assert "NodeError: A worker process died." in said
+    assert "exit code -9" in said
+    assert all(map(is_gone, node.workers))
+    assert node.leftovers == []
+
+
+def test_workers_of_a_node_that_is_killed_end(
+    node: Node, is_gone, wait_for: Callable[..., Any]
+) -> None:
+    node.process.kill()
+    node.process.wait()
+
+    wait_for(lambda: all(map(is_gone, node.workers)), "the end of the workers")
+    parts = {path.name for path in (node.out / "Split-train").iterdir()}
+    assert len(parts) < FILES, "they have gone on to the end"
+
+
+def test_a_full_disk(tmp_path: Path, shards: list[str], mounting: list[str]) -> None:
+    command = [*mounting, "bash", "-c", ON_A_SMALL_DISK, "-", str(tmp_path)]
+    done = subprocess.run(
+        [*command, sys.executable, NODE, *shards],
+        cwd=own_root(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("No space left on device")
+    assert "resource_tracker" not in done.stderr
+
+
+def test_ctrl_c_while_the_intake_is_at_work(
+    make_place: Callable[..., Any],
+    shards: list[str],
+    wait_for: Callable[..., Any],
+    is_gone,
+) -> None:
+    place = make_place("intake")
+    config = place.project / "configs" / "digits.yaml"
+    config.write_text(config.read_text() + "examples: {images: {max_side: 64}}\n")
+    wanted = 0
+    for index, path in enumerate(shards):
+        target = place.project / "data" / "digits" / f"train-{index}.tfrecord"
+        # The same bytes twice would be a finding.
+        records = list(tfrecord.read(path))[index:]
+        wanted += tfrecord.write(target, records)
+    process = place.start("run", "digits", "--to", "TFRecordGen", "--json")
+    # Zygote, node, two workers.
+    wait_for(lambda: len(descendants(process.pid)) >= 4, "workers")
+    pids = descendants(process.pid)
+    process.send_signal(signal.SIGINT)
+
+    stopped = place.end(process)
+
+    assert (stopped.code, stopped.document["status"]) == (130, "interrupted")
+    assert all(map(is_gone, pids))
+    resumed = place.here("resume", "digits", "--json")
+    assert resumed.code == 0, resumed.err
+    assert place.records_in("train") == wanted
+    (uri,) = place.record().node("TFRecordGen").outputs["examples"]
+    assert not list(Path(uri).rglob(".part*"))

@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.load_config import load_config
+from pipeline.config.validate_config import ValidConfig, validate_config
+from sluice.errors import ConfigError
+
+pytestmark = pytest.mark.unit
+
+SCHEMA = """
+feature { name: "big_tip" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
+  int_domain { min: 0 max: 1 is_categorical: true } }
+feature { name: "digit" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
+  int_domain { min: 0 max: 9 is_categorical: true } }
+feature { name: "fare" type: FLOAT
+  presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "hour" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
+  int_domain { min: 0 max: 23 is_categorical: true } }
+feature { name: "seconds" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "company" type: BYTES
+  presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "payment_type" type: BYTES
+  presence { min_fraction: 1 } shape { dim { size: 1 } } domain: "payment_type" }
+string_domain { name: "payment_type" value: "Cash" value: "Credit Card" }
+"""
+
+CONFIG = """\
+version: 1
+name: fares
+data: {dir: data, splits: {train: "train-*", eval: "eval-*", test: "test-*"}}
+label: {feature: big_tip}
+features: {fare: {kind: numeric}}
+model: dense
+evaluate:
+  metrics: [AUC, BinaryAccuracy, ExampleCount]
+  slices: [[payment_type], [payment_type, hour], [seconds]]
+  thresholds:
+    - {metric: auc, lower_bound: 0.9}
+"""
+
+TEN = "label.feature=digit"
+
+
+@pytest.fixture
+def validate(tmp_path: Path):
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "fares.yaml").write_text(CONFIG)
+    (tmp_path / "schemas" / "fares").mkdir(parents=True)
+    (tmp_path / "schemas" / "fares" / "schema.pbtxt").write_text(SCHEMA)
+
+    def validate(*overrides: str) -> ValidConfig:
+        return validate_config(load_config("fares", overrides=overrides, cwd=tmp_path))
+
+    return validate
+
+
+@pytest.fixture
+def refused(validate):
+    def refused(*overrides: str) -> str:
+        with pytest.raises(ConfigError) as caught:
+            validate(*overrides)
+        return str(caught.value)
+
+    return refused
+
+
+def thresholds(*items: str) -> str:
+    return f"evaluate.thresholds=[{', '.join(items)}]"
+
+
+def metrics(*items: str) -> str:
+    return f"evaluate.metrics=[{', '.join(items)}]"
+
+
+def test_metrics_get_the_names_of_their_results(validate) -> None:
+    valid = validate(metrics("AUC", "{class: AUC, name: pr, params: {curve: PR}}"))
+
+    assert [m.name for m in valid.config.evaluate.metrics] == ["auc", "pr"]
+    assert valid.config.evaluate.metrics[1].params == {"curve": "PR"}
+
+
+def test_an_unknown_metric_names_the_nearest(refused) -> None:
+    message = refused(metrics("AUC", "BinaryAcuracy"))
+
+    assert "There is no metric 'BinaryAcuracy'" in message
+    assert "evaluate.metrics=[AUC, BinaryAcuracy]" in message
+    assert "evaluate.metrics[1]" in message
+    assert "did you mean 'BinaryAccuracy'?" in message
+    assert "python -m pipeline.config.metric_table" in message
+
+
+def test_a_result_s_name_is_no_class(refused) -> None:
+    assert "did you mean 'AUC'?" in refused(metrics("auc"), thresholds())
+
+
+def test_a_metric_must_fit_the_label(refused) -> None:
+    message = refused(TEN, metrics("AUC"), thresholds())
+
+    assert "The metric 'AUC' does not fit a label of 10 classes." in message
+    assert "one of SparseCategoricalAccuracy, SparseCategoricalCross" in message
+    assert "TFMA would pool the answers" in message
+
+
+def test_a_metric_of_many_classes_does_not_fit_two(refused) -> None:
+    message = refused(metrics("SparseCategoricalAccuracy"), thresholds())
+
+    assert "does not fit a label of 2 classes" in message
+    assert "one of AUC, BinaryAccuracy, Precision, Recall" in message
+    assert "a metric for multiclass labels" in message
+
+
+@pytest.mark.parametrize("params", ["class_id: 3", "top_k: 2"])
+def test_a_metric_of_one_class_fits_many(validate, params: str) -> None:
+    validate(TEN, metrics(f"{{class: Recall, params: {{{params}}}}}"), thresholds())
+
+
+def test_nothing_is_said_of_the_task_where_the_label_is_unknown(refused) -> None:
+    assert "does not fit" not in refused("label.feature=nothing")
+
+
+def test_an_unknown_parameter_names_the_nearest(refused) -> None:
+    message = refused(
+        metrics("{class: AUC, params: {num_threshold: 10}}"), thresholds()
+    )
+
+    assert "The metric 'AUC' has no parameter 'num_threshold'." in message
+    assert "did you mean 'num_thresholds'?" in message
+    assert "evaluate.metrics[0].params.num_threshold" in message
+
+
+def test_a_name_does_not_belong_into_params(refused) -> None:
+    message = refused(metrics("{class: AUC, params: {name: x}}"), thresholds())
+
+    assert "{class: AUC, name: ...}" in message
+
+
+def test_a_parameter_without_a_default_is_required(refused, validate) -> None:
+    message = refused(metrics("RecallAtPrecision"), thresholds())
+
+    assert "'RecallAtPrecision' needs the parameter 'precision'" in message
+    validate(
+        metrics("{class: RecallAtPrecision, params: {precision: 0.9}}"), thresholds()
+    )
+
+
+@pytest.mark.parametrize(
+    "pair", [("AUC", "AUC"), ("BinaryCrossentropy", "BinaryCrossEntropy")]
+)
+def test_two_results_of_one_name_are_refused(refused, pair: tuple[str, str]) -> None:
+    message = refused(metrics(*pair), thresholds())
+
+    assert "Two metrics are called" in message
+    assert f"rename this one: {{class: {pair[1]}, name:" in message
+
+
+def test_the_name_of_the_counts_per_class_is_taken(refused) -> None:
+    message = refused(metrics("{class: AUC, name: examples_per_class}"), thresholds())
+
+    assert "No metric can be called 'examples_per_class'" in message
+    assert "name: examples_per_class_2}" in message
+
+
+def test_a_slice_s_feature_must_be_in_the_schema(refused) -> None:
+    message = refused("evaluate.slices=[[payment_type], [payment_typ]]")
+
+    assert "The schema has no feature 'payment_typ'." in message
+    assert "evaluate.slices[1][0]" in message
+    assert "did you mean 'payment_type'?" in message
+
+
+def test_a_feature_is_not_crossed_with_itself(refused) -> None:
+    assert "crossed with itself" in refused("evaluate.slices=[[hour, hour]]")
+
+
+def test_slices_of_a_float_are_warned_of(validate) -> None:
+    (warning,) = validate("evaluate.slices=[[fare]]").warnings
+
+    assert "evaluate.slices[0][0]: 'fare' is FLOAT" in warning
+
+
+def test_slices_may_be_of_features_that_the_model_does_not_see(validate) -> None:
+    assert validate("evaluate.slices=[[company]]").warnings == ()
+
+
+def test_a_threshold_s_metric_must_be_measured(refused) -> None:
+    message = refused(thresholds("{metric: acu, lower_bound: 1}"))
+
+    assert "No metric of this config is called 'acu'." in message
+    assert "one of auc, binary_accuracy, example_count" in message
+    assert "did you mean 'auc'?" in message
+    assert "evaluate.thresholds[0].metric" in message
+
+
+def test_a_threshold_takes_the_result_s_name_not_the_class(refused) -> None:
+    message = refused(thresholds("{metric: BinaryAccuracy, lower_bound: 1}"))
+
+    assert "did you mean 'binary_accuracy'?" in message
+
+
+def test_a_renamed_metric_is_known_by_its_new_name_only(refused, validate) -> None:
+    renamed = metrics("{class: AUC, name: area}")
+
+    validate(renamed, thresholds("{metric: area, lower_bound: 0.5}"))
+    assert "is called 'auc'" in refused(
+        renamed, thresholds("{metric: auc, lower_bound: 0.5}")
+    )
+
+
+def test_a_metric_of_one_class_gates_nothing(refused) -> None:
+    message = refused(
+        TEN,
+        metrics("{class: Recall, params: {class_id: 3}}"),
+        thresholds("{metric: recall, lower_bound: 0.5}"),
+    )
+
+    assert "'recall' is of one class alone" in message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "{payment_type: Cash}",
+        "{payment_type: Cash, hour: 7}",
+        "{hour: 7, payment_type: Cash}",
+        "{seconds: 12345}",
+        "[payment_type]",
+        "[hour, payment_type]",
+    ],
+)
+def test_slices_that_are_measured_may_have_thresholds(validate, given: str) -> None:
+    validate(thresholds(f"{{metric: auc, slice: {given}, lower_bound: 0.5}}"))
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("{hour: 7}", "hour"),
+        ("[company]", "company"),
+        ("[payment_type, company]", "payment_type, company"),
+    ],
+)
+def test_slices_that_are_not_measured_say_what_to_add(
+    refused, given: str, names: str
+) -> None:
+    message = refused(thresholds(f"{{metric: auc, slice: {given}, lower_bound: 0.5}}"))
+
+    assert "Nothing is measured on slices of" in message
+    assert f"add [{names}] to evaluate.slices" in message
+    assert "evaluate.thresholds[0].slice" in message
+
+
+@pytest.mark.parametrize("given", ["{payment_tpe: Cash}", "[payment_tpe]"])
+def test_a_slice_of_an_unknown_feature_names_the_nearest(refused, given: str) -> None:
+    message = refused(thresholds(f"{{metric: auc, slice: {given}, lower_bound: 0.5}}"))
+
+    assert "The schema has no feature 'payment_tpe'." in message
+    assert "did you mean 'payment_type'?" in message
+
+
+def test_a_slice_s_value_must_be_in_the_domain(refused) -> None:
+    message = refused(
+        thresholds("{metric: auc, slice: {payment_type: Credit card}, lower_bound: 1}")
+    )
+
+    assert "'Credit card' is not in the domain of 'payment_type'." in message
+    assert "one of Cash, Credit Card" in message
+    assert "did you mean 'Credit Card'?" in message
+    assert "evaluate.thresholds[0].slice.payment_type" in message
+
+
+def test_a_number_outside_the_domain_is_refused(refused) -> None:
+    message = refused(
+        thresholds(
+            "{metric: auc, slice: {payment_type: Cash, hour: 24}, lower_bound: 1}"
+        )
+    )
+
+    assert "24 is not in the domain of 'hour'." in message
+    assert "and 12 more" in message
+
+
+def test_a_slice_s_value_must_be_of_the_feature_s_type(refused) -> None:
+    text = refused(
+        thresholds("{metric: auc, slice: {payment_type: 1}, lower_bound: 1}")
+    )
+    number = refused(thresholds('{metric: auc, slice: {seconds: "1"}, lower_bound: 1}'))
+
+    assert "expected: a string" in text
+    assert 'quote it: "1"' in text
+    assert "expected: a whole number" in number
+
+
+def test_one_limit_is_not_given_twice(refused) -> None:
+    message = refused(
+        thresholds(
+            "{metric: auc, lower_bound: 0.5}",
+            "{metric: auc, upper_bound: 0.9}",
+            "{metric: auc, lower_bound: 0.6}",
+        )
+    )
+
+    assert "two thresholds on the lower_bound of 'auc' for the same slice" in message
+    assert "evaluate.thresholds[2]" in message
+
+
+def test_limits_of_several_kinds_and_slices_may_stand_apart(validate) -> None:
+    change = "change: {direction: higher_is_better, absolute: -0.01}"
+    validate(
+        thresholds(
+            "{metric: auc, lower_bound: 0.5}",
+            f"{{metric: auc, {change}}}",
+            "{metric: auc, slice: {payment_type: Cash}, lower_bound: 0.6}",
+            "{metric: auc, slice: {payment_type: Credit Card}, lower_bound: 0.6}",
+            "{metric: auc, slice: [payment_type], lower_bound: 0.4}",
+        )
+    )

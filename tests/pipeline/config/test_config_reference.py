@@ -1,0 +1,166 @@
+"""The JSON schema of the config and docs/config.md, against what ``Config`` accepts."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis.strategies as st
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from pydantic import ValidationError
+
+from pipeline.config.config import Config
+from pipeline.config.config_reference import PAGE, json_schema, reference_page
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+BUNDLED = [
+    yaml.safe_load(path.read_text())
+    for path in sorted((own_root() / "configs").glob("*.yaml"))
+]
+# What the bundled configs leave out.
+MORE: dict[str, Any] = {
+    "data": {
+        "dir": "data",
+        "files": "*.tfrecord",
+        "hash_splits": {"train": 8, "eval": 1, "test": 1, "by": "user_id"},
+        "serving": "served/*",
+    },
+    "examples": {"window": 7, "complete_when": {"marker": "_SUCCESS"}},
+    "validate": {
+        "default": "warn",
+        "rules": [{"feature": "fare", "anomaly": "out_of_range", "action": "warn"}],
+        "min_examples": {"train": 10_000},
+        "max_count_change": 0.5,
+        "stale_after_h": 48,
+    },
+    "sensitive": ["name"],
+    "retries": {"default": 1, "nodes": {"Trainer": 3}, "backoff_s": 10},
+    "push": {"serving_dir": "/models"},
+}
+DOCUMENTS = [*BUNDLED, {**BUNDLED[0], **MORE}]
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 5),
+    st.floats(),
+    st.sampled_from(["", "a", "A b", "always", "AUC", "train-*", "../x", "fail"]),
+    st.recursive(
+        st.sampled_from([1, 2, "a", "b", None]),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "kind", "class"]), inner, max_size=2),
+        max_leaves=4,
+    ),
+)
+
+
+@functools.cache
+def validator() -> jsonschema.Draft202012Validator:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def marks(document: Any) -> list[str]:
+    """Returns where an editor with the schema finds faults."""
+    return [error.json_path for error in validator().iter_errors(document)]
+
+
+def is_accepted(document: Any) -> bool:
+    if type(document["version"]) is not int:
+        return False  # By load_config, before it asks Config.
+    try:
+        Config.model_validate(document)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_the_page_is_as_it_is_generated() -> None:
+    assert PAGE.read_text() == reference_page(), (
+        "write it anew: python -m pipeline.config.config_reference --write"
+    )
+
+
+def test_every_key_says_what_it_means() -> None:
+    schema = json_schema()
+    for name, section in {"Config": schema, **schema["$defs"]}.items():
+        assert section["description"], name
+        for key, value in section["properties"].items():
+            # A key that holds a section is explained by it.
+            refs = [value, *value.get("anyOf", ()), *value.get("oneOf", ())]
+            explained = value.get("description") or any("$ref" in ref for ref in refs)
+            assert explained, f"{name}.{key} has no description"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=["digits", "taxi", "more"])
+def test_the_schema_accepts_what_is_accepted(document: Any) -> None:
+    assert is_accepted(document)
+    assert marks(document) == []
+
+
+def containers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from containers(item)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_whatever_is_accepted_is_accepted_by_the_schema(data: st.DataObject) -> None:
+    document = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
+    places = list(containers(document))
+    place = places[data.draw(st.integers(0, len(places) - 1))]
+    if isinstance(place, dict):
+        known = [*place, "kind", "slice", "classes", "complete_when", "preprocessing"]
+        place[data.draw(st.sampled_from(known))] = data.draw(VALUES)
+    else:
+        place[data.draw(st.integers(0, len(place) - 1))] = data.draw(VALUES)
+
+    if is_accepted(document):
+        assert marks(document) == [], document
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("version",), 2),
+        (("name",), "My Digits"),
+        (("modle",), "cnn"),
+        (("data",), None),
+        (("data", "dir"), ""),
+        (("features",), {}),
+        (("features", "image"), {"height": 8, "width": 8, "channels": 1}),
+        (("features", "image", "channels"), 2),
+        (("features", "image", "kind"), "imgae"),
+        (("label", "classes"), [0, "b"]),
+        (("train", "epochs"), 0),
+        (("train", "epochs"), "3"),
+        (("evaluate", "metrics"), []),
+        (("evaluate", "metrics"), [3]),
+        (("evaluate", "slices"), [[]]),
+        (("evaluate", "thresholds"), [{"metric": "a", "lower_bound": 1, "slice": 3}]),
+        (("examples",), {"complete_when": "never"}),
+        (("examples",), {"images": {"channels": True}}),
+        (("examples",), {"max_corrupt_fraction": 1.5}),
+        (("validate",), {"default": "fial"}),
+        (("validate",), {"min_examples": {"trian": 3}}),
+    ],
+)
+def test_an_editor_marks_what_is_refused(path: tuple[str, ...], value: Any) -> None:
+    document = copy.deepcopy(BUNDLED[0])
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+
+    assert not is_accepted(document)
+    assert marks(document)

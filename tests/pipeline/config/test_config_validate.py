@@ -1,0 +1,465 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.config import Numeric
+from pipeline.config.load_config import load_config
+from pipeline.config.resolve_features import feature_set_of
+from pipeline.config.stored_config import read_stored_config, write_stored_config
+from pipeline.config.validate_config import ValidConfig, validate_config
+from sluice.errors import ConfigError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+SCHEMA = """
+feature { name: "big_tip" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
+  int_domain { min: 0 max: 1 is_categorical: true } }
+feature { name: "fare" type: FLOAT
+  presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "hour" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
+  int_domain { min: 0 max: 23 is_categorical: true } }
+feature { name: "company" type: BYTES value_count { min: 1 max: 1 } }
+feature { name: "payment_type" type: BYTES
+  presence { min_fraction: 1 } shape { dim { size: 1 } } domain: "payment_type" }
+feature { name: "photo" type: BYTES
+  presence { min_fraction: 1 } shape { dim { size: 1 } } image_domain {} }
+feature { name: "history" type: FLOAT shape { dim { size: 7 } } }
+feature { name: "tags" type: BYTES value_count { min: 0 max: 5 } }
+feature { name: "nested" type: STRUCT }
+string_domain { name: "payment_type" value: "Cash" value: "Credit Card" }
+"""
+
+CONFIG = """\
+version: 1
+name: fares
+data:
+  dir: data
+  splits: {train: "train-*", eval: "eval-*", test: "test-*"}
+label:
+  feature: big_tip
+features:
+  fare: {kind: numeric}
+  company: {kind: hashed}
+model: dense
+evaluate:
+  metrics: [AUC, BinaryAccuracy, ExampleCount]
+  slices: [[payment_type], [payment_type, hour]]
+  thresholds:
+    - {metric: auc, lower_bound: 0.9}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "fares.yaml").write_text(CONFIG)
+    (tmp_path / "schemas" / "fares").mkdir(parents=True)
+    (tmp_path / "schemas" / "fares" / "schema.pbtxt").write_text(SCHEMA)
+    return tmp_path.resolve()
+
+
+@pytest.fixture
+def validate(project: Path):
+    def validate(*overrides: str) -> ValidConfig:
+        return validate_config(load_config("fares", overrides=overrides, cwd=project))
+
+    return validate
+
+
+@pytest.fixture
+def refused(validate):
+    """Returns the message for overrides that must not pass."""
+
+    def refused(*overrides: str) -> str:
+        with pytest.raises(ConfigError) as caught:
+            validate(*overrides)
+        return str(caught.value)
+
+    return refused
+
+
+def test_a_good_config_comes_back_complete(validate) -> None:
+    valid = validate()
+
+    assert valid.task == "binary"
+    assert valid.config.label.classes == (0, 1)
+    assert [m.name for m in valid.config.evaluate.metrics] == [
+        "auc",
+        "binary_accuracy",
+        "example_count",
+    ]
+    assert valid.warnings == ()
+    assert len(valid.schema.feature) == 9
+
+
+def test_a_validated_config_keeps_its_origin(validate, project: Path) -> None:
+    valid = validate("train.epochs=3")
+
+    assert valid.config.root == project
+    assert valid.config.origin.overrides == ("train.epochs=3",)
+
+
+@pytest.mark.parametrize("name", ["digits", "taxi"])
+@pytest.mark.parametrize("profile", [None, "quick"])
+def test_our_own_configs_are_valid(name: str, profile: str | None) -> None:
+    valid = validate_config(load_config(name, profile=profile, cwd=own_root()))
+
+    assert valid.task == {"digits": "multiclass", "taxi": "binary"}[name]
+    assert valid.warnings == ()
+
+
+def test_the_targets_of_our_own_configs() -> None:
+    digits = load_config("digits", cwd=own_root()).evaluate.thresholds
+    taxi = load_config("taxi", cwd=own_root()).evaluate.thresholds
+
+    assert ("accuracy", 0.97) in [(t.metric, t.lower_bound) for t in digits]
+    assert ("auc", None, 0.935) in [(t.metric, t.slice, t.lower_bound) for t in taxi]
+    card = next(t for t in taxi if t.slice == {"payment_type": "Credit Card"})
+    assert (card.metric, card.lower_bound) == ("auc", 0.58)
+    assert card.min_examples_per_class == 50
+
+
+def test_a_missing_default_schema_says_where_it_should_be(
+    refused, project: Path
+) -> None:
+    (project / "schemas" / "fares" / "schema.pbtxt").unlink()
+
+    message = refused()
+
+    assert "There is no schema." in message
+    assert str(project / "schemas/fares/schema.pbtxt") in message
+    assert "configs/fares.yaml" in message
+
+
+def test_a_missing_schema_says_what_it_is_relative_to(refused, project: Path) -> None:
+    message = refused("schema=schemas/fare.pbtxt")
+
+    assert "where:    --set schema=schemas/fare.pbtxt" in message
+    assert str(project / "schemas/fare.pbtxt") in message
+    assert f"relative to {project}" in message
+
+
+def test_a_schema_that_is_none_is_named(refused, project: Path) -> None:
+    (project / "schemas" / "fares" / "schema.pbtxt").write_text("not a schema {")
+
+    assert "schemas/fares/schema.pbtxt" in refused()
+
+
+def test_an_unknown_label_names_the_nearest_feature(refused) -> None:
+    message = refused("label.feature=bigtip")
+
+    assert "The schema has no feature 'bigtip'." in message
+    assert "where:    --set label.feature=bigtip" in message
+    assert "did you mean 'big_tip'?" in message
+
+
+def test_the_place_of_a_late_error_is_file_and_line(refused, project: Path) -> None:
+    path = project / "configs" / "fares.yaml"
+    path.write_text(CONFIG.replace("feature: big_tip", "feature: bigtip"))
+
+    assert "where:    configs/fares.yaml:7, label.feature" in refused()
+
+
+@pytest.mark.parametrize("label", ["fare", "nested"])
+def test_a_label_must_have_classes(refused, label: str) -> None:
+    message = refused(
+        f"label.feature={label}", "features=null", "features={company: {kind: hashed}}"
+    )
+
+    assert f"The label {label!r} cannot be told apart by classes." in message
+    assert "an INT or BYTES feature" in message
+
+
+def test_a_label_without_a_domain_would_not_be_checked(refused, project: Path) -> None:
+    schema = project / "schemas" / "fares" / "schema.pbtxt"
+    domain = "int_domain { min: 0 max: 1 is_categorical: true }"
+    assert domain in schema.read_text()
+    schema.write_text(schema.read_text().replace(domain, "", 1))
+
+    message = refused("label.classes=[0, 1]")
+    assert "a label outside its classes would not be noticed" in message
+    assert "add one with these classes: 0, 1" in message
+    message = refused()
+    assert "The classes of 'big_tip' are not known." in message
+    assert "label.classes" in message
+
+
+def test_a_label_must_be_in_every_record(refused) -> None:
+    features = ("features=null", "features={fare: {kind: numeric}}")
+    message = refused("label.feature=company", *features)
+
+    assert "The label 'company' may be missing from a record" in message
+
+
+def test_classes_must_be_those_of_the_domain(refused) -> None:
+    message = refused("label.classes=[0, 1, 2]")
+
+    assert "The classes are not those of the schema's domain." in message
+    assert "expected: 0, 1" in message
+    assert "found:    0, 1, 2" in message
+
+
+def test_classes_may_turn_the_domain_around(validate) -> None:
+    assert validate("label.classes=[1, 0]").config.label.classes == (1, 0)
+
+
+def test_classes_must_be_of_the_label_s_type(refused) -> None:
+    message = refused("label.classes=['0', '1']")
+
+    assert "The classes have not the type" in message
+    assert "whole numbers" in message
+
+
+def test_an_unknown_feature_names_the_nearest(refused) -> None:
+    message = refused("features.compny={kind: hashed}")
+
+    assert "The schema has no feature 'compny'." in message
+    assert "--set features.compny={kind: hashed}" in message
+    assert "did you mean 'company'?" in message
+
+
+def test_the_label_is_no_feature(refused) -> None:
+    message = refused("features.big_tip={kind: numeric}")
+
+    assert "'big_tip' is the label." in message
+
+
+@pytest.mark.parametrize(
+    ("feature", "kind", "kinds"),
+    [
+        ("fare", "vocabulary", "numeric, bucketized"),
+        ("fare", "hashed", "numeric, bucketized"),
+        ("company", "numeric", "vocabulary, hashed, image"),
+        ("company", "bucketized", "vocabulary, hashed, image"),
+        ("hour", "image", "numeric, bucketized, vocabulary, hashed"),
+    ],
+)
+def test_a_kind_must_fit_the_type(refused, feature: str, kind: str, kinds: str) -> None:
+    size = ", height: 8, width: 8, channels: 1" if kind == "image" else ""
+    message = refused(f"features={{{feature}: {{kind: {kind}{size}}}}}")
+
+    assert f"The kind {kind!r} does not fit {feature!r}." in message
+    assert f"expected: one of {kinds}\n" in message
+
+
+@pytest.mark.parametrize(
+    ("feature", "problem"),
+    [
+        ("history", "has another shape than one value"),
+        ("tags", "may have more than one value in a record"),
+    ],
+)
+def test_a_feature_has_one_value(refused, feature: str, problem: str) -> None:
+    kind = {"history": "numeric", "tags": "vocabulary"}[feature]
+    message = refused(f"features.{feature}={{kind: {kind}}}")
+
+    assert f"The feature {feature!r} {problem}" in message
+    assert "value_count { min: 1 max: 1 }" in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("presence { min_fraction: 1 } ", "", "has a shape and may be missing"),
+        ("shape { dim { size: 1 } }", "shape {}", "has another shape"),
+        ("shape { dim { size: 1 } }", "value_count { min: 1 }", "more than one value"),
+    ],
+)
+def test_a_shape_that_tfx_cannot_read(
+    refused, project: Path, old: str, new: str, problem: str
+) -> None:
+    schema = project / "schemas" / "fares" / "schema.pbtxt"
+    head, fare, rest = schema.read_text().partition('name: "fare"')
+    schema.write_text(head + fare + rest.replace(old, new, 1))
+
+    assert problem in refused("features.fare={kind: numeric}")
+
+
+def test_an_image_must_be_in_every_record(refused, project: Path) -> None:
+    schema = project / "schemas" / "fares" / "schema.pbtxt"
+    head, photo, rest = schema.read_text().partition('name: "photo"')
+    one = "presence { min_fraction: 1 } shape { dim { size: 1 } }"
+    rest = rest.replace(one, "value_count { min: 1 max: 1 }", 1)
+    schema.write_text(head + photo + rest)
+
+    message = refused("model=cnn", "features=null", f"features={{photo: {IMAGE}}}")
+    assert "The feature 'photo' may be missing from a record" in message
+
+
+def test_an_unknown_model_names_the_nearest(refused) -> None:
+    message = refused("model=wide_dep")
+
+    assert "There is no model 'wide_dep'." in message
+    assert "dense, cnn, wide_deep, or your own package.module:build_model" in message
+    assert "did you mean 'wide_deep'?" in message
+
+
+def test_own_models_and_preprocessing_are_looked_up_in_the_project(
+    validate, project: Path
+) -> None:
+    (project / "mine.py").write_text("raise SystemExit\ndef build(): ...\n")
+
+    valid = validate("model=mine:build", "preprocessing=mine:build")
+
+    assert valid.config.model == "mine:build"
+
+
+VECTORS = """
+feature { name: "big_tip" type: INT
+  presence { min_fraction: 1 } shape { dim { size: 1 } }
+  int_domain { min: 0 max: 1 is_categorical: true } }
+feature { name: "history" type: FLOAT
+  presence { min_fraction: 1 } shape { dim { size: 7 } } }
+feature { name: "tags" type: BYTES value_count { min: 0 max: 5 } }
+"""
+
+
+def test_own_preprocessing_may_take_nothing_but_vectors(
+    validate, refused, project: Path
+) -> None:
+    (project / "mine.py").write_text("def prepare(): ...\n")
+    own = ("preprocessing=mine:prepare", "features=null", "evaluate.slices=[]")
+    schema = project / "schemas" / "fares" / "schema.pbtxt"
+    schema.write_text(VECTORS)
+
+    valid = validate(*own)
+
+    assert feature_set_of(valid.config, valid.schema).features == ()
+    # A config with defaults is stored beside a run and read from there.
+    write_stored_config(valid.config, project / "stored.json")
+    assert read_stored_config(project / "stored.json").features is None
+
+    fare = 'feature { name: "fare" type: FLOAT value_count { min: 1 max: 1 } }'
+    schema.write_text(VECTORS + fare)
+    assert validate(*own).config.features == {"fare": Numeric()}
+
+    schema.write_text(VECTORS)
+    message = refused(*own[:1], "features={history: {kind: numeric}}", own[2])
+    assert "'history' has another shape than one value" in message
+    assert "your preprocessing is given it all the same" in message
+    schema.write_text(VECTORS.replace("min_fraction: 1", "min_fraction: 0.5"))
+    message = refused(*own)
+    assert "'history' has a shape and may be missing" in message
+    # Without one every feature needs a kind.
+    schema.write_text(VECTORS)
+    assert "'history' has another shape" in refused(*own[1:])
+
+
+@pytest.mark.parametrize("key", ["model", "preprocessing"])
+def test_own_code_that_is_not_there_is_a_config_error(
+    refused, project: Path, key: str
+) -> None:
+    (project / "mine.py").write_text("def build_model(): ...\n")
+
+    message = refused(f"{key}=mine:bild_model")
+    assert "no function 'bild_model'" in message
+    assert f"where:    --set {key}=mine:bild_model" in message
+    assert str(project / "mine.py") in message
+    assert "did you mean mine:build_model?" in message
+
+    assert "no module 'mien'" in refused(f"{key}=mien:build_model")
+    assert "not an import path" in refused(f"{key}=mine.build_model")
+
+
+def test_a_project_that_hides_our_packages_is_refused(refused, project: Path) -> None:
+    (project / "reports.py").write_text("")
+
+    message = refused()
+
+    assert "'reports' hides Sluice's own package" in message
+    assert str(project / "reports.py") in message
+
+
+IMAGE = "{kind: image, height: 8, width: 8, channels: 1}"
+
+
+def test_cnn_takes_one_image(validate, refused) -> None:
+    alone = ("features=null", f"features.photo={IMAGE}")
+    more = "features.photo=" + IMAGE
+
+    assert validate("model=cnn", *alone).config.model == "cnn"
+    for features, found in [
+        ("description=x", "0 image(s) and 2 other(s)"),
+        (more, "1 image(s) and 2 other(s)"),
+    ]:
+        message = refused("model=cnn", features)
+        assert "'cnn' takes one image and nothing else" in message
+        assert found in message
+
+
+def test_only_dense_mixes_images_with_a_table(refused, validate) -> None:
+    message = refused("model=wide_deep", f"features.photo={IMAGE}")
+
+    assert "'wide_deep' takes no images" in message
+    assert "use cnn or dense" in message
+    assert validate("model=dense", f"features.photo={IMAGE}").warnings == ()
+
+
+def test_problems_of_all_sections_are_listed_together(refused) -> None:
+    message = refused(
+        "model=dens", "label.feature=x", "features.y={kind: numeric}", "schema=null"
+    )
+
+    assert "The config has 3 problems." in message
+    assert "--set model=dens:" in message
+    assert "--set label.feature=x:" in message
+    assert "--set features.y={kind: numeric}: The schema" in message
+
+
+def test_warns_that_nothing_gates_the_push(validate) -> None:
+    (warning,) = validate("evaluate.thresholds=[]").warnings
+
+    assert warning.startswith("--set evaluate.thresholds=[]")
+    assert "any model that trains is pushed" in warning
+
+
+def test_warns_without_a_test_split(validate) -> None:
+    (warning,) = validate("data.splits.test=null").warnings
+
+    assert "no test split" in warning
+
+
+def test_two_splits_cannot_be_the_same_files(validate) -> None:
+    with pytest.raises(ConfigError, match="Two splits have the same pattern"):
+        validate("data.splits.test=eval-*")
+
+
+def test_validates_without_tensorflow_in_half_a_second() -> None:
+    program = (
+        "import sys, time\n"
+        "from pipeline.config.load_config import load_config\n"
+        "from pipeline.config.validate_config import validate_config\n"
+        "validate_config(load_config('taxi'))\n"
+        "print(sorted({'tensorflow', 'tfx', 'apache_beam', 'pandas', 'numpy'}"
+        " & set(sys.modules)))\n"
+        "print(time.process_time())\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=own_root(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    modules, seconds = result.stdout.splitlines()
+    assert modules == "[]"
+    assert float(seconds) < 2.0, "0.4 s on an idle machine"
+
+
+def test_every_error_fits_on_one_screen(refused) -> None:
+    message = refused(*[f"features.f{i}={{kind: numeric}}" for i in range(40)])
+
+    assert "The config has 40 problems." in message
+    assert "and 35 more" in message
+    assert len(message.splitlines()) < 10
+    assert max(map(len, re.split(r"\n", message))) < 500

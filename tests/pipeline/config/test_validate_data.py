@@ -1,0 +1,147 @@
+"""What a config says of its data, checked against the schema and itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pipeline.config.config import Config
+from pipeline.config.load_config import load_config
+from pipeline.config.validate_config import validate_config
+from sluice.errors import ConfigError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+Validate = Callable[..., Config]
+
+
+@pytest.fixture
+def validate() -> Validate:
+    def taxi(*overrides: str) -> Config:
+        config = load_config("taxi", overrides=overrides, cwd=own_root())
+        return validate_config(config).config
+
+    return taxi
+
+
+HASHED = (
+    "data.splits=null",
+    "data.files='*.tfrecord'",
+    "data.hash_splits={train: 8, eval: 1, test: 1}",
+)
+
+
+def test_hashed_splits_are_named_and_counted(validate: Validate) -> None:
+    config = validate(*HASHED, "data.hash_splits.by=company")
+
+    assert config.data.split_names == ["train", "eval", "test"]
+    assert config.data.patterns == {None: "*.tfrecord"}
+    assert config.data.hash_splits is not None
+    assert config.data.hash_splits.buckets == {"train": 8, "eval": 1, "test": 1}
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("data.splits.train='{SPAN'", r"'\{SPAN' cannot be used"),
+        ("data.splits.train='{YYYY}/train-*'", r"all of \{YYYY\}, \{MM\} and \{DD\}"),
+        ("data.serving='{DAY}/x'", r"\{SPAN\}, \{SPAN:2\}"),
+        ("sensitive=[compani]", "no feature 'compani'[\\s\\S]*'company'"),
+        ("sensitive=[big_tip]", "The label cannot be sensitive"),
+        ("sensitive=[payment_type]", "'payment_type' would show its values"),
+        (
+            "validate.rules=[{anomaly: new_vale, action: warn}]",
+            "no kind of anomaly 'new_vale'[\\s\\S]*did you mean 'new_value'",
+        ),
+        (
+            "validate.rules=[{feature: compani, anomaly: drift, action: fail}]",
+            "no feature 'compani'[\\s\\S]*'company'",
+        ),
+        (
+            "validate.rules=[{feature: company, anomaly: count, action: warn}]",
+            "'count' is about no feature, so this rule would never apply",
+        ),
+        (
+            "validate={min_examples: {eval: 9}, max_examples: {eval: 3}}",
+            "At most fewer examples than at least[\\s\\S]*9 or more",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named_with_its_key(
+    validate: Validate, override: str, says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        validate(override)
+    assert override.partition("=")[0] in str(caught.value)
+
+
+def test_some_allowed_format_must_decode_to_the_channels_of_a_feature() -> None:
+    def validate(*overrides: str) -> Config:
+        return load_config("digits", overrides=overrides, cwd=own_root())
+
+    one = "features.image.channels=1"
+    for formats in ("[gif]", "[bmp, gif]"):
+        config = validate(one, f"examples.images.formats={formats}")
+        with pytest.raises(ConfigError, match="allowed decodes to 1") as caught:
+            validate_config(config)
+        assert "features.image.channels" in str(caught.value)
+    validate_config(validate(one, "examples.images.formats=[bmp, jpeg]"))
+    validate_config(validate("features.image.channels=3", "examples.images={}"))
+
+
+@pytest.mark.parametrize(
+    ("by", "says"),
+    [
+        ("compny", "did you mean 'company'"),
+        ("fare", "cannot be split by[\\s\\S]*FLOAT"),
+    ],
+)
+def test_a_feature_to_split_by_must_be_there_and_no_float(
+    validate: Validate, by: str, says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        validate(*HASHED, f"data.hash_splits.by={by}")
+
+
+def test_a_limit_on_a_split_that_is_not_there(validate: Validate) -> None:
+    with pytest.raises(ConfigError, match="no split 'test'"):
+        validate("data.splits.test=null", "validate.min_examples={test: 5}")
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["data.files=x", "data.hash_splits={train: 1, eval: 1}", "data.splits=null"],
+)
+def test_splits_are_given_in_one_way(validate: Validate, override: str) -> None:
+    with pytest.raises(ConfigError, match="splits"):
+        validate(override)
+
+
+@pytest.mark.parametrize(
+    ("given", "marker", "quiet"),
+    [
+        ("always", None, None),
+        ("{marker: _DONE}", "_DONE", None),
+        ("{quiet_for_s: 60}", None, 60.0),
+    ],
+)
+def test_when_a_span_is_complete(
+    validate: Validate, given: str, marker: str | None, quiet: float | None
+) -> None:
+    found = validate(f"examples.complete_when={given}").examples.complete_when
+
+    assert (found.marker, found.quiet_for_s) == (marker, quiet)
+
+
+@pytest.mark.parametrize("given", ["often", "{marker: a, quiet_for_s: 1}", "3"])
+def test_other_ways_to_be_complete_are_refused(validate: Validate, given: str) -> None:
+    with pytest.raises(ConfigError, match="always, {marker: NAME} or {quiet_for_s"):
+        validate(f"examples.complete_when={given}")
+
+
+def test_a_feature_that_is_not_known_yet_may_have_a_rule(validate: Validate) -> None:
+    rules = "[{feature: tolls, anomaly: new_feature, action: warn}, "
+    config = validate(f"validate.rules={rules}{{feature: tolls, action: warn}}]")
+    assert len(config.validate_data.rules) == 2

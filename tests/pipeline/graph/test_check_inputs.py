@@ -1,0 +1,177 @@
+"""The input files, looked for before anything heavy is imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.config import Config
+from pipeline.graph.check_inputs import check_inputs
+from sluice.errors import ExitCode, UsageError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+
+def _document(directory: Path, train: str) -> dict[str, object]:
+    return {
+        "version": 1,
+        "name": "fares",
+        "data": {"dir": str(directory), "splits": {"train": train, "eval": "eval-*"}},
+        "label": {"feature": "big_tip"},
+        "model": "dense",
+        "evaluate": {"metrics": ["AUC"]},
+    }
+
+
+def _config(directory: Path, train: str = "train-*") -> Config:
+    return Config.model_validate(_document(directory, train))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("train-0", "train-1", "eval-0"):
+        (folder / name).write_text("x")
+    return folder
+
+
+def test_the_files_of_each_split(data: Path) -> None:
+    (data / "train-2").symlink_to(data / "train-0")
+    window = check_inputs(_config(data))
+    assert [(file.split, Path(file.path)) for file in window.files] == [
+        ("train", data / "train-0"),
+        ("train", data / "train-1"),
+        ("train", data / "train-2"),
+        ("eval", data / "eval-0"),
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["train-*", "train-2"])
+def test_a_link_that_leads_nowhere_is_named(data: Path, pattern: str) -> None:
+    (data / "train-2").symlink_to("/nowhere/train-2")
+    with pytest.raises(UsageError, match="a link that leads nowhere") as caught:
+        check_inputs(_config(data, pattern))
+    assert f"{data}/train-2 (data.splits.train" in str(caught.value)
+    assert "a link to /nowhere/train-2" in str(caught.value)
+
+
+def test_a_link_to_itself_is_named(data: Path) -> None:
+    (data / "train-2").symlink_to("train-2")
+    with pytest.raises(UsageError, match="leads nowhere[\\s\\S]*train-2"):
+        check_inputs(_config(data))
+
+
+def test_a_directory_is_named(data: Path) -> None:
+    (data / "train-2").mkdir()
+    with pytest.raises(UsageError, match="matches a directory[\\s\\S]*train-2/\\*"):
+        check_inputs(_config(data))
+
+
+def test_missing_and_wrong_places(data: Path) -> None:
+    with pytest.raises(UsageError, match="does not exist"):
+        check_inputs(_config(data / "none"))
+    with pytest.raises(UsageError, match="the data directory is a file"):
+        check_inputs(_config(data / "train-0"))
+    with pytest.raises(UsageError, match="matches no file[\\s\\S]*eval-0"):
+        check_inputs(_config(data, "nothing-*"))
+
+
+_CHECK = """
+import sys
+from pipeline.graph.check_inputs import check_inputs
+from pipeline.config.config import Config
+from sluice.errors import UsageError
+
+try:
+    check_inputs(Config.model_validate_json(sys.argv[1]))
+except UsageError as error:
+    print(int(error.exit_code), error)
+"""
+
+
+def _check_without_rights(directory: Path) -> str:
+    """Checks in a process that file modes bind, also where this is root."""
+    text = json.dumps(_document(directory, "train-*"))
+    command = [sys.executable, "-c", _CHECK, text]
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root ignores file modes, and there is no setpriv")
+        dropped = "--bounding-set=-dac_override,-dac_read_search"
+        command = ["setpriv", dropped, "--", *command]
+    done = subprocess.run(command, cwd=own_root(), capture_output=True, text=True)
+    if "setpriv:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_file_that_may_not_be_read_is_named(data: Path) -> None:
+    (data / "train-1").chmod(0)
+    said = _check_without_rights(data)
+    assert said.startswith(
+        f"{int(ExitCode.USAGE)} the pattern 'train-*' matches a file"
+    )
+    assert "cannot be read" in said
+    assert f"{data}/train-1" in said
+
+
+def test_a_link_into_a_closed_directory_is_named(data: Path) -> None:
+    closed = data.parent / "closed"
+    closed.mkdir()
+    (closed / "x").write_text("x")
+    (data / "train-2").symlink_to(closed / "x")
+    closed.chmod(0)
+    said = _check_without_rights(data)
+    closed.chmod(0o755)
+    assert "cannot be read" in said
+    assert f"{data}/train-2" in said
+
+
+def test_a_directory_that_may_not_be_read_is_named(data: Path) -> None:
+    data.chmod(0)
+    said = _check_without_rights(data)
+    data.chmod(0o755)
+    assert said.startswith("2 the data directory cannot be read")
+    assert str(data) in said
+
+
+def test_what_lies_in_folders_that_no_wildcard_takes_is_no_error(data: Path) -> None:
+    for folder in ("a", "_staging", ".cache"):
+        (data / folder).mkdir()
+    (data / "a" / "train-7").touch()
+    (data / "_staging" / "train-0").mkdir()
+    (data / ".cache" / "train-0").symlink_to(data / "nowhere")
+
+    window = check_inputs(_config(data, "*/train-*"))
+
+    assert [Path(file.path).name for file in window.files if file.split == "train"] == [
+        "train-7"
+    ]
+
+
+def test_folders_that_no_wildcard_takes_are_no_error(data: Path) -> None:
+    for name in ("_tmp", ".ipynb_checkpoints"):
+        (data / name).mkdir()
+    (data / "manifest.json").touch()
+    document = _document(data, "*")
+    document["data"] = {
+        "dir": str(data),
+        "files": "*",
+        "hash_splits": {"train": 8, "eval": 1},
+    }
+
+    window = check_inputs(Config.model_validate(document))
+
+    assert [Path(file.path).name for file in window.files] == [
+        "eval-0",
+        "train-0",
+        "train-1",
+    ]

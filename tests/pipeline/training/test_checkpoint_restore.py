@@ -1,0 +1,87 @@
+"""Which models a checkpoint can be restored into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.compat import teach_autograph
+from sluice.errors import NodeError
+
+pytestmark = pytest.mark.tf
+
+
+def _model(*units: int, layers: tuple[Any, ...] = ()) -> Any:
+    import tensorflow as tf
+
+    inputs = tf.keras.Input((2,))
+    x = inputs
+    for layer in layers:
+        x = layer(x)
+    for count in units:
+        x = tf.keras.layers.Dense(count)(x)
+    return tf.keras.Model(inputs, x)
+
+
+def _fit(model: Any, directory: Path, *, restore: bool) -> Any:
+    import tensorflow as tf
+
+    from pipeline.training.checkpoint import Checkpoint
+
+    teach_autograph()
+    model.compile("adam", "mse")
+    history = tf.keras.callbacks.History()
+    checkpoint = Checkpoint(directory, model, 2, history)
+    if restore:
+        assert checkpoint.restore()
+    data = tf.data.Dataset.from_tensor_slices(([[1.0, 2.0]], [[1.0]])).batch(1)
+    callbacks = [history, checkpoint]
+    epoch = checkpoint.epoch
+    model.fit(data, initial_epoch=epoch, epochs=2, callbacks=callbacks, verbose=0)
+    return model
+
+
+@pytest.mark.parametrize("units", [(3, 2, 1), (4, 1), (3,)])
+def test_a_checkpoint_of_another_model_is_refused(
+    tmp_path: Path, units: tuple[int, ...]
+) -> None:
+    _fit(_model(3, 1), tmp_path, restore=False)
+    with pytest.raises(NodeError, match="the checkpoint is of another model") as caught:
+        _fit(_model(*units), tmp_path, restore=True)
+    assert caught.value.where == str(tmp_path / "ckpt-2")
+    assert "sluice run" in str(caught.value)
+
+
+def test_a_model_with_a_lookup_table_is_restored(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    def build() -> Any:
+        lookup = tf.keras.layers.IntegerLookup(vocabulary=[1, 2])
+        layers = (lookup, tf.keras.layers.CategoryEncoding(3))
+        return _model(1, layers=layers)
+
+    saved = _fit(build(), tmp_path, restore=False)
+    restored = _fit(build(), tmp_path, restore=True)
+    assert _lists(restored) == _lists(saved)
+
+
+def test_a_model_that_is_built_by_its_first_batch_is_restored(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.checkpoint import Checkpoint
+
+    def build() -> Any:
+        return tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
+
+    saved = _fit(build(), tmp_path, restore=False)
+    restored = build()
+    restored.compile("adam", "mse")
+    assert Checkpoint(tmp_path, restored, 2, tf.keras.callbacks.History()).restore()
+    restored(tf.zeros([1, 2]))
+    assert _lists(restored) == _lists(saved)
+
+
+def _lists(model: Any) -> list[Any]:
+    return [weight.tolist() for weight in model.get_weights()]

@@ -1,0 +1,202 @@
+"""The exported model's signatures, on models that are hard to export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+from sample_data.tf_example import encode
+from serving.feature_values import FeatureType
+from serving.predictor import Predictor
+from sluice.errors import DataError
+from sluice.records import tfrecord
+
+pytestmark = pytest.mark.tf
+
+FEATURES = FeatureSet(
+    (Feature("a", "numeric"), Feature("self", "numeric"), Feature("b/1 c", "numeric")),
+    Label("y", ("low", "high")),
+)
+
+
+class Output:
+    """The parts of TFTransformOutput that the export uses; a becomes a_xf as it is."""
+
+    def raw_feature_spec(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        return {
+            "a": tf.io.VarLenFeature(tf.float32),
+            "self": tf.io.FixedLenFeature([1], tf.float32),
+            "b/1 c": tf.io.VarLenFeature(tf.int64),
+            "unused": tf.io.FixedLenFeature([1], tf.string),
+            "y": tf.io.FixedLenFeature([1], tf.string),
+        }
+
+    @property
+    def raw_metadata(self) -> Any:
+        one = "shape { dim { size: 1 } }"
+        some = "value_count { min: 1 max: 1 }"
+        return SimpleNamespace(
+            schema=schema(a=some, self=one, **{"b/1 c": some}, unused=one, y=one)
+        )
+
+    def transform_features_layer(self):
+        import tensorflow as tf
+
+        return lambda raw: {"a_xf": tf.sparse.to_dense(raw["a"])}
+
+
+class VectorOutput(Output):
+    """The same of vectors, which a user's own preprocessing adds up."""
+
+    def raw_feature_spec(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        return {
+            "place": tf.io.FixedLenFeature([2], tf.float32),
+            "grid": tf.io.FixedLenFeature([2, 3], tf.int64),
+            "tags": tf.io.VarLenFeature(tf.string),
+            "y": tf.io.FixedLenFeature([1], tf.string),
+        }
+
+    @property
+    def raw_metadata(self) -> Any:
+        return SimpleNamespace(
+            schema=schema(
+                place="shape { dim { size: 2 } }",
+                grid="shape { dim { size: 2 } dim { size: 3 } }",
+                tags="value_count { min: 0 }",
+                y="shape { dim { size: 1 } }",
+            )
+        )
+
+    def transform_features_layer(self):
+        import tensorflow as tf
+
+        def transform(raw):
+            lengths = tf.strings.length(tf.sparse.to_dense(raw["tags"], ""))
+            parts = [raw["place"], tf.cast(lengths, tf.float32)]
+            total = tf.add_n([tf.reduce_sum(part, axis=1) for part in parts])
+            grid = tf.reduce_sum(tf.cast(raw["grid"], tf.float32), axis=[1, 2])
+            return {"a_xf": (total + grid)[:, tf.newaxis] / 100.0}
+
+        return transform
+
+
+def schema(**features: str) -> schema_pb2.Schema:
+    text = "".join(
+        f'feature {{ name: "{name}" {rest} }}' for name, rest in features.items()
+    )
+    return text_format.Parse(text, schema_pb2.Schema())
+
+
+def _export(build, directory: Path, output: Output | None = None):
+    import tensorflow as tf
+
+    from pipeline.training.export import export_model
+
+    inputs = tf.keras.Input((1,), name="a_xf")
+    model = tf.keras.Model({"a_xf": inputs}, build(inputs))
+    export_model(
+        model,
+        output or Output(),
+        FEATURES,
+        str(directory),
+        all_raw_features=output is not None,
+    )
+    return tf.saved_model.load(str(directory))
+
+
+def _others(count: int) -> dict[str, Any]:
+    import tensorflow as tf
+
+    return {"feature_self": tf.zeros([count]), "b_1_c": tf.zeros([count], tf.int64)}
+
+
+def test_a_call_with_python_control_flow_is_exported(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    class Sign(tf.keras.layers.Layer):
+        def call(self, x):
+            if tf.reduce_sum(x) > 0:
+                return tf.ones_like(x)
+            return tf.zeros_like(x)
+
+    predict = _export(lambda x: Sign()(x), tmp_path).signatures["predict_values"]
+    for value, label in [(3.0, b"high"), (-3.0, b"low")]:
+        answer = predict(a=tf.constant([value]), **_others(1))
+        assert answer["label"].numpy().tolist() == [[label]]
+        assert answer["probabilities"].shape == (1, 1)
+
+
+def test_a_lookup_table_inside_the_model_is_exported(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    def build(x):
+        ids = tf.keras.layers.IntegerLookup(vocabulary=[7, 8])(tf.cast(x, tf.int64))
+        return tf.cast(ids, tf.float32) / 2.0
+
+    predict = _export(build, tmp_path).signatures["predict_values"]
+    answer = predict(a=tf.constant([7.0, 8.0, 9.0]), **_others(3))
+    assert answer["probabilities"].numpy().tolist() == [[0.5], [1.0], [0.0]]
+
+
+def test_signatures_name_only_what_the_model_uses(tmp_path: Path) -> None:
+    loaded = _export(lambda x: x, tmp_path)
+    _, values = loaded.signatures["predict_values"].structured_input_signature
+    assert sorted(values) == ["a", "b_1_c", "feature_self"]
+    assert (tmp_path / "assets.extra" / "classes.json").is_file()
+
+
+def test_vectors_are_predicted_from_json_lines_as_from_records(tmp_path: Path) -> None:
+    _export(lambda x: x, tmp_path / "model", VectorOutput())
+    rows: list[dict[str, Any]] = [
+        {"place": [1.0, 2.5], "grid": [[1, 2, 3], [4, 5, 6]], "tags": ["abc", "d"]},
+        {"place": [0.5, 9.0], "grid": [[0, 0, 0], [7, 0, 0]], "tags": []},
+        {"place": [0.0, 0.5], "grid": [[0, 0, 0], [0, 0, 0]], "tags": ["x"]},
+    ]
+    lines, records = tmp_path / "rows.jsonl", tmp_path / "rows.tfrecord"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tfrecord.write(
+        records,
+        [
+            encode(
+                {
+                    "place": row["place"],
+                    "grid": [value for line in row["grid"] for value in line],
+                    **(
+                        {"tags": [t.encode() for t in row["tags"]]}
+                        if row["tags"]
+                        else {}
+                    ),
+                }
+            )
+            for row in rows
+        ],
+    )
+
+    predictor = Predictor(tmp_path / "model")
+
+    assert predictor.features == {
+        "grid": FeatureType("int64", (2, 3)),
+        "place": FeatureType("float32", (2,)),
+        "tags": FeatureType("string", (None,)),
+    }
+    for path in (lines, records):
+        found = [answer.probabilities for answer in predictor.predict_files([path])]
+        high = [value["high"] for value in found if isinstance(value, dict)]
+        assert high == pytest.approx([0.285, 0.165, 0.015])
+    # One row alone has tags of another width, or none.
+    lines.write_text(json.dumps(rows[1]) + "\n" + json.dumps({**rows[0], "place": 1}))
+    answers = predictor.predict_files([lines])
+    assert next(answers).label == "low"
+    with pytest.raises(DataError, match="'place' has a value of the wrong type"):
+        next(answers)

@@ -1,0 +1,74 @@
+"""The models that come with Sluice learn, on the features that they are for."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+
+pytestmark = pytest.mark.tf
+
+IMAGE = {"height": 4, "width": 4, "channels": 3}
+
+
+def _inputs(*features: Feature, classes: tuple[int, ...] = (0, 1)):
+    import tensorflow as tf
+
+    from pipeline.training.models.model_inputs import ModelInputs
+
+    categorical = [f for f in features if f.kind not in ("numeric", "image")]
+    return ModelInputs(
+        FeatureSet(features, Label("y", classes)),
+        shapes={f.key: (4, 4, 3) if f.kind == "image" else (1,) for f in features},
+        dtypes={f.key: tf.int64 if f in categorical else tf.float32 for f in features},
+        number_of_ids={f.key: 5 for f in categorical},
+    )
+
+
+def _learns(model, inputs, classes: int) -> None:
+    """Asserts that a few steps on data with a rule make the loss smaller."""
+    import tensorflow as tf
+
+    from pipeline.training.run_fn import compile_model
+    from sluice.compat import teach_autograph
+
+    teach_autograph()
+    tf.keras.utils.set_random_seed(1)
+    labels = tf.range(64) % classes
+    data = {}
+    for name, shape in inputs.shapes.items():
+        signal = tf.reshape(labels, [-1] + [1] * len(shape))
+        signal = tf.broadcast_to(signal, [64, *shape])
+        data[name] = tf.cast(signal, inputs.dtypes[name])
+    compile_model(model, inputs.feature_set, 0.01)
+    history = model.fit(data, labels, epochs=25, batch_size=16, verbose=0).history
+    assert history["loss"][-1] < 0.7 * history["loss"][0]
+    probabilities = model.predict(data, verbose=0)
+    assert probabilities.shape == (64, 1 if classes == 2 else classes)
+    assert ((probabilities >= 0) & (probabilities <= 1)).all()
+
+
+def test_cnn() -> None:
+    from pipeline.training.models.cnn import build_model
+
+    inputs = _inputs(Feature("x", "image", IMAGE), classes=(0, 1, 2))
+    _learns(build_model(inputs, {"filters": [8], "dropout": 0.0}), inputs, 3)
+
+
+@pytest.mark.parametrize("name", ["dense", "wide_deep"])
+@pytest.mark.parametrize("kinds", [("numeric", "hashed"), ("image",)])
+def test_dense_and_wide_deep(name: str, kinds: tuple) -> None:
+    from pipeline.config.bundled_models import import_path
+    from pipeline.training.run_fn import load_function
+
+    inputs = _inputs(*(Feature(kind, kind, IMAGE) for kind in kinds))
+    build_model = load_function(import_path(name))
+    _learns(build_model(inputs, {"hidden_units": [16]}), inputs, 2)
+
+
+def test_params_shape_the_tower() -> None:
+    from pipeline.training.models.dense import build_model
+
+    model = build_model(_inputs(Feature("a", "numeric")), {"hidden_units": [7, 3]})
+    shapes = [tuple(weight.shape) for weight in model.get_weights()]
+    assert shapes == [(1, 7), (7,), (7, 3), (3,), (3, 1), (1,)]

@@ -1,0 +1,138 @@
+"""The preprocessing rules, run through tensorflow_transform itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+
+pytestmark = pytest.mark.tf
+
+FEATURES = FeatureSet(
+    features=(
+        Feature("miles", "numeric"),
+        Feature("hour", "numeric"),
+        Feature("place", "bucketized", {"buckets": 3}),
+        Feature("pay/kind", "vocabulary", {"top_k": None, "oov_buckets": 2}),
+        Feature("tract", "hashed", {"buckets": 16}),
+        Feature("picture", "image", {"height": 1, "width": 1, "channels": 1}),
+    ),
+    label=Label("tip", ("no", "yes")),
+)
+KNOWN = {"picture": [b"pixels"], "tip": [b"no"]}
+TRAINING: list[dict[str, Any]] = [
+    {"miles": [1.0], "hour": [3], "place": [10.0], "pay/kind": [b"Cash"], "tract": [7]},
+    {"miles": [2.0], "hour": [5], "place": [20.0], "pay/kind": [b"Card"], "tract": [8]},
+    {"miles": [3.0], "hour": [4], "place": [30.0], "pay/kind": [b"Cash"], "tract": [7]},
+]
+MISSING: dict[str, Any] = {name: [] for name in TRAINING[0]}
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory):
+    """Returns the TFTransformOutput of an analysis of TRAINING."""
+    import apache_beam as beam
+    import tensorflow as tf
+    import tensorflow_transform as tft
+    import tensorflow_transform.beam as tft_beam
+    from tensorflow_transform.tf_metadata import schema_utils
+    from tensorflow_transform.tf_metadata.dataset_metadata import DatasetMetadata
+    from tfx_bsl.public import tfxio
+
+    from pipeline.training.preprocessing import preprocessing_fn
+    from sample_data.tf_example import encode
+
+    spec: dict[str, Any] = {
+        "miles": tf.io.VarLenFeature(tf.float32),
+        "hour": tf.io.VarLenFeature(tf.int64),
+        "place": tf.io.VarLenFeature(tf.float32),
+        "pay/kind": tf.io.VarLenFeature(tf.string),
+        "tract": tf.io.VarLenFeature(tf.int64),
+        "picture": tf.io.FixedLenFeature([1], tf.string),
+        "tip": tf.io.FixedLenFeature([1], tf.string),
+    }
+    directory = tmp_path_factory.mktemp("tft")
+    path = str(directory / "train.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for row in TRAINING:
+            writer.write(encode({**row, **KNOWN}))
+    source = tfxio.TFExampleRecord(
+        path, schema=schema_utils.schema_from_feature_spec(spec)
+    )
+    config = {"feature_set": FEATURES.to_dict()}
+    with beam.Pipeline() as pipeline, tft_beam.Context(str(directory / "tmp")):
+        data = pipeline | source.BeamSource()
+        (
+            (data, source.TensorAdapterConfig())
+            | tft_beam.AnalyzeDataset(lambda inputs: preprocessing_fn(inputs, config))
+            | tft_beam.WriteTransformFn(str(directory / "out"))
+        )
+        raw = DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
+        raw | tft_beam.WriteMetadata(str(directory / "out" / "metadata"), pipeline)
+    return tft.TFTransformOutput(str(directory / "out"))
+
+
+def _apply(output, rows: list[dict[str, Any]]) -> dict[str, list]:
+    import tensorflow as tf
+
+    from sample_data.tf_example import encode
+
+    serialized = [
+        encode({name: value for name, value in {**KNOWN, **row}.items() if value})
+        for row in rows
+    ]
+    parsed = tf.io.parse_example(serialized, output.raw_feature_spec())
+    transformed = output.transform_features_layer()(parsed)
+    assert all(tensor.shape[1:] == [1] for tensor in transformed.values())
+    return {key: tensor.numpy()[:, 0].tolist() for key, tensor in transformed.items()}
+
+
+def test_numbers_are_z_scores_and_a_missing_one_is_the_mean(output) -> None:
+    values = _apply(output, [*TRAINING, MISSING])
+    assert values["miles_xf"] == pytest.approx([-1.2247, 0.0, 1.2247, 0.0], abs=1e-4)
+    assert values["hour_xf"] == pytest.approx([-1.2247, 1.2247, 0.0, 0.0], abs=1e-4)
+
+
+def test_categories_start_at_1_and_missing_is_0(output) -> None:
+    values = _apply(output, [*TRAINING, MISSING])
+    assert values["place_xf"] == [1, 2, 3, 0]
+    assert values["pay/kind_xf"] == [1, 2, 1, 0]
+    first, second, third, missing = values["tract_xf"]
+    assert first == third != second
+    assert (missing, min(first, second) >= 1) == (0, True)
+
+
+def test_every_id_is_below_the_number_of_ids(output) -> None:
+    from pipeline.training.preprocessing import number_of_ids
+
+    rows = [{**MISSING, "pay/kind": [b"p%d" % i], "tract": [i]} for i in range(200)]
+    rows += [{**MISSING, "place": [value]} for value in (-1e9, 1e9)]
+    values = _apply(output, [*TRAINING, *rows])
+    for feature in FEATURES.features[2:5]:
+        ids = number_of_ids(feature, output)
+        assert max(values[feature.key]) < ids
+        assert min(values[feature.key]) == 0
+    # Two known, two buckets for the unknown ones, one for missing.
+    assert set(values["pay/kind_xf"]) == {0, 1, 2, 3, 4}
+    assert number_of_ids(FEATURES.features[3], output) == 5
+
+
+def test_an_image_stays_encoded(output) -> None:
+    assert _apply(output, [MISSING])["picture_xf"] == [b"pixels"]
+
+
+def test_labels_become_ids_and_unknown_ones_none(output) -> None:
+    rows = [{**MISSING, "tip": [tip]} for tip in (b"no", b"yes", b"perhaps")]
+    assert _apply(output, rows)["tip_xf"] == [0, 1, -1]
+
+
+def test_whole_number_labels_need_not_start_at_0() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.preprocessing import class_ids
+
+    label = Label("stars", (3, 1, 5))
+    ids = class_ids(tf.constant([[1], [5], [3], [2]], tf.int64), label)
+    assert ids.numpy().tolist() == [[1], [2], [0], [-1]]

@@ -1,0 +1,401 @@
+"""When earlier outputs may stand for a new execution."""
+
+# No `from __future__ import annotations`: TFX reads the annotations as objects.
+
+import importlib
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.cache.cache_history import changes, keyed_executions, last_parts
+from runners.cache.node_cache import NodeCache, WouldRun
+from sluice.storage.contents import Contents
+
+tf = pytest.mark.tf
+
+# Nodes as somebody else may write them.
+NODES = '''
+import apache_beam as beam
+from tfx.components.util import udf_utils
+from tfx.dsl.component.experimental.annotations import (
+    BeamComponentParameter, InputArtifact, OutputArtifact, Parameter,
+)
+from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.types import component_spec, standard_artifacts
+
+import used
+
+
+@component
+def Write(out: OutputArtifact[standard_artifacts.Examples], count: Parameter[int] = 2):
+    for number in range(count):
+        with open(f"{out.uri}/{number}", "w") as file:
+            file.write(used.TEXT)
+
+
+@component
+def Nothing(out: OutputArtifact[standard_artifacts.ModelBlessing]):
+    pass
+
+
+@component(use_beam=True)
+def Beam(
+    out: OutputArtifact[standard_artifacts.Examples],
+    beam_pipeline: BeamComponentParameter[beam.Pipeline] = None,
+):
+    pass
+
+
+@component
+def Judge(
+    model: InputArtifact[standard_artifacts.Model],
+    out: OutputArtifact[standard_artifacts.ModelEvaluation],
+    baseline_model: InputArtifact[standard_artifacts.Model] = None,
+):
+    pass
+
+
+@component
+def Refuse():
+    raise ValueError("no")
+
+
+class Executor(base_executor.BaseExecutor):
+    def Do(self, input_dict, output_dict, exec_properties):
+        pass
+
+
+class Spec(component_spec.ComponentSpec):
+    PARAMETERS = {
+        "module_file": component_spec.ExecutionParameter(type=str, optional=True),
+        "module_path": component_spec.ExecutionParameter(type=str, optional=True),
+    }
+    INPUTS = {}
+    OUTPUTS = {
+        "out": component_spec.ChannelParameter(type=standard_artifacts.Model)
+    }
+
+
+class Train(base_component.BaseComponent):
+    """Takes a module file as TFX's Trainer does; needs no pip at run time."""
+
+    SPEC_CLASS = Spec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(self, module_file):
+        from tfx.types import Channel
+
+        out = Channel(type=standard_artifacts.Model)
+        super().__init__(Spec(module_file=module_file, out=out))
+        if udf_utils.should_package_user_modules():
+            udf_utils.add_user_module_dependency(self, "module_file", "module_path")
+'''
+
+
+class Runs:
+    """Launches the nodes of a pipeline in this process, with ``NodeCache``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.modules = folder / "modules"
+        self.root = folder / "root"
+        self.count = 0
+        self.cache: NodeCache
+        self.modules.mkdir()
+        (self.modules / "nodes_of_mine.py").write_text(NODES)
+        (self.modules / "used.py").write_text("TEXT = 'a'\n")
+        (self.modules / "unused.py").write_text("TEXT = 'a'\n")
+
+    @property
+    def nodes(self) -> Any:
+        return importlib.import_module("nodes_of_mine")
+
+    def connection(self, db: Path | None = None) -> Any:
+        from tfx.orchestration import metadata
+
+        path = db or self.folder / "metadata.db"
+        return metadata.sqlite_metadata_connection_config(str(path))
+
+    def __call__(
+        self,
+        *components: Any,
+        beam_args: Sequence[str] = (),
+        db: Path | None = None,
+        enable_cache: bool = True,
+        **options: Any,
+    ) -> dict[str, str]:
+        """Returns ``ran`` or ``cached`` of each node that is not an Importer."""
+        from tfx.orchestration import metadata
+        from tfx.orchestration.local import runner_utils
+        from tfx.orchestration.pipeline import Pipeline
+        from tfx.orchestration.portable import (
+            cache_utils,
+            launcher,
+            runtime_parameter_utils,
+            tfx_runner,
+        )
+
+        from runners.local.node_launcher import NodeLauncher
+
+        self.count += 1
+        pipeline = Pipeline(
+            pipeline_name="other",
+            pipeline_root=str(self.root),
+            metadata_connection_config=self.connection(db),
+            components=list(components),
+            enable_cache=enable_cache,
+            beam_pipeline_args=list(beam_args),
+        )
+        ir = tfx_runner._make_pipeline_proto(pipeline)  # As IrBasedRunner does.
+        runtime_parameter_utils.substitute_runtime_parameter(
+            ir, {"pipeline-run-id": f"run-{self.count}"}
+        )
+        deployment = runner_utils.extract_local_deployment_config(ir)
+        states: dict[str, str] = {}
+        for node in (item.pipeline_node for item in ir.nodes):
+            node_id = node.node_info.id
+            driver = runner_utils.extract_custom_driver_spec(deployment, node_id)
+            self.cache = NodeCache(
+                cache_utils,
+                roots=[self.modules],
+                driver=driver.class_path if driver else None,
+                **options,
+            )
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(launcher, "cache_utils", self.cache)
+                info = NodeLauncher(
+                    pipeline_node=node,
+                    mlmd_connection=metadata.Metadata(self.connection(db)),
+                    pipeline_info=ir.pipeline_info,
+                    pipeline_runtime_spec=ir.runtime_spec,
+                    executor_spec=runner_utils.extract_executor_spec(
+                        deployment, node_id
+                    ),
+                    custom_driver_spec=driver,
+                ).launch()
+            if self.cache.key is None:
+                continue
+            with metadata.Metadata(self.connection(db)) as handle:
+                found = handle.store.get_executions_by_id([info.execution_id])
+                states[node_id] = {3: "ran", 5: "cached"}[found[0].last_known_state]
+        return states
+
+    def told(self, node: str) -> list[str]:
+        """Returns what changed between the last two executions of a node."""
+        from tfx.orchestration import metadata
+
+        with metadata.Metadata(self.connection()) as handle:
+            last = last_parts(handle.store, "other", node)
+            assert last is not None
+            assert last[2] == f"run-{self.count}"
+            (_, now), (_, earlier), *_ = keyed_executions(handle.store, "other", node)
+            assert now == last[0]
+            return changes(earlier, now)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    runs = Runs(tmp_path)
+    monkeypatch.syspath_prepend(str(runs.modules))
+    for name in ("nodes_of_mine", "used"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return runs
+
+
+@tf
+def test_beam_arguments_and_the_place_of_outputs_are_no_change(runs: Runs) -> None:
+    runner = "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"
+    arguments = [runner, "--sdk_container_image=unused"]
+    assert runs(runs.nodes.Beam(), beam_args=arguments) == {"Beam": "ran"}
+    arguments.append("--direct_num_workers=1")
+    runs.root = runs.folder / "elsewhere"
+    assert runs(runs.nodes.Beam(), beam_args=arguments) == {"Beam": "cached"}
+    assert runs.told("Beam") == []
+
+
+@tf
+def test_a_schema_edited_in_place_is_imported_again(runs: Runs) -> None:
+    from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
+
+    schema = runs.folder / "schema.pbtxt"
+    schema.write_text("")
+
+    def run() -> str:
+        return runs(ImportSchemaGen(schema_file=str(schema)))["ImportSchemaGen"]
+
+    assert [run(), run()] == ["ran", "cached"]
+    schema.write_text('feature { name: "fare" }')
+    assert run() == "ran"
+    assert runs.told("ImportSchemaGen") == ["file schema.pbtxt: content changed"]
+
+
+@tf
+def test_only_the_code_that_a_function_imports_counts(runs: Runs) -> None:
+    def run(count: int = 2) -> str:
+        return runs(runs.nodes.Write(count=count))["Write"]
+
+    assert [run(), run()] == ["ran", "cached"]
+    (runs.modules / "unused.py").write_text("TEXT = 'b'\n")
+    assert run() == "cached"
+    assert runs.cache.reason is None
+    (runs.modules / "used.py").write_text("TEXT = 'b'\n")
+    assert run() == "ran"
+    assert runs.cache.reason == "no earlier execution has the same key"
+    assert runs.told("Write") == ["code: used changed"]
+    assert run(count=3) == "ran"
+    assert runs.told("Write") == ["property count: 2 -> 3"]
+
+
+@tf
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_test_beside_a_module_file_is_no_change(
+    runs: Runs, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not packed:
+        monkeypatch.setenv("UNSUPPORTED_DO_NOT_PACKAGE_USER_MODULES", "1")
+    folder = runs.folder / "udf"
+    folder.mkdir()
+    for name in ("model", "layers", "model_test"):
+        (folder / f"{name}.py").write_text("")
+    (folder / "model.py").write_text("import layers\n")
+
+    def run() -> str:
+        return runs(runs.nodes.Train(str(folder / "model.py")))["Train"]
+
+    assert [run(), run()] == ["ran", "cached"]
+    (folder / "model_test.py").write_text("# touched\n")
+    assert run() == "cached"
+    assert len(list(runs.root.glob("_wheels/*.whl"))) == (2 if packed else 0)
+    (folder / "layers.py").write_text("# edited\n")
+    assert run() == "ran"
+    assert runs.told("Train") == ["code: layers changed"]
+
+
+@tf
+def test_a_judged_model_that_becomes_the_baseline_is_no_change(runs: Runs) -> None:
+    from tfx.dsl.components.common.importer import Importer
+    from tfx.types import standard_artifacts
+
+    def model(version: str, node: str) -> Any:
+        path = runs.folder / version
+        path.mkdir(exist_ok=True)
+        (path / "weights").write_text(version)
+        return Importer(
+            source_uri=str(path), artifact_type=standard_artifacts.Model
+        ).with_id(node)
+
+    def run(candidate: str, baseline: str) -> str:
+        models = [model(candidate, "Candidate"), model(baseline, "Baseline")]
+        judge = runs.nodes.Judge(
+            model=models[0].outputs["result"],
+            baseline_model=models[1].outputs["result"],
+        )
+        return runs(*models, judge)["Judge"]
+
+    assert run("v2", "v1") == "ran"
+    assert run("v2", "v2") == "cached"
+    assert run("v2", "v2") == "cached"
+    assert run("v2", "v3") == "ran"
+    assert run("v2", "v1") == "cached"
+    assert run("v3", "v3") == "ran"
+    (runs.folder / "v3" / "weights").write_text("written by another program")
+    assert run("v2", "v1") == "cached"
+
+
+@tf
+def test_outputs_that_lost_a_file_do_not_count(runs: Runs) -> None:
+    def run() -> str:
+        return runs(runs.nodes.Write())["Write"]
+
+    assert run() == "ran"
+    (first,) = (runs.root / "Write" / "out").iterdir()
+    (first / "0").unlink()
+    assert run() == "ran"
+    reason = r"its outputs cannot be used again: .*/1 held 2 files \(2 bytes\), now 1"
+    assert re.match(reason, runs.cache.reason or "")
+    assert run() == "cached"
+    shutil.rmtree(runs.root)
+    assert run() == "ran"
+    assert "is missing" in (runs.cache.reason or "")
+
+
+@tf
+def test_outputs_that_are_empty_by_nature_count(runs: Runs) -> None:
+    first, second = (runs(runs.nodes.Nothing())["Nothing"] for _ in range(2))
+    assert [first, second] == ["ran", "cached"]
+    (output,) = (runs.root / "Nothing" / "out").iterdir()
+    contents = Contents.read(str(output))
+    assert contents is not None
+    assert contents.files == 0
+
+
+@tf
+def test_without_the_cache_everything_runs(runs: Runs) -> None:
+    assert runs(runs.nodes.Write()) == {"Write": "ran"}
+    assert runs(runs.nodes.Write(), use_cache=False) == {"Write": "ran"}
+    assert runs.cache.reason == "told not to use the cache"
+    assert runs(runs.nodes.Write(), enable_cache=False) == {"Write": "ran"}
+    assert runs.cache.reason == "its cache is turned off"
+
+
+@tf
+def test_a_failed_execution_does_not_count(runs: Runs) -> None:
+    from tfx.orchestration import metadata
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            runs(runs.nodes.Refuse())
+    with metadata.Metadata(runs.connection()) as handle:
+        assert last_parts(handle.store, "other", "Refuse") is None
+        assert last_parts(handle.store, "other", "Nowhere") is None
+
+
+@tf
+def test_a_plan_executes_nothing(runs: Runs) -> None:
+    runs(runs.nodes.Write(count=2))
+    copy = runs.folder / "copy.db"
+    shutil.copy(runs.folder / "metadata.db", copy)
+    assert runs(runs.nodes.Write(count=2), db=copy, plan=True) == {"Write": "cached"}
+    cases: list[tuple[int, dict[str, Any]]] = [
+        (9, {}),
+        (2, {"use_cache": False}),
+        (2, {"enable_cache": False}),
+    ]
+    for count, options in cases:
+        with pytest.raises(WouldRun) as planned:
+            runs(runs.nodes.Write(count=count), db=copy, plan=True, **options)
+        assert planned.value.reason == runs.cache.reason
+        assert planned.value.parts["properties"] == {"count": count}
+        assert planned.value.key == runs.cache.key
+    assert len(list((runs.root / "Write" / "out").iterdir())) == 1
+
+
+@tf
+def test_several_at_once_may_register_one_key(runs: Runs) -> None:
+    from tfx.orchestration import metadata
+
+    from runners.cache.node_cache import _register
+
+    with metadata.Metadata(runs.connection()):
+        pass
+    barrier, found = threading.Barrier(4), []
+
+    def register() -> None:
+        with metadata.Metadata(runs.connection()) as handle:
+            barrier.wait()
+            found.append(_register(handle, "key", {"node": {}}))
+
+    writers = [threading.Thread(target=register) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len({context.id for context in found}) == 1
+    assert len(found) == 4

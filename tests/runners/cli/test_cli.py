@@ -1,0 +1,327 @@
+"""The command line without TensorFlow: help, errors, exit codes, history."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.config.config import Train
+from sluice.project import own_root
+from sluice.record.run_record import NodeRecord, PushRecord, RunRecord
+
+pytestmark = pytest.mark.unit
+
+Sluice = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the digits config and files that match its patterns."""
+    (tmp_path / "configs").mkdir()
+    for name in ("digits", "taxi"):
+        text = (own_root() / "configs" / f"{name}.yaml").read_text()
+        (tmp_path / "configs" / f"{name}.yaml").write_text(text)
+        schema = tmp_path / "schemas" / name / "schema.pbtxt"
+        schema.parent.mkdir(parents=True)
+        schema.write_text((own_root() / "schemas" / name / schema.name).read_text())
+    data = tmp_path / "data" / "digits"
+    data.mkdir(parents=True)
+    for split in ("train", "eval", "test"):
+        (data / f"{split}-0.tfrecord").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    return tmp_path
+
+
+def _one_screen(text: str) -> bool:
+    return len(text.splitlines()) <= 20 and "Traceback" not in text
+
+
+def test_help_lists_every_verb_and_the_exit_codes(sluice: Sluice) -> None:
+    code, out, _ = sluice("--help")
+    assert code == 0
+    for verb in ("run", "resume", "status", "explain", "gc", "validate", "doctor"):
+        assert f"\n  {verb} " in out
+    assert "4 model gate" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["run"], ["run", "digits", "--nonsense"]]
+)
+def test_a_wrong_command_line_is_2(
+    root: Path, sluice: Sluice, arguments: list[str]
+) -> None:
+    code, _, err = sluice(*arguments)
+    assert code == 2
+    assert "Usage: sluice" in err
+
+
+def test_validate_says_valid_and_imports_no_tensorflow(root: Path) -> None:
+    code = (
+        "import sys\n"
+        "from runners.cli.main import cli\n"
+        "cli.main(['validate', 'digits'], standalone_mode=False)\n"
+        "assert not {'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "configs/digits.yaml: valid\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from runners.cli.main import cli\n"
+        "cli.main(['--help'], standalone_mode=False)\n"
+        "heavy = {'tensorflow', 'tfx', 'apache_beam', 'ml_metadata', 'pydantic'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_python_without_the_packages_is_told_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(own_root() / "runners/cli/main.py")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "packages are not installed in this Python" in done.stderr
+    assert "make setup" in done.stderr
+    assert _one_screen(done.stderr)
+
+
+def test_a_python_with_some_of_the_packages_is_told_what_is_missing(
+    root: Path, tmp_path: Path
+) -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['pydantic'] = None\n"
+        "from runners.cli.main import main\n"
+        "main(['run', 'digits'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "missing:  pydantic" in done.stderr
+    assert _one_screen(done.stderr)
+
+
+def test_config_prints_what_validate_accepts(root: Path, sluice: Sluice) -> None:
+    code, out, _ = sluice("config", "digits", "--set", "train.epochs=3")
+    assert code == 0
+    assert yaml.safe_load(out)["train"]["epochs"] == 3
+
+
+def test_config_prints_the_schema_of_all_configs(sluice: Sluice) -> None:
+    code, out, err = sluice("config", "--schema")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["properties"]["train"] == {
+        "$ref": "#/$defs/Train",
+        "default": Train().model_dump(),
+    }
+
+
+def _rewrite(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('train: "train-*"', 'train: "tarin-*"', ["tarin-*", "matches no file"]),
+        ('eval: "eval-*"', 'eval: "dir-*"', ["dir-*", "matches a directory"]),
+        ("dir: data/digits", "dir: data/digitz", ["data directory does not exist"]),
+        ("  image: {", "  imgae: {", ["imgae", "image"]),
+        ("feature: label", "feature: lable", ["lable", "label"]),
+        ("model: cnn", "model: cnnn", ["cnnn", "cnn"]),
+        ("  epochs: 30", "  epocs: 30", ["epocs", "epochs"]),
+    ],
+)
+def test_a_run_is_refused_before_anything_is_written(
+    root: Path, sluice: Sluice, old: str, new: str, words: list[str]
+) -> None:
+    (root / "data" / "digits" / "dir-0").mkdir()
+    _rewrite(root / "configs" / "digits.yaml", old, new)
+    code, out, err = sluice("run", "digits")
+    assert code == 2
+    for word in words:
+        assert word in err
+    assert "configs/digits.yaml" in err
+    assert _one_screen(err)
+    assert out == ""
+    assert not (root / "workspace").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- a\n- b\n", ["a list"]),
+        ("version: 1\n  bad: [", ["digits.yaml:2", "not YAML"]),
+        ("", ["empty"]),
+    ],
+)
+def test_a_config_that_is_none(
+    root: Path, sluice: Sluice, text: str, words: list[str]
+) -> None:
+    (root / "configs" / "digits.yaml").write_text(text)
+    code, _, err = sluice("validate", "digits")
+    assert code == 2
+    assert all(word in err for word in words), err
+    assert _one_screen(err)
+
+
+def test_a_schema_that_is_none(root: Path, sluice: Sluice) -> None:
+    (root / "schemas" / "digits" / "schema.pbtxt").write_text("feature { nme: 1 }\n")
+    code, _, err = sluice("validate", "digits")
+    assert code == 2
+    assert "schema.pbtxt" in err and "nme" in err
+    assert _one_screen(err)
+
+
+def test_missing_sample_data_names_the_command(root: Path, sluice: Sluice) -> None:
+    code, _, err = sluice("run", "taxi")
+    assert code == 2
+    assert "sluice data make taxi" in err
+
+
+def test_an_unwritable_workspace(root: Path, sluice: Sluice) -> None:
+    (root / "file").write_text("")
+    code, _, err = sluice("run", "digits", "--workspace", str(root / "file"))
+    assert code == 2
+    assert "the workspace cannot be written" in err and "--workspace" in err
+
+
+def test_a_refused_run_is_one_json_object(root: Path, sluice: Sluice) -> None:
+    code, out, err = sluice("run", "taxi", "--json")
+    document = json.loads(out)
+    assert (code, document["exit_code"], document["status"]) == (2, 2, "failed")
+    assert "does not exist" in document["error"]["message"]
+    assert "does not exist" in err
+
+
+def test_a_project_whose_package_hides_ours(root: Path, sluice: Sluice) -> None:
+    (root / "pipeline").mkdir()
+    (root / "pipeline" / "__init__.py").write_text("")
+    code, _, err = sluice("validate", "digits")
+    assert code == 2
+    assert "pipeline" in err and "rename" in err
+
+
+def _write_run(root: Path, run_id: str, status: str, push: PushRecord) -> None:
+    record = RunRecord(run_id, "digits", "t", "c", status=status, exit_code=0)  # type: ignore[arg-type]
+    record.nodes = [NodeRecord("Trainer", "Trainer", "ran"), NodeRecord("P", "P")]
+    record.pushes = [push]
+    run_dir = root / "workspace" / "digits" / "runs" / run_id
+    run_dir.mkdir(parents=True)
+    record.save(run_dir)
+
+
+def test_runs_lists_the_newest_first_and_survives_a_damaged_one(
+    root: Path, sluice: Sluice
+) -> None:
+    assert "has not run yet" in sluice("runs", "digits")[1]
+    _write_run(root, "20260101T000000Z-aaaa", "succeeded", PushRecord("s", "pushed", 4))
+    _write_run(root, "20260102T000000Z-bbbb", "blocked", PushRecord("s", "blocked"))
+    damaged = root / "workspace" / "digits" / "runs" / "20260103T000000Z-cccc"
+    damaged.mkdir()
+    (damaged / "run.json").write_text("{")
+    code, out, err = sluice("runs", "digits")
+    assert code == 0
+    lines = out.splitlines()
+    assert "20260102T000000Z-bbbb" in lines[1] and "blocked" in lines[1]
+    assert "pushed (version 4)" in lines[2] and "1 of 2" in lines[2]
+    assert "20260103T000000Z-cccc is unreadable" in err
+    rows = json.loads(sluice("runs", "digits", "--json")[1])
+    assert [row["status"] for row in rows] == ["blocked", "succeeded"]
+
+
+def test_a_run_that_was_killed_is_not_shown_as_running(
+    root: Path, sluice: Sluice
+) -> None:
+    from sluice.workspace import Workspace
+
+    _write_run(root, "20260101T000000Z-aaaa", "running", PushRecord("s"))
+    workspace = Workspace(root / "workspace" / "digits")
+    workspace.prepare()
+    with workspace.exclusive("sluice run digits"):
+        assert "running" in sluice("runs", "digits")[1]
+    assert "interrupted" in sluice("runs", "digits")[1]
+
+
+def test_the_command_to_ask_repeats_what_was_given(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.config.load_config import load_config
+    from runners.cli.predict_command import predict_command
+
+    monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
+    monkeypatch.setenv("SLUICE_WORKSPACE", "/w")
+    overrides = ("push.serving_dir=s", "train.epochs=3")
+    config = load_config("digits", overrides=overrides)
+    assert predict_command(config, "digits") == (
+        "/bin/sluice predict digits data/digits/test-0.tfrecord --limit 5 "
+        "--set push.serving_dir=s --workspace /w"
+    )
+
+
+def test_a_bug_is_one_json_object_too(
+    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import runners.cli.run_pipeline as module
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("we are wrong")
+
+    monkeypatch.setattr(module, "validate_config", broken)
+    code, out, err = sluice("run", "digits", "--json")
+    assert (code, json.loads(out)["exit_code"]) == (1, 1)
+    assert "Sluice itself failed: RuntimeError: we are wrong" in err
+    assert _one_screen(err)
+
+
+def test_predict_and_models_without_a_push(root: Path, sluice: Sluice) -> None:
+    code, _, err = sluice("predict", "digits", "x.png")
+    assert code == 2
+    assert "no version of digits is pushed yet" in err
+    assert "no version" in sluice("models", "list", "digits")[1]
+    assert json.loads(sluice("models", "list", "digits", "--json")[1]) == []
+
+
+def test_data_list_and_make(root: Path, sluice: Sluice) -> None:
+    assert {"digits", "taxi"} <= set(sluice("data", "list")[1].split())
+    code, _, err = sluice("data", "make", "digit")
+    assert code == 2
+    assert "sluice data make digits" in err
+
+
+def test_what_an_error_names_does_not_disturb_a_terminal(
+    root: Path, sluice: Sluice
+) -> None:
+    code, _, err = sluice("validate", "configs/dig\x1b[2Jits.yaml")
+    assert code == 2
+    assert "dig\\u001b[2Jits" in err and "\x1b" not in err
+    assert len(err.splitlines()) > 1
+
+
+def test_a_pipe_gets_plain_text(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "runners.cli.main", "run", "taxi"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(own_root())},
+        capture_output=True,
+    )
+    assert done.returncode == 2
+    assert b"\x1b" not in done.stderr + done.stdout

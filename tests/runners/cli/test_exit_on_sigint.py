@@ -1,0 +1,52 @@
+"""Ctrl-C before a command has begun."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from runners.cli.exit_on_sigint import exit_on_sigint
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+_PROGRAM = """
+import time
+from runners.cli.exit_on_sigint import exit_on_sigint
+
+class Swallows:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(60)
+
+with exit_on_sigint():
+    thing = Swallows()
+    del thing
+print("went on")
+"""
+
+
+def test_it_ends_where_an_exception_would_be_lost() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM],
+        cwd=own_root(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=30)
+    assert (process.returncode, rest) == (130, "")
+
+
+def test_the_handler_of_before_is_back_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with exit_on_sigint():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before

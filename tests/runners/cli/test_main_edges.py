@@ -1,0 +1,93 @@
+"""The command line where its job_environment are broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "status",
+        "run digits",
+        "runs digits",
+        "resume digits",
+        "validate digits",
+        "gc digits",
+    ],
+)
+def test_a_deleted_directory_is_told_as_such(tmp_path: Path, arguments: str) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f'cd "{gone}" && rmdir "{gone}" && exec "$0" -m runners.cli.main'
+    done = subprocess.run(
+        ["bash", "-c", f"{command} {arguments}", sys.executable],
+        env={**os.environ, "PYTHONPATH": str(own_root())},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: the current directory cannot be found")
+    assert str(gone) in done.stderr
+    assert "cd to the project" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "x" * 300],
+        ["validate", "x" * 300 + ".yaml"],
+        ["validate", "x/" * 3000 + "x.yaml"],
+        ["status", "digits", "--workspace", "x" * 300],
+        ["validate", "digits", "--set", "schema=" + "x" * 300],
+        ["lineage", "9" * 300, "v1"],
+        ["validate", "digits", "--profile", "x" * 300],
+    ],
+    ids=lambda arguments: " ".join(item[:16] for item in arguments),
+)
+def test_a_name_that_no_file_can_have(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sluice: Callable[..., tuple[int, str, str]],
+    arguments: list[str],
+) -> None:
+    monkeypatch.chdir(project)
+    code, _, err = sluice(*arguments)
+    assert code == 2, err
+    assert "Sluice itself failed" not in err
+    assert len(err) < 7000
+
+
+def test_overrides_that_reach_too_deep(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sluice: Callable[..., tuple[int, str, str]],
+) -> None:
+    monkeypatch.chdir(project)
+    deep = "--set=" + ".".join("a" * 2000) + "=1"
+    code, _, err = sluice("config", "digits", deep, deep)
+    assert code == 2
+    assert "error: A --set reaches too deep." in err
+    assert "found:    2,000 levels" in err
+
+
+def test_an_override_that_is_not_utf_8(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sluice: Callable[..., tuple[int, str, str]],
+) -> None:
+    monkeypatch.chdir(project)
+    code, _, err = sluice("config", "digits", "--set", "description=\udcff")
+    assert code == 2
+    assert "error: This is not UTF-8 text." in err
+    assert r"--set description=\udcff" in err

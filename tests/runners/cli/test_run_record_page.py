@@ -1,0 +1,146 @@
+"""docs/run_record.md names every key of the record, and no other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from runners.local import record_run, run_result
+from runners.local.describe_outputs import describe_outputs
+from sluice.project import own_root
+from sluice.record import run_record, verdict
+from sluice.record.documents import (
+    epochs_document,
+    feature_statistics,
+    metrics_document,
+)
+from sluice.record.documents import statistics_document as statistics
+from sluice.record.documents.metric_value import TABLES
+
+pytestmark = pytest.mark.unit
+
+PAGE = own_root() / "docs" / "run_record.md"
+
+# The text just before a table, and what the table describes.
+TABLES_OF: dict[str, type] = {
+    "### error": run_record.ErrorRecord,
+    "### nodes": run_record.NodeRecord,
+    "Each row:": verdict.Check,
+    "### pushes": run_record.PushRecord,
+    "### artifacts": run_record.ArtifactRecord,
+    "### documents": run_record.DocumentRecord,
+    "### statistics": statistics.Statistics,
+    "Each split:": statistics.SplitStatistics,
+    "Each feature:": feature_statistics.FeatureStatistics,
+    "In `numeric`:": feature_statistics.NumericStatistics,
+    "In a histogram:": feature_statistics.Histogram,
+    "In `string`,": feature_statistics.StringStatistics,
+    "In both lists:": feature_statistics.ValueCount,
+    "In `bytes`,": feature_statistics.BytesStatistics,
+    "### metrics": metrics_document.Evaluation,
+    "Rows and plots": metrics_document.Subject,
+    "A row of `metrics`": metrics_document.Metrics,
+    "A plot also": metrics_document.Plot,
+    "### epochs": epochs_document.Epochs,
+}
+
+
+def _first_column(before: str) -> set[str]:
+    """Returns the names in the first column of the table after a line of the page."""
+    lines = iter(PAGE.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        if line.startswith(before):
+            break
+    names: set[str] = set()
+    for line in lines:
+        if line.startswith("| `"):
+            names.update(re.findall(r"`([^`]+)`", line.split("|")[1]))
+        elif names:
+            break
+    return names
+
+
+def _keys(kind: type) -> set[str]:
+    if dataclasses.is_dataclass(kind):
+        return {field.name for field in dataclasses.fields(kind)}
+    keys = set(kind.__annotations__)
+    if kind in (metrics_document.Metrics, metrics_document.Plot):
+        keys -= set(metrics_document.Subject.__annotations__)
+    return keys
+
+
+def _epochs_file(directory: Path) -> dict[str, Any]:
+    (directory / "history.json").write_text('{"loss": [1.0]}')
+    outputs = {
+        "run": [{"id": 1, "type": "ModelRun", "uri": str(directory), "properties": {}}]
+    }
+    (record,) = describe_outputs("Trainer", outputs, directory)
+    return json.loads((directory / record.path).read_text())
+
+
+@pytest.mark.parametrize("before", TABLES_OF)
+def test_a_table_has_the_keys_of_what_it_describes(before: str) -> None:
+    assert _first_column(before) == _keys(TABLES_OF[before])
+
+
+def test_the_keys_of_a_run() -> None:
+    record = run_record.RunRecord("", "", "", "").to_dict()
+    assert _first_column("## run.json") == set(record)
+
+
+def test_the_keys_of_a_gate() -> None:
+    assert _first_column("### gates") == set(verdict.Verdict("data", ()).to_dict())
+
+
+def test_the_keys_around_all_documents(tmp_path: Path) -> None:
+    document = _epochs_file(tmp_path)
+    assert _first_column("## record/") == set(document)
+    (artifact,) = document["artifacts"]
+    keys = set(artifact) - _keys(epochs_document.Epochs)
+    assert _first_column("Each artifact has") == keys
+
+
+def test_the_events_of_the_journal() -> None:
+    handled = {
+        name.removeprefix("_on_")
+        for name in vars(record_run.RecordRun)
+        if name.startswith("_on_") and name != "_on_push"
+    }
+    assert _first_column("| event | with") == handled
+    keys = {field.name for field in dataclasses.fields(run_result.NodeResult)}
+    added = {"cache", "documents", "notes"}
+    assert _first_column("### node_finished") == keys | added
+
+
+def test_the_states_and_fixed_names_are_listed() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    plots = TABLES.keys() - {"value_at_cutoffs"}
+    failure = {field.name for field in dataclasses.fields(run_result.NodeFailure)}
+    for name in (
+        *get_args(run_record.RunStatus),
+        *get_args(run_record.NodeState),
+        *get_args(run_record.PushState),
+        *plots,
+        *failure,
+    ):
+        assert f"`{name}`" in page, name
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for sentence in (
+        f"list, at most {statistics.MAX_FEATURES}",
+        f"more than {feature_statistics.MAX_BUCKETS}",
+        f"at most {feature_statistics.MAX_TOP_VALUES}, the most",
+        f"more than {feature_statistics.MAX_RANKS}",
+        f"cut to {feature_statistics.MAX_TEXT_CHARS} characters",
+        f"at most {metrics_document.MAX_METRIC_ROWS} rows",
+        f"at most {metrics_document.MAX_TABLE_ROWS:,} rows",
+        f"at most the last {epochs_document.MAX_EPOCHS:,}",
+    ):
+        assert sentence in text

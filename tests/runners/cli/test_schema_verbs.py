@@ -1,0 +1,397 @@
+"""``sluice schema``: shown, compared with a run and with records, accepted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from google.protobuf import text_format
+from rich.console import Console
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
+
+from sample_data.tf_example import encode
+from schemas.loader import load
+from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.records import tfrecord
+from sluice.workspace import Workspace
+
+pytestmark = pytest.mark.unit
+
+Sluice = Callable[..., tuple[int, str, str]]
+
+CONFIG = """
+version: 1
+name: trips
+data: {dir: data, splits: {train: "train-*", eval: "eval-*"}}
+sensitive: [name]
+label: {feature: tip}
+features:
+  fare: {kind: numeric}
+model: dense
+evaluate: {metrics: [AUC]}
+"""
+SCHEMA = """\
+# Reviewed.
+
+feature { name: "tip" type: INT presence { min_fraction: 1.0 } }  # the label
+feature {
+  name: "payment"
+  type: BYTES
+  domain: "payment"  # { closed
+}
+feature {
+  name: "name"
+  type: BYTES
+  string_domain { value: "Ada" }
+}
+feature { name: "fare" type: FLOAT float_domain { min: 0 max: 300 } }
+string_domain {
+  name: "payment"
+  value: "Cash"
+}
+"""
+STATISTICS = """
+  datasets {
+    num_examples: 200
+    features {
+      path { step: "tip" } type: INT
+      num_stats {
+        common_stats { num_non_missing: 200 min_num_values: 1 max_num_values: 1
+          tot_num_values: 200 } max: 1
+      }
+    }
+    features {
+      path { step: "payment" } type: STRING
+      string_stats {
+        common_stats { num_non_missing: 200 min_num_values: 1 max_num_values: 1
+          tot_num_values: 200 }
+        unique: 3
+        rank_histogram {
+          buckets { label: "Cash" sample_count: 187 }
+          buckets { label: "Apple Pay" sample_count: 12 }
+          buckets { label: "Csah" sample_count: 1 }
+        }
+      }
+    }
+  }
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two splits whose records differ from the schema."""
+    for name, text in (
+        ("configs/trips.yaml", CONFIG),
+        ("schemas/trips/schema.pbtxt", SCHEMA),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    records: list[dict[str, Any]] = [
+        {"tip": [1], "payment": [b"Cash"], "fare": [-3.0], "name": [b"Ada"]},
+        {"tip": [0], "payment": [b"Apple Pay"], "fare": [400.0], "name": [b"Grace"]},
+        {"payment": [b"Cash"], "user": [b"u1"]},
+    ]
+    (tmp_path / "data").mkdir()
+    for split, number in (("train", 3), ("eval", 2)):
+        path = tmp_path / "data" / f"{split}-0.tfrecord"
+        tfrecord.write(path, map(encode, records[:number]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def reviewed(root: Path) -> Path:
+    return root / "schemas" / "trips" / "schema.pbtxt"
+
+
+@pytest.fixture
+def sluice(sluice: Sluice) -> Sluice:
+    return partial(sluice, "schema")
+
+
+def _run(root: Path, run_id: str, statistics: str | None) -> None:
+    """Records a run, with StatisticsGen's output or without."""
+    workspace = Workspace(root / "workspace" / "trips")
+    workspace.prepare()
+    node = NodeRecord("StatisticsGen", "StatisticsGen", state="failed")
+    if statistics is not None:
+        node.state = "ran"
+        artifact = workspace.root / "artifacts" / "StatisticsGen" / run_id
+        node.outputs = {"statistics": [str(artifact)]}
+        path = artifact / "Split-train" / "FeatureStats.pb"
+        path.parent.mkdir(parents=True)
+        data = statistics_pb2.DatasetFeatureStatisticsList()
+        path.write_bytes(text_format.Parse(statistics, data).SerializeToString())
+    record = RunRecord(run_id, "trips", "2026-01-01T00:00:00+00:00", "sluice run")
+    record.status, record.exit_code, record.nodes = "succeeded", 0, [node]
+    workspace.run_dir(run_id).mkdir()
+    record.save(workspace.run_dir(run_id))
+
+
+def _ids(document: str) -> list[str]:
+    return [change["id"] for change in json.loads(document)["changes"]]
+
+
+def test_show_is_a_table_without_sensitive_values(root: Path, sluice: Sluice) -> None:
+    code, out, _ = sluice("show", "trips")
+    assert code == 0
+    assert "payment  BYTES" in out and '"Cash"' in out and "0.0 .. 300.0" in out
+    assert "1 value (sensitive)" in out and "Ada" not in out
+    code, out, err = sluice("show", "trips", "--json")
+    assert json.loads(out)["features"][0]["presence"] == "all"
+    assert "payment  BYTES" in err and "Ada" not in out
+
+
+def test_show_fits_a_narrow_window(
+    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = partial(Console, width=72, force_terminal=True, color_system=None)
+    monkeypatch.setattr("runners.cli.console.Console", console)
+    _, out, _ = sluice("show", "trips")
+    _, _, *table = out.splitlines()  # A path is never broken.
+    assert max(map(len, table)) <= 72
+    header = table[0].split()
+    # No feature has a comparator, so there is no column of them.
+    assert header[:2] == ["feature", "type"] and "comparators" not in header
+
+
+def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
+    code, out, _ = sluice("diff", "trips", "--data")
+    assert code == 0
+    for line in (
+        "schema  schemas/trips/schema.pbtxt",
+        "5 records, splits: train, eval",
+        "if the data is right: sluice schema accept trips CHANGE... --data",
+        "tip: present in 66.6 % of records of split train, the schema wants 100 %",
+        'payment: new value "Apple Pay" (2 records, 40 %)  [payment.new_value]',
+        "name: 1 new value (2 records, 40 %)  [name.new_value]",
+        "fare: values -3.0 .. 400.0 go beyond 0.0 .. 300.0  [fare.out_of_range]",
+        "user: not in the schema (BYTES, 1 value)  [user.new_feature]",
+        "not to be accepted: it may not be missing: it is the label",
+    ):
+        assert line in out
+    assert "Grace" not in out
+
+
+def test_diff_with_the_last_run_that_has_statistics(root: Path, sluice: Sluice) -> None:
+    code, _, err = sluice("diff", "trips")
+    assert code == 2
+    assert "no run of trips has statistics" in err and "--data" in err
+    _run(root, "20260101T000000Z-0001", STATISTICS)
+    _run(root, "20260102T000000Z-0002", None)
+    code, out, err = sluice("diff", "trips", "--json")
+    assert code == 0
+    assert _ids(out) == ["payment.new_value"]
+    document = json.loads(out)
+    assert document["source"]["run_id"] == "20260101T000000Z-0001"
+    assert document["changes"][0]["values"] == {"Apple Pay": 12, "Csah": 1}
+    assert 'new values "Apple Pay" (12 records, 6 %), "Csah" (1 record, 0.5 %)' in err
+    code, _, err = sluice("diff", "trips", "--run", "20260102")
+    assert code == 2
+    assert "run 20260102 has no statistics" in err
+
+
+def test_check_tells_the_shell(root: Path, sluice: Sluice) -> None:
+    assert sluice("diff", "trips", "--data", "--check")[0] == 3
+    fits = STATISTICS.replace("Apple Pay", "Cash").replace("Csah", "Cash")
+    _run(root, "20260101T000000Z-0001", fits)
+    code, out, _ = sluice("diff", "trips", "--check")
+    assert code == 0
+    assert "no difference" in out
+
+
+def test_accept_by_name(root: Path, reviewed: Path, sluice: Sluice) -> None:
+    code, out, _ = sluice(
+        "accept", "trips", "--data", "fare.out_of_range", "payment.new_value"
+    )
+    assert code == 0
+    assert out.splitlines()[1:] == [
+        "accepted payment.new_value",
+        '  + value: "Apple Pay"',
+        "accepted fare.out_of_range",
+        "  + float_domain { min: -3.0 }",
+        "  + float_domain { max: 400.0 }",
+        "next: review and commit the file, then sluice run trips",
+    ]
+    wanted = SCHEMA.replace("min: 0 max: 300", "min: -3.0 max: 400.0")
+    wanted = wanted.replace('"Cash"\n', '"Cash"\n  value: "Apple Pay"\n')
+    assert reviewed.read_text() == wanted
+    assert not list(reviewed.parent.glob(".*")) and len(list(root.rglob("*.bak"))) == 0
+
+
+def test_what_to_do_next_has_the_same_config_and_source(
+    root: Path, sluice: Sluice
+) -> None:
+    (root / "configs" / "profiles").mkdir()
+    (root / "configs" / "profiles" / "small.yaml").write_text("{}")
+    config = ["--profile", "small", "--set", "description=two words"]
+    shown = "--profile small --set 'description=two words'"
+    _run(root, "20260101T000000Z-0001", STATISTICS)
+    workspace = f"--workspace {root / 'workspace'}"
+    run = [*config, "--run", "20260101", "--workspace", "workspace"]
+    _, out, _ = sluice("diff", "trips", *run)
+    assert (
+        "if the data is right: sluice schema accept trips payment.new_value "
+        f"{shown} --run 20260101 {workspace}\n"
+    ) in out
+    _, _, err = sluice("accept", "trips", "payment.new", *run)
+    assert f"sluice schema diff trips {shown} --run 20260101 {workspace}\n" in err
+    _, _, err = sluice("accept", "trips", "name.new_value", *config, "--data")
+    assert f"sluice schema diff trips {shown} --data\n" in err
+    _, _, err = sluice("accept", "trips", *config, "--data")
+    assert f"accept trips payment.new_value {shown} --data, or --all" in err
+    _, out, _ = sluice("accept", "trips", "--all", *run)
+    assert f"then sluice run trips {shown} {workspace}\n" in out
+
+
+def test_names_of_the_data_do_not_disturb_the_terminal(
+    root: Path, reviewed: Path, sluice: Sluice
+) -> None:
+    path = root / "data" / "train-0.tfrecord"
+    tfrecord.write(path, [encode({"a\x1b[2J\u202e": [1], "payment": [b"\xc2\x9b"]})])
+    change = "a\x1b[2J\u202e.new_feature"
+    _, out, err = sluice("accept", "trips", "--data", change, "payment.new_value")
+    assert r"accepted a\u001b[2J\u202e.new_feature" in out
+    assert "payment.new_value" in out
+    _, shown, _ = sluice("show", "trips")
+    assert r"a\u001b[2J\u202e" in shown
+    _, told, _ = sluice("diff", "trips", "--data")
+    assert not {"\x1b", "\u202e", "\x9b"} & set(out + err + shown + told)
+
+
+def test_accept_one_value(root: Path, reviewed: Path, sluice: Sluice) -> None:
+    _run(root, "20260101T000000Z-0001", STATISTICS)
+    code, out, _ = sluice("accept", "trips", "payment.new_value=Apple Pay", "--json")
+    assert code == 0
+    (accepted,) = json.loads(out)["accepted"]
+    assert accepted["text"] == 'new value "Apple Pay" (12 records, 6 %)'
+    assert 'value: "Apple Pay"' in reviewed.read_text()
+    assert "Csah" not in reviewed.read_text()
+    code, out, _ = sluice("diff", "trips", "--json")
+    assert json.loads(out)["changes"][0]["values"] == {"Csah": 1}
+
+
+def test_accept_all_leaves_what_is_refused(
+    root: Path, reviewed: Path, sluice: Sluice
+) -> None:
+    code, out, err = sluice("accept", "trips", "--data", "--all", "--json")
+    assert code == 0
+    document = json.loads(out)
+    refused = [change["id"] for change in document["refused"]]
+    assert refused == ["tip.missing", "name.new_value"]
+    assert "left name.new_value: the feature is sensitive" in err
+    assert "Grace" not in out + err + reviewed.read_text()
+    assert [feature.name for feature in load(reviewed).feature][-1] == "user"
+    assert "# { closed" in reviewed.read_text()
+    _, out, _ = sluice("diff", "trips", "--data", "--json")
+    assert _ids(out) == refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["name.new_value", "fare.out_of_range"], "name.new_value cannot be accepted: "
+         "the feature is sensitive"),
+        (["name.new_value=Grace"], "there is no difference 'name.new_value=Grace'"),
+        (["fare.out_of_rang"], "fare.out_of_range"),
+        ([], "say which differences to accept"),
+        (["--all", "--run", "2026"], "--run and --data exclude each other"),
+    ],
+)  # fmt: skip
+def test_accept_refuses_and_writes_nothing(
+    root: Path, reviewed: Path, sluice: Sluice, arguments: list[str], words: str
+) -> None:
+    code, _, err = sluice("accept", "trips", "--data", *arguments)
+    assert code == 2
+    assert words in err
+    assert reviewed.read_text() == SCHEMA
+
+
+def test_a_terminal_is_asked(
+    root: Path, reviewed: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return "user" in question
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(click, "confirm", confirm)
+    code, _, _ = sluice("accept", "trips", "--data")
+    assert code == 0
+    ids = ["payment.new_value", "fare.out_of_range", "user.new_feature"]
+    assert asked == [f"accept {item}?" for item in ids]
+    assert reviewed.read_text().startswith(SCHEMA)
+    assert load(reviewed).feature[-1].name == "user"
+
+
+def test_infer_prints_a_schema_without_sensitive_values(
+    root: Path, sluice: Sluice
+) -> None:
+    code, out, err = sluice("infer", "trips")
+    assert code == 0
+    assert "5 records" in err
+    found = text_format.Parse(out, schema_pb2.Schema())
+    assert [item.name for item in found.feature] == [
+        "fare", "name", "payment", "tip", "user"
+    ]  # fmt: skip
+    assert "Ada" not in out and "Grace" not in out
+    code, out, _ = sluice("infer", "trips", "--examples", "data/eval-*", "-o", "new")
+    assert code == 0
+    assert "4 features of 2 records in data/eval-*" in out
+    code, _, err = sluice("infer", "trips", "-o", "schemas/trips/schema.pbtxt")
+    assert code == 2
+    assert "the file exists" in err
+
+
+def test_infer_without_a_record_writes_nothing(root: Path, sluice: Sluice) -> None:
+    for path in (root / "data").iterdir():
+        path.write_bytes(path.read_bytes()[:20])
+    code, _, err = sluice("infer", "trips", "-o", "new")
+    assert code == 3
+    assert "no record to infer" in err and "2 damaged left out" in err
+    assert not (root / "new").exists()
+
+
+def test_infer_says_where_no_record_has_the_label(root: Path, sluice: Sluice) -> None:
+    _, out, err = sluice("infer", "trips", "--set", "label.feature=other")
+    assert "note: no record has the label other" in err and "note" not in out
+    assert "note" not in sluice("infer", "trips")[2]
+
+
+def test_damaged_records_are_left_out_and_counted(root: Path, sluice: Sluice) -> None:
+    path = root / "data" / "train-0.tfrecord"
+    path.write_bytes(path.read_bytes()[:-1])
+    code, out, _ = sluice("diff", "trips", "--data")
+    assert code == 0
+    assert "1 damaged left out" in out and "user" not in out
+    for path in (root / "data").iterdir():
+        path.write_bytes(b"")
+    code, _, err = sluice("diff", "trips", "--data")
+    assert code == 3
+    assert "there is no record to compare" in err
+
+
+def test_no_verb_imports_tensorflow(root: Path) -> None:
+    code = (
+        "import sys\n"
+        "from runners.cli.schema import schema\n"
+        "for verb in (['show'], ['diff', '--data'], ['accept', '--data', '--all'],\n"
+        "             ['infer']):\n"
+        "    schema.main([*verb, 'trips'], standalone_mode=False)\n"
+        "heavy = {'tensorflow', 'tfx', 'apache_beam', 'ml_metadata'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,156 @@
+"""What stands in the way of a push is said before a run, and no verb breaks of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from serving.model_store import ModelStore
+from serving.store_owner import Owner
+from sluice.project import own_root
+from sluice.workspace import locate
+
+pytestmark = pytest.mark.unit
+
+Sluice = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the digits config and files that match its patterns."""
+    (tmp_path / "configs").mkdir()
+    shutil.copy(own_root() / "configs" / "digits.yaml", tmp_path / "configs")
+    schema = Path("schemas", "digits", "schema.pbtxt")
+    (tmp_path / schema).parent.mkdir(parents=True)
+    shutil.copy(own_root() / schema, tmp_path / schema)
+    (tmp_path / "data" / "digits").mkdir(parents=True)
+    for split in ("train", "eval", "test"):
+        (tmp_path / "data" / "digits" / f"{split}-0.tfrecord").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "a model"
+    folder.mkdir()
+    (folder / "saved_model.pb").write_bytes(b"graph")
+    return folder
+
+
+def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
+    """Puts something in the way; returns ``push.serving_dir`` and what must be said."""
+    store = ModelStore(root / "models")
+    if what == "a device":
+        return "/dev/null/x", "Not a directory"
+    if what == "a file":
+        (root / "models").write_text("")
+        return "models", "can write"
+    if what == "a folder of runs":
+        return "workspace/digits/artifacts/models", "the runs of this pipeline use"
+    if what == "a name that is too long":
+        return "m" * 300, "too long"
+    if what == "another pipeline":
+        store.publish(model, facts={}, owner=Owner("taxi"))
+        return "models", "belongs to another pipeline"
+    if what == "another workspace":
+        store.publish(model, facts={}, owner=Owner("digits", "0123456789abcdef"))
+        return "models", "belongs to another pipeline"
+    if what == "a link":
+        (root / "elsewhere").mkdir()
+        (root / "models").mkdir()
+        (root / "models" / ".versions").symlink_to(root / "elsewhere")
+        return "models", "link is in the way"
+    (root / "models" / str(2**63 - 1)).mkdir(parents=True)
+    return "models", str(2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a device",
+        "a file",
+        "a folder of runs",
+        "a name that is too long",
+        "another pipeline",
+        "another workspace",
+        "a link",
+        "the highest number",
+    ],
+)
+def test_a_run_that_could_not_push_is_refused_before_it_begins(
+    root: Path, model: Path, sluice: Sluice, what: str
+) -> None:
+    serving_dir, said = _plant(root, model, what)
+
+    code, out, err = sluice(
+        "run", "digits", "--json", "--set", f"push.serving_dir={serving_dir}"
+    )
+
+    assert code == 2, err
+    assert said in err
+    assert said in json.loads(out)["error"]["message"]
+    assert "Traceback" not in err
+    assert locate(root, "digits").run_ids() == []
+    for verb in ("gc digits", "runs digits", "models list digits"):
+        code, _, err = sluice(*verb.split())
+        assert code in (0, 2), err
+
+
+def test_a_part_without_the_push_does_not_ask_for_it(
+    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on to compile the graph, which is far enough here."""
+    from runners.cli import run_pipeline
+
+    class Began(Exception):
+        pass
+
+    def begin(*_: object) -> None:
+        raise Began
+
+    monkeypatch.setattr(run_pipeline, "execute_run", begin)
+    bad = ["--set", "push.serving_dir=/dev/null/x"]
+
+    _, _, err = sluice("run", "digits", "--to", "Trainer", *bad)
+    assert "Began" in err
+    code, _, err = sluice("run", "digits", "--only", "Pusher", *bad)
+    assert code == 2 and "Not a directory" in err
+
+
+def test_a_workspace_keeps_its_id_where_it_is_moved(tmp_path: Path) -> None:
+    workspace = locate(tmp_path, "digits")
+    workspace.prepare()
+    before = workspace.id
+    assert before is None
+    with workspace.exclusive("a run"):
+        workspace.ensure_id()
+        first = workspace.id
+        workspace.ensure_id()
+    shutil.move(tmp_path / "workspace", tmp_path / "moved")
+
+    moved = locate(tmp_path, "digits", str(tmp_path / "moved"))
+
+    assert first and moved.id == first
+    other = locate(tmp_path, "digits")
+    other.prepare()
+    other.ensure_id()
+    assert other.id not in (None, first)
+
+
+@pytest.mark.parametrize("verb", ["predict digits", "models list digits"])
+def test_a_remote_directory_is_not_looked_for_here(
+    root: Path, sluice: Sluice, verb: str
+) -> None:
+    files = ["x.png"] if verb.startswith("predict") else []
+    code, _, err = sluice(*verb.split(), *files, "--set", "push.serving_dir=gs://b/x")
+
+    assert code == 2
+    assert "push.serving_dir" in err and "not supported yet" in err
+    assert "gs:" not in os.listdir(root)

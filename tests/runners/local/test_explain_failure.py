@@ -1,0 +1,180 @@
+"""What the user reads when a node raises."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from runners.local.explain_failure import explain_failure
+from runners.local.processes.process_pool import describe_end
+from sluice.errors import DataError, TransientError
+
+pytestmark = pytest.mark.unit
+
+
+def _raised(function) -> BaseException:
+    try:
+        function()
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def _explain(function) -> tuple[str, int]:
+    failure = explain_failure("Trainer", "tfx.Trainer", _raised(function))
+    return failure.message, failure.exit_code
+
+
+def test_what_the_user_raised_is_shown_not_its_cause() -> None:
+    def build() -> None:
+        try:
+            int("units")
+        except ValueError as error:
+            raise TypeError("model_params.units is no number") from error
+
+    message, code = _explain(build)
+    assert "Trainer failed: TypeError: model_params.units is no number" in message
+    assert f"{Path(__file__).name}:" in message and "in build" in message
+    assert code == 7
+
+
+def test_an_error_of_ours_speaks_through_its_wrappers() -> None:
+    def read() -> None:
+        try:
+            raise DataError("shard 3 is truncated", where="f")
+        except DataError as error:
+            raise RuntimeError("while running [Read]") from error
+
+    message, code = _explain(read)
+    assert message.startswith("shard 3 is truncated")
+    assert code == 3
+
+
+def test_keras_hides_the_users_line_in_its_message(tmp_path: Path) -> None:
+    code = tmp_path / "my_models.py"
+    code.write_text("\n")
+    text = (
+        'Exception encountered when calling layer "l" (type L).\n\n'
+        "in user code:\n\n"
+        f'    File "{code}", line 14, in call  *\n'
+        "        raise ValueError('user says no')\n\n"
+        "    ValueError: user says no\n"
+    )
+
+    def fit() -> None:
+        raise ValueError(text)
+
+    error = _raised(fit).with_traceback(None)
+    message = explain_failure("Trainer", "tfx.Trainer", error).message
+    assert f"{code}:14 in call" in message
+    assert "in user code:" in message
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "lower train.batch_size"),
+        (OSError(errno.ENOSPC, "No space left"), "free some disk space"),
+        (ValueError(), "no message"),
+    ],
+)
+def test_some_failures_have_a_way_out(error: Exception, words: str) -> None:
+    def fail() -> None:
+        raise error
+
+    message, code = _explain(fail)
+    assert words in message
+    assert code == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('Feature "label" had wrong type, expected int64', "different types"),
+        ("Unable to merge incompatible type: int64 vs large_binary", "different types"),
+        (
+            "Graph execution error:\n\nDetected at node map/DecodeImage defined at\n"
+            "Invalid PNG data, size 124\n\t [[{{node map/while/DecodeImage}}]]\n"
+            "\t [[IteratorGetNext]] [Op:__inference_train_function_532]",
+            "image does not decode\n  found:    Invalid PNG data, size 124\n",
+        ),
+    ],
+)
+def test_bad_records_are_bad_data(text: str, words: str) -> None:
+    def decode() -> None:
+        raise RuntimeError(text)
+
+    message, code = _explain(decode)
+    assert words in message
+    assert code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Unable to merge incompatible type: int64 vs large_binary", "mixed types"),
+        ("Invalid PNG [[{{node map/DecodeImage}}]]", "undecodable images"),
+    ],
+)
+def test_bad_records_are_named_where_they_are_found(text: str, kind: str) -> None:
+    def read() -> None:
+        raise RuntimeError(text)
+
+    failure = explain_failure(
+        "Any", "tfx.Any", _raised(read), lambda asked: (f"{asked} in a", "in b")
+    )
+    assert f"\n  - {kind} in a\n  - in b\n" in failure.message
+
+
+def _transient(function) -> bool:
+    return explain_failure("Trainer", "tfx.Trainer", _raised(function)).transient
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])
+def test_a_bug_while_a_broken_connection_is_handled_does_not_pass(error) -> None:
+    nothing: dict[str, str] = {}
+
+    def fetch() -> None:
+        try:
+            raise error
+        except type(error):
+            nothing["fallback"]
+
+    assert not _transient(fetch)
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])
+def test_what_is_raised_from_a_broken_connection_may_pass(error) -> None:
+    def fetch() -> None:
+        try:
+            raise error
+        except type(error) as broken:
+            raise RuntimeError("the data cannot be fetched") from broken
+
+    assert _transient(fetch)
+
+
+@pytest.mark.parametrize("kind", [ConnectionError, TransientError])
+def test_a_transient_error_that_beam_raises_again_may_pass(kind) -> None:
+    def read() -> None:
+        try:
+            raise kind("no answer")
+        except kind as error:
+            raise kind(f"{error} [while running 'Read']")  # noqa: B904
+
+    assert _transient(read)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (-40, "was killed by signal 40 (real-time signal 6)"),
+        (-11, "was killed by signal 11 (SIGSEGV, segmentation fault)"),
+        (3, "ended its process with status 3"),
+        (None, "is gone"),
+    ],
+)
+def test_the_end_of_a_process_in_words(status: int | None, words: str) -> None:
+    assert describe_end(status) == words

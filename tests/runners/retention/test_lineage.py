@@ -1,0 +1,279 @@
+"""What an artifact was made of, how it is named, and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from runners.metadata.find_artifact import Found, find_artifact
+from runners.metadata.served_models import served_models
+from runners.metadata.trace_lineage import Lineage, trace_lineage
+from runners.retention.collect_garbage import collect_garbage
+from sluice.errors import ExitCode, UsageError
+
+pytestmark = pytest.mark.unit
+
+
+def _find(past: Any, reference: str) -> Found:
+    graph = past.graph()
+    return find_artifact(
+        graph, served_models(graph, [past.workspace.serving]), reference
+    )
+
+
+def _trace(past: Any, reference: str) -> Lineage:
+    graph = past.graph()
+    served = served_models(graph, [past.workspace.serving])
+    found = find_artifact(graph, served, reference)
+    return trace_lineage(graph, found.artifact_id, served)
+
+
+def _id_of(past: Any, uri: Path) -> int:
+    artifacts = past.graph().artifacts.values()
+    return next(item.id for item in artifacts if item.uri == str(uri))
+
+
+def test_a_model_names_its_data_schema_code_and_run(past: Any) -> None:
+    first = past.run()
+    second = past.run(push=True)
+    traced = _trace(past, "Trainer.model")
+    assert traced.artifact.uri == str(past.made_by(second, "Trainer.model"))
+    origin = traced.origin
+    assert (origin.run_id, origin.run_ids) == (second, [first, second])
+    assert origin.data == [
+        {
+            "path": "/data/digits",
+            "span": 0,
+            "version": None,
+            "fingerprint": "sha256:da7a",
+        }
+    ]
+    assert origin.schemas == [
+        {"name": "schema.pbtxt", "file": str(past.schema), "digest": "5c" * 32}
+    ]
+    assert origin.code == {
+        "TFRecordGen": ["c0de1"],
+        "Trainer": [{"pipeline.training.run_fn": second}],
+    }
+    assert origin.packages == {"tfx": ["1"]}
+    assert [item.version.version for item in traced.served] == [1]
+    nodes = [item.node for item in traced.executions.values()]
+    assert nodes == ["TFRecordGen", "Trainer"]
+
+
+def test_a_cached_output_is_traced_to_the_run_that_made_it(past: Any) -> None:
+    first = past.run()
+    later = [past.run(train=False) for _ in range(2)]
+    traced = _trace(past, "TFRecordGen.examples")
+    assert traced.origin.run_id == first
+    assert traced.reused_by == later
+    assert traced.origin.run_ids == [first]
+
+
+def test_what_was_made_of_a_model(past: Any) -> None:
+    run_id = past.run(push=True)
+    uses = _trace(past, "Trainer.model").uses
+    assert [(use.node, use.key, use.run_id) for use in uses] == [
+        ("ModelVerdict", "model", run_id),
+        ("Pusher", "model", run_id),
+    ]
+    pushed = past.made_by(run_id, "Pusher.pushed_model")
+    assert uses[1].artifact_ids == (_id_of(past, pushed),)
+
+
+def test_a_number_is_a_version(past: Any) -> None:
+    past.run(push=True)
+    model = past.made_by(past.run(push=True), "Trainer.model")
+    for reference in ("v2", "2", "v002"):
+        found = _find(past, reference)
+        assert found.artifact_id == _id_of(past, model)
+        assert found.served is not None and found.served.version.version == 2
+        assert found.read_as == "version 2"
+    assert _find(past, "artifact:2") == Found(2, "artifact 2")
+
+
+@pytest.mark.parametrize("reference", ["3", "v3"])
+def test_a_number_is_never_an_artifact(past: Any, reference: str) -> None:
+    past.run(push=True)
+    past.run(push=True)
+    with pytest.raises(UsageError, match=f"no artifact or version '{reference}'") as e:
+        _find(past, reference)
+    assert "versions: 1 to 2; artifacts: 1 to " in str(e.value)
+    assert ("artifact:3" in e.value.examples) == (reference == "3")
+    assert "did you mean" in str(e.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "v", "artifact:"])
+def test_thousands_of_digits_are_no_version_and_no_artifact(
+    past: Any, prefix: str
+) -> None:
+    past.run(push=True)
+    with pytest.raises(UsageError, match="no artifact or version"):
+        _find(past, prefix + "9" * 5000)
+
+
+def test_whatever_is_asked_for_is_found_or_unknown(past: Any) -> None:
+    past.run(push=True)
+    graph = past.graph()
+    served = served_models(graph, [past.workspace.serving])
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        prefix=st.sampled_from(["", "v", "artifact:", "Trainer.", "/", "gs://", "../"]),
+        # As the operating system hands arguments on: without NUL, and not only UTF-8.
+        rest=st.binary(max_size=9).map(
+            lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape")
+        )
+        | st.integers(1, 5000).map(lambda length: "7" * length),
+    )
+    def ask(prefix: str, rest: str) -> None:
+        with contextlib.suppress(UsageError):
+            find_artifact(graph, served, prefix + rest)
+
+    ask()
+
+
+def test_a_path_is_an_artifact_also_inside_of_it(
+    past: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = past.made_by(past.run(), "Trainer.model")
+    expected = _id_of(past, model)
+    (past.root / "link").symlink_to(model.parent)
+    monkeypatch.chdir(model.parent)
+    for reference in (
+        str(model),
+        f"{model}/",
+        f"{model}/variables/variables.index",
+        f"./{model.name}/saved_model.pb",
+        f"{past.root}/link/{model.name}",
+    ):
+        assert _find(past, reference).artifact_id == expected, reference
+
+
+def test_a_path_in_the_serving_directory_is_a_version(past: Any) -> None:
+    model = past.made_by(past.run(push=True), "Trainer.model")
+    found = _find(past, f"{past.workspace.serving}/1/saved_model.pb")
+    assert (found.artifact_id, found.read_as) == (_id_of(past, model), "version 1")
+
+
+def test_of_outputs_the_newest_is_meant_also_if_it_was_reused(past: Any) -> None:
+    first = past.made_by(past.run(), "Trainer.model")
+    second = past.made_by(past.run(), "Trainer.model")
+    assert _find(past, "Trainer.model").artifact_id == _id_of(past, second)
+    run_id = past.run(train=False)
+    reused = past.graph().executions_of([run_id])[1]
+    assert _id_of(past, second) in reused.outputs["model"]
+    third = past.execution(
+        "20270101T000000Z-aaaa",
+        "Trainer",
+        reused={"model": _id_of(past, first)},
+        state=5,
+    )
+    assert third > reused.id
+    assert _find(past, "Trainer.model").artifact_id == _id_of(past, first)
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("Traner.model", ["'Traner.model'", "  - Trainer.model", "did you mean"]),
+        ("v9", ["'v9'", "versions: 1;", "  - v1"]),
+        ("99", ["'99'", "artifacts: 1 to 5"]),
+        ("artifact:99", ["artifact:ID", "artifacts: 1 to 5"]),
+        ("quatsch", ["name one of these", "  - Trainer.model"]),
+    ],
+)
+def test_what_is_unknown_names_the_nearest(
+    past: Any, reference: str, words: list[str]
+) -> None:
+    past.run(push=True)
+    with pytest.raises(UsageError, match="there is no artifact or version") as raised:
+        _find(past, reference)
+    assert raised.value.exit_code == ExitCode.USAGE
+    for word in words:
+        assert word in str(raised.value)
+    assert len(raised.value.examples) <= 6
+
+
+def test_an_unknown_path_names_the_nearest_one(past: Any) -> None:
+    model = past.made_by(past.run(), "Trainer.model")
+    with pytest.raises(UsageError, match="did you mean") as raised:
+        _find(past, str(model.parent / "77"))
+    assert raised.value.examples[0] == str(model)
+
+
+def test_a_version_whose_record_is_lost_is_found_by_its_push(past: Any) -> None:
+    model = past.made_by(past.run(push=True), "Trainer.model")
+    (past.workspace.serving / ".versions" / "1.json").unlink()
+    assert _find(past, "v1").artifact_id == _id_of(past, model)
+
+
+def test_a_version_of_somebody_else_is_not_guessed(past: Any) -> None:
+    past.run()
+    (past.workspace.serving / "4").mkdir(parents=True)
+    with pytest.raises(UsageError, match="which model version 4 came from") as raised:
+        _find(past, "v4")
+    assert f"{past.workspace.serving}/4" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "code", "packages"),
+    [
+        ('{"code": "c0de", "packages": {"tfx": "1"}}', ["c0de"], {"tfx": ["1"]}),
+        ('{"code": {"a": "1", "b": "2"}}', [{"a": "1", "b": "2"}], {}),
+        ('{"code": null, "packages": {"tfx": "1"}}', None, {"tfx": ["1"]}),
+        ('["of", "another", "form"]', [["of", "another", "form"]], {}),
+        ("c0de", ["c0de"], {}),
+    ],
+)
+def test_every_form_of_a_fingerprint_is_read(
+    past: Any, fingerprint: str, code: Any, packages: dict
+) -> None:
+    execution = past.execution(
+        "20260101T000000Z-aaaa", "Node", properties={"fingerprint": fingerprint}
+    )
+    past.output(execution, "out", "Model", "/somewhere")
+    origin = _trace(past, "Node.out").origin
+    assert origin.code.get("Node") == code
+    assert origin.packages == packages
+
+
+def test_both_codes_are_named_where_a_node_took_part_twice(past: Any) -> None:
+    runs = [past.run() for _ in range(2)]
+    models = [_id_of(past, past.made_by(item, "Trainer.model")) for item in runs]
+    execution = past.execution(
+        runs[1],
+        "Evaluator",
+        inputs={"baseline_model": models[:1], "model": models[1:]},
+    )
+    past.output(execution, "evaluation", "ModelEvaluation", "/somewhere")
+    traced = _trace(past, "Evaluator.evaluation")
+    assert traced.origin.code["Trainer"] == [
+        {"pipeline.training.run_fn": run_id} for run_id in runs
+    ]
+    assert len(traced.origin.data) == 1
+
+
+def test_only_properties_on_the_list_are_shown(past: Any) -> None:
+    past.run(push=True)
+    text = json.dumps(_trace(past, "Pusher.pushed_model").to_dict())
+    assert "hunter2" not in text and "secret" not in text
+    assert "pipeline.training.run_fn.run_fn" in text
+
+
+def test_what_gc_has_deleted_is_still_traced(past: Any) -> None:
+    first = past.run(blessed=False)
+    model = past.made_by(first, "Trainer.model")
+    past.run(blessed=False, data=True)
+    collect_garbage(past.workspace, [], keep=1)
+    assert not model.exists()
+    traced = _trace(past, str(model))
+    assert traced.artifact.state == "deleted"
+    assert traced.origin.run_id == first
+    assert traced.origin.data[0]["path"] == "/data/digits"

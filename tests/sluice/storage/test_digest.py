@@ -1,0 +1,55 @@
+"""Digests depend on names and contents, on nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from sluice.storage import digest
+
+pytestmark = pytest.mark.unit
+
+
+def _tree(root: Path, files: dict[str, str]) -> str:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return digest.of_tree(root)
+
+
+def test_a_file_has_its_sha256(tmp_path: Path) -> None:
+    data = os.urandom(3 << 20)
+    (tmp_path / "f").write_bytes(data)
+    assert digest.of_file(tmp_path / "f") == hashlib.sha256(data).hexdigest()
+
+
+def test_times_do_not_count(tmp_path: Path) -> None:
+    before = _tree(tmp_path, {"a": "1", "d/b": "2"})
+    os.utime(tmp_path / "a", (0, 0))
+    assert digest.of_tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"a": "1", "d/b": "3"},
+        {"a": "1", "d/c": "2"},
+        {"a": "1"},
+        {"a": "1", "d/b": "2", "e": ""},
+        {"a": "2", "d/b": "1"},
+        {"ad": "1", "b": "2"},
+    ],
+)
+def test_names_and_contents_count(tmp_path: Path, other: dict[str, str]) -> None:
+    assert _tree(tmp_path / "x", {"a": "1", "d/b": "2"}) != _tree(tmp_path / "y", other)
+
+
+def test_a_name_need_not_be_utf_8(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9")).write_text("1")
+    before = digest.of_tree(tmp_path)
+    (tmp_path / os.fsdecode(b"caf\xe9")).rename(tmp_path / os.fsdecode(b"caf\xe8"))
+    assert digest.of_tree(tmp_path) != before

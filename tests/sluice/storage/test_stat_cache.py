@@ -1,0 +1,95 @@
+"""A file is read again exactly when it may have changed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from sluice.storage import digest
+from sluice.storage.file_digests import FileDigests
+from sluice.storage.stat_cache import unchanged_files
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files whose content was read."""
+    seen: list[Path] = []
+    of_file = digest.of_file
+
+    def noted(path: Path) -> str:
+        seen.append(path)
+        return of_file(path)
+
+    monkeypatch.setattr(digest, "of_file", noted)
+    return seen
+
+
+def _old_file(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    hour_ago = time.time() - 3600
+    os.utime(path, (hour_ago, hour_ago))
+    return path
+
+
+def test_an_unchanged_file_is_read_once(tmp_path: Path, read: list[Path]) -> None:
+    path = _old_file(tmp_path / "a", b"one")
+    memory = tmp_path / "memory.json"
+    for _ in range(2):
+        digests = FileDigests(memory)
+        assert digests.of(path) == digest.of_bytes(b"one")
+        digests.save()
+    assert read == [path]
+
+
+def test_same_size_and_time_but_another_file(tmp_path: Path, read: list[Path]) -> None:
+    path = _old_file(tmp_path / "a", b"one")
+    digests = FileDigests(tmp_path / "memory.json")
+    digests.of(path)
+    os.replace(_old_file(tmp_path / "b", b"two"), path)
+    os.utime(path, ns=(0, 0))
+    assert digests.of(path) == digest.of_bytes(b"two")
+
+
+def test_a_file_written_a_moment_ago_is_not_trusted(
+    tmp_path: Path, read: list[Path]
+) -> None:
+    """It may change again without its time changing."""
+    path = tmp_path / "a"
+    path.write_bytes(b"one")
+    digests = FileDigests(tmp_path / "memory.json")
+    digests.of(path)
+    status = path.stat()
+    path.write_bytes(b"two")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert digests.of(path) == digest.of_bytes(b"two")
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"a": 3}'])
+def test_a_damaged_memory_counts_as_empty(tmp_path: Path, damage: bytes) -> None:
+    path = _old_file(tmp_path / "a", b"one")
+    (tmp_path / "memory.json").write_bytes(damage)
+    assert FileDigests(tmp_path / "memory.json").of(path) == digest.of_bytes(b"one")
+
+
+def test_what_nobody_asks_for_any_more_is_forgotten(tmp_path: Path) -> None:
+    paths = [_old_file(tmp_path / name, b"one") for name in ("a", "b")]
+    memory = tmp_path / "memory.json"
+    digests = FileDigests(memory)
+    for path in paths:
+        digests.of(path)
+    digests.save()
+    assert unchanged_files(memory) == paths
+
+    paths[0].unlink()
+    digests = FileDigests(memory)
+    digests.of(paths[1])
+    digests.save()
+    assert unchanged_files(memory) == paths[1:]
+    _old_file(paths[1], b"three")
+    assert unchanged_files(memory) is None
