@@ -8,21 +8,27 @@ from functools import partial
 from pathlib import Path
 
 from runners.doctor.baselines import check_baselines
-from runners.doctor.beam_engine import check_beam_engine
 from runners.doctor.check import Check
-from runners.doctor.cloud_credentials import check_cloud_credentials
-from runners.doctor.cores import check_cores
 from runners.doctor.devices import check_devices
-from runners.doctor.disk_space import check_disk_space
-from runners.doctor.file_locks import check_file_locks
-from runners.doctor.forks import check_forks
-from runners.doctor.keras_flavour import check_keras_flavour
+from runners.doctor.disks import (
+    check_disk_space,
+    check_file_locks,
+    check_workspace_folder,
+)
 from runners.doctor.locked_packages import check_locked_packages
-from runners.doctor.memory import check_memory
-from runners.doctor.protobuf_runtime import check_protobuf_runtime
-from runners.doctor.python_version import check_python
-from runners.doctor.tfx_versions import check_tfx_versions
-from runners.doctor.workspace_folder import check_workspace_folder
+from runners.doctor.machine import (
+    check_cloud_credentials,
+    check_cores,
+    check_forks,
+    check_memory,
+)
+from runners.doctor.versions import (
+    check_beam_engine,
+    check_keras_flavour,
+    check_protobuf_runtime,
+    check_python,
+    check_tfx_versions,
+)
 from sluice.project import own_root
 
 

@@ -15,13 +15,11 @@ import pytest
 
 from runners.cli.doctor import doctor
 from runners.doctor.check import Check
-from runners.doctor.cloud_credentials import check_cloud_credentials
-from runners.doctor.cores import check_cores
 from runners.doctor.devices import check_devices
-from runners.doctor.keras_flavour import check_keras_flavour
 from runners.doctor.locked_packages import check_locked_packages
-from runners.doctor.memory import check_memory
+from runners.doctor.machine import check_cloud_credentials, check_cores, check_memory
 from runners.doctor.run_checks import run_checks
+from runners.doctor.versions import check_keras_flavour
 from sluice.cgroup_limits import CgroupLimits
 from sluice.project import own_root
 
@@ -77,7 +75,7 @@ def tensorflow_that(
 @unit
 def test_another_python_is_not_the_projects() -> None:
     found = in_a_process(
-        import_of("check_python", "python_version"),
+        import_of("check_python", "versions"),
         python=os.path.realpath(sys.executable),
     )
     assert found.state == "warning"
@@ -145,7 +143,7 @@ def test_no_lock_and_a_damaged_one(tmp_path: Path) -> None:
 @unit
 def test_a_python_without_tfx() -> None:
     found = in_a_process(
-        import_of("check_tfx_versions", "tfx_versions"),
+        import_of("check_tfx_versions", "versions"),
         python=os.path.realpath(sys.executable),
     )
     assert found.state == "problem"
@@ -154,7 +152,7 @@ def test_a_python_without_tfx() -> None:
 
 @unit
 def test_the_slow_protobuf() -> None:
-    code = import_of("check_protobuf_runtime", "protobuf_runtime")
+    code = import_of("check_protobuf_runtime", "versions")
     variable = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
     found = in_a_process(code, **{variable: "python"})
     assert (found.state, found.found) == (
@@ -201,7 +199,7 @@ def test_memory_and_cores_of_this_machine() -> None:
 @unit
 def test_one_core_is_said_to_be_one() -> None:
     pinned = in_a_process(
-        import_of("check_cores", "cores"),
+        import_of("check_cores", "machine"),
         prepare="import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})",
     )
     assert pinned.state == "warning"
@@ -215,7 +213,7 @@ def test_one_core_is_said_to_be_one() -> None:
 def test_no_more_processes_may_be_started() -> None:
     """As another user where this is root, whom the limit does not bind."""
     found = in_a_process(
-        import_of("check_forks", "forks"),
+        import_of("check_forks", "machine"),
         prepare="import os, resource\n"
         "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
         "os.getuid() or os.setuid(65534)",

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from runners.doctor.check import Check
-from runners.doctor.disk_space import check_disk_space
-from runners.doctor.file_locks import check_file_locks
-from runners.doctor.workspace_folder import check_workspace_folder
+from runners.doctor.disks import (
+    check_disk_space,
+    check_file_locks,
+    check_workspace_folder,
+)
 from sluice.project import own_root
 
 unit = pytest.mark.unit
@@ -89,7 +91,7 @@ def test_a_full_disk(tmp_path: Path, on_tmpfs: Callable[..., Check]) -> None:
     written = on_tmpfs(
         tmp_path,
         "size=1m",
-        printed("workspace_folder", "check_workspace_folder", folder),
+        printed("disks", "check_workspace_folder", folder),
         fill,
     )
     assert written.state == "problem"
@@ -97,7 +99,7 @@ def test_a_full_disk(tmp_path: Path, on_tmpfs: Callable[..., Check]) -> None:
     space = on_tmpfs(
         tmp_path,
         "size=1m",
-        printed("disk_space", "check_disk_space", f"'disk_workspace', {folder}"),
+        printed("disks", "check_disk_space", f"'disk_workspace', {folder}"),
         fill,
     )
     assert space.state == "problem"
@@ -122,7 +124,7 @@ def test_a_small_disk(
     found: str,
 ) -> None:
     arguments = f"'disk_temp', Path('{tmp_path}')"
-    check = printed("disk_space", "check_disk_space", arguments)
+    check = printed("disks", "check_disk_space", arguments)
     space = on_tmpfs(tmp_path, options, check)
     assert space.state == state
     assert found in space.found
@@ -133,7 +135,7 @@ def test_a_disk_that_is_read_only(
     tmp_path: Path, on_tmpfs: Callable[..., Check]
 ) -> None:
     folder = f"Path('{tmp_path}')"
-    check = printed("workspace_folder", "check_workspace_folder", folder)
+    check = printed("disks", "check_workspace_folder", folder)
     written = on_tmpfs(tmp_path, "size=1m,ro", check)
     assert written.state == "problem"
     assert written.found == f"{tmp_path} cannot be written: Read-only file system"
