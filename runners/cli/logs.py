@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from runners.cli.find_run import FoundRun, find_run, load_run, readable_runs
 from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
-from runners.cli.say import say_json, say_output
+from runners.cli.say import say_json, say_output, say_warning
+from runners.operations.find_run import FoundRun, find_run, load_run, readable_runs
 from sluice.did_you_mean import unknown_node
 from sluice.errors import UsageError
 
@@ -37,7 +37,7 @@ def logs(
 
     With --json: the log's path and its lines, in one object.
     """
-    found = find_run(name, workspace_dir, run_id=run_id)
+    found = find_run(name, workspace_dir, run_id=run_id, warn=say_warning)
     if Path(node).name != node:
         raise UsageError(
             f"{node!r} is a path, not a node",
@@ -70,7 +70,7 @@ def logs(
 def _newest_with_log(found: FoundRun, node: str) -> FoundRun:
     """Returns the newest run in which the node has a log and was not only cached."""
     workspace = found.workspace
-    for record in readable_runs(workspace):
+    for record in readable_runs(workspace, say_warning):
         log = workspace.run_dir(record.run_id) / "logs" / f"{node}.log"
         states = {item.id: item.state for item in record.nodes}
         if log.exists() and states.get(node) != "cached":

@@ -25,12 +25,6 @@ from runners.cli.execute_run import (
     report,
     say_record,
 )
-from runners.cli.find_run import (
-    RESUMABLE,
-    find_run,
-    last_real_run,
-    newest_resumable,
-)
 from runners.cli.ignore_broken_pipe import ignore_broken_pipe
 from runners.cli.next_command import next_command
 from runners.cli.note_acceptance import note_acceptance
@@ -43,12 +37,19 @@ from runners.cli.run_pipeline import (
     prepare_store,
     retries_of,
 )
+from runners.cli.say import say_warning
 from runners.local.graph_file import GraphFile
 from runners.local.job_environment import JobEnvironment
 from runners.local.plan import Plan
 from runners.local.processes.process_pool import ProcessPool
 from runners.local.record_run import RecordRun
 from runners.metadata.metadata_file import keep_copy
+from runners.operations.find_run import (
+    RESUMABLE,
+    find_run,
+    last_real_run,
+    newest_resumable,
+)
 from sluice.errors import UsageError
 from sluice.project import activate
 from sluice.record.journal import Journal
@@ -104,10 +105,10 @@ def resume(
 
 def _resume(request: _Request, console: Console) -> RunRecord:
     if request.name is None:
-        workspace, name = newest_resumable(request.workspace_dir)
+        workspace, name = newest_resumable(request.workspace_dir, say_warning)
     else:
         name = request.name
-        workspace = find_run(name, request.workspace_dir).workspace
+        workspace = find_run(name, request.workspace_dir, warn=say_warning).workspace
 
     held = hold(workspace, request.command, request.wait, console)
     with held as (lock, notes), ExitStack() as written:
@@ -163,7 +164,7 @@ def _resumable(workspace: Workspace, name: str, run_id: str | None) -> RunRecord
     Raises:
       UsageError: there is none, it has ended, or another one was named.
     """
-    record = last_real_run(workspace)
+    record = last_real_run(workspace, say_warning)
     hint = next_command("run", name)
     if record is None:
         raise UsageError(f"{name} has not run yet", where=workspace.root, hint=hint)

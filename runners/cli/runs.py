@@ -6,11 +6,11 @@ import click
 from rich.table import Table
 
 from runners.cli.console import make_console, plain
-from runners.cli.find_run import find_workspace
 from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say, say_json
 from runners.local.complete_runs import complete_killed_runs
+from runners.operations.find_run import find_workspace
 from sluice.record.run_record import RunRecord
 
 STYLES = {"succeeded": "green", "up_to_date": "cyan", "running": "yellow"}

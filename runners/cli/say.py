@@ -33,3 +33,8 @@ def say_error(text: str) -> None:
     """Prints an error as ``SluiceError`` has it."""
     click.secho("error: ", fg="red", bold=True, err=True, nl=False)
     say(*text.split("\n"), err=True)
+
+
+def say_warning(text: str) -> None:
+    """Prints a warning to stderr."""
+    say(*f"warning: {text}".split("\n"), err=True)

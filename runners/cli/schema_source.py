@@ -13,9 +13,10 @@ from pipeline.config.config import Config
 from pipeline.graph.check_inputs import check_inputs
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.summarize import Summary, summarize
-from runners.cli.find_run import find_run, find_workspace, readable_runs
+from runners.cli.say import say_warning
 from runners.cli.schema_command import run_command
 from runners.local.complete_runs import complete_killed_runs
+from runners.operations.find_run import find_run, find_workspace, readable_runs
 from schemas.diff.diff_schema import Expectations
 from schemas.diff.observe_statistics import observe_statistics
 from schemas.diff.observe_summary import observe_summary
@@ -53,7 +54,7 @@ def from_run(name: str, workspace_dir: str | None, run_id: str | None) -> Source
     """
     workspace = find_workspace(name, workspace_dir)
     complete_killed_runs(workspace)
-    records: Iterable[RunRecord] = readable_runs(workspace)
+    records: Iterable[RunRecord] = readable_runs(workspace, say_warning)
     if run_id:
         records = [find_run(name, workspace=workspace, run_id=run_id).record]
     for record in records:

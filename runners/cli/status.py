@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from runners.cli.console import make_console, plain, plain_lines
-from runners.cli.find_run import all_workspaces, find_run, readable_runs
 from runners.cli.options import json_option, workspace_option
 from runners.cli.run_view import LABELS, describe_progress, seconds
 from runners.cli.runs import STYLES
-from runners.cli.say import say, say_json
+from runners.cli.say import say, say_json, say_warning
 from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
+from runners.operations.find_run import all_workspaces, find_run, readable_runs
 from sluice.record.run_record import NodeRecord, RunRecord
 
 
@@ -31,7 +31,7 @@ def status(
     if name is None:
         _show_all(workspace_dir, as_json)
         return
-    record = find_run(name, workspace_dir, run_id=run_id).record
+    record = find_run(name, workspace_dir, run_id=run_id, warn=say_warning).record
     if as_json:
         say_json(record.to_dict())
         return
@@ -42,7 +42,7 @@ def _show_all(workspace_dir: str | None, as_json: bool) -> None:
     records = []
     for workspace in all_workspaces(workspace_dir):
         complete_killed_runs(workspace)
-        if record := next(readable_runs(workspace), None):
+        if record := next(readable_runs(workspace, say_warning), None):
             records.append(record)
     if as_json:
         say_json([record.to_dict() for record in records])

@@ -1,23 +1,28 @@
-"""Finds a pipeline's workspace and a run in it, for verbs that only look back."""
+"""Finds a pipeline's workspace and a run in it, for operations that look back."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.load_config import load_config
-from runners.cli.next_command import next_command
-from runners.cli.options import workspace_of
-from runners.cli.say import say
 from runners.local.complete_runs import complete_killed_runs
+from runners.operations.next_command import next_command
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import find_root
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, locate
 
 RESUMABLE = ("failed", "interrupted")
+
+# Takes a line on what was left out, such as a damaged record.
+Warn = Callable[[str], None]
+
+
+def ignore(_: str) -> None:
+    """Drops a warning."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ def find_workspace(name: str, workspace_dir: str | None) -> Workspace:
       UsageError: there is no such config, nor a workspace of that name.
     """
     try:
-        return workspace_of(load_config(name), workspace_dir)
+        config = load_config(name)
+        return locate(config.root, config.name, workspace_dir)
     except UsageError:
         try:
             workspace = locate(find_root(Path.cwd()), name, workspace_dir)
@@ -60,6 +66,7 @@ def find_run(
     *,
     workspace: Workspace | None = None,
     run_id: str | None = None,
+    warn: Warn = ignore,
 ) -> FoundRun:
     """Returns a run of a pipeline, by default its last; killed runs are completed.
 
@@ -70,6 +77,7 @@ def find_run(
       workspace_dir: the ``--workspace`` option.
       workspace: the pipeline's, where it is known already.
       run_id: which run, or the beginning of its id.
+      warn: is told of damaged records.
 
     Raises:
       UsageError: there is no such run.
@@ -83,7 +91,7 @@ def find_run(
         raise UsageError(
             f"{name} has not run yet",
             where=workspace.root,
-            hint=next_command("run", name),
+            hint=next_command("run", name, workspace_dir=workspace_dir),
         )
     matching = [item for item in ids if item.startswith(run_id or "")]
     if not matching or (run_id and len(matching) > 1):
@@ -93,22 +101,26 @@ def find_run(
             else f"several runs of {name} begin with {run_id!r}",
             where=workspace.runs,
             examples=(matching or ids)[::-1],
-            hint=next_command("runs", name),
+            hint=next_command("runs", name, workspace_dir=workspace_dir),
         )
-    record = None if run_id else next(readable_runs(workspace), None)
-    return FoundRun(workspace, record or load_run(workspace, matching[-1]))
+    record = None if run_id else next(readable_runs(workspace, warn), None)
+    if record is None:
+        record = load_run(workspace, matching[-1], workspace_dir)
+    return FoundRun(workspace, record)
 
 
-def readable_runs(workspace: Workspace) -> Iterator[RunRecord]:
+def readable_runs(workspace: Workspace, warn: Warn = ignore) -> Iterator[RunRecord]:
     """Yields the records of the runs, newest first; warns of those that are damaged."""
     for run_id in reversed(workspace.run_ids()):
         try:
             yield load_run(workspace, run_id)
         except WorkspaceError as error:
-            say(f"warning: {error.what}", err=True)
+            warn(error.what)
 
 
-def load_run(workspace: Workspace, run_id: str) -> RunRecord:
+def load_run(
+    workspace: Workspace, run_id: str, workspace_dir: str | None = None
+) -> RunRecord:
     """Returns the record of a run.
 
     Raises:
@@ -122,7 +134,7 @@ def load_run(workspace: Workspace, run_id: str) -> RunRecord:
             f"the record of run {run_id} cannot be read",
             where=run_dir / "run.json",
             actual=str(error),
-            hint=next_command("run", workspace.root.name)
+            hint=next_command("run", workspace.root.name, workspace_dir=workspace_dir)
             + "   (its cache skips what has finished)",
         ) from error
 
@@ -142,16 +154,18 @@ def all_workspaces(workspace_dir: str | None) -> list[Workspace]:
     return [Workspace(folder) for folder in folders]
 
 
-def last_real_run(workspace: Workspace) -> RunRecord | None:
+def last_real_run(workspace: Workspace, warn: Warn = ignore) -> RunRecord | None:
     """Returns the last run that was more than a look or a refused command."""
-    for record in readable_runs(workspace):
+    for record in readable_runs(workspace, warn):
         refused = record.status == "failed" and record.exit_code == ExitCode.USAGE
         if record.status != "up_to_date" and not refused:
             return record
     return None
 
 
-def newest_resumable(workspace_dir: str | None) -> tuple[Workspace, str]:
+def newest_resumable(
+    workspace_dir: str | None, warn: Warn = ignore
+) -> tuple[Workspace, str]:
     """Returns the pipeline whose last run can be resumed; of several, the newest.
 
     Returns:
@@ -163,7 +177,7 @@ def newest_resumable(workspace_dir: str | None) -> tuple[Workspace, str]:
     found: list[tuple[str, Workspace, str]] = []
     for workspace in all_workspaces(workspace_dir):
         complete_killed_runs(workspace)
-        record = last_real_run(workspace)
+        record = last_real_run(workspace, warn)
         if record is not None and record.status in RESUMABLE:
             found.append((record.run_id, workspace, record.pipeline))
     if not found:

@@ -1,0 +1,62 @@
+"""What most operations are asked with: a pipeline, its overlays, its workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runners.operations.next_command import next_command
+from sluice.project import activate
+from sluice.workspace import Workspace, locate
+
+if TYPE_CHECKING:
+    from pipeline.config.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineRequest:
+    """Names a pipeline; the base of the requests that need its config.
+
+    Attributes:
+      name: a config's name or path.
+      profile: an overlay of ``configs/profiles/``.
+      overrides: ``KEY=VALUE``, as ``--set`` takes them.
+      workspace_dir: the folder that holds one workspace per pipeline; None for
+        ``SLUICE_WORKSPACE``, or else ``workspace/`` of the project.
+    """
+
+    name: str
+    profile: str | None = None
+    overrides: tuple[str, ...] = ()
+    workspace_dir: str | None = None
+
+    def load_config(self) -> Config:
+        """Returns the resolved config; raises ``UsageError`` if it is wrong."""
+        from pipeline.config.load_config import load_config
+
+        return load_config(self.name, profile=self.profile, overrides=self.overrides)
+
+    def validated_config(self) -> Config:
+        """Returns the config, checked with its schema and code, and completed.
+
+        Raises:
+          UsageError: it is not to be found or is wrong.
+        """
+        from pipeline.config.validate_config import validate_config
+
+        config = self.load_config()
+        activate(config.root)
+        return validate_config(config).config
+
+    def workspace_of(self, config: Config) -> Workspace:
+        """Returns the workspace of the config's pipeline."""
+        return locate(config.root, config.name, self.workspace_dir)
+
+    def serving_dir_of(self, config: Config) -> Path:
+        """Returns where the versions of the config's model are pushed to."""
+        return config.serving_dir or self.workspace_of(config).serving
+
+    def next_command(self, *words: str) -> str:
+        """Returns a command to go on with, in the same workspace."""
+        return next_command(*words, workspace_dir=self.workspace_dir)
