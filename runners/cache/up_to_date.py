@@ -1,9 +1,9 @@
-"""Whether the last complete run still stands, found without importing TFX.
+"""Whether a pipeline is up to date with its last complete run; imports no TFX.
 
 After a run that ended well its inputs are stored, with the state of everything it made:
-sizes and times of its outputs, of the served version, of the ledger of accepted data,
-and of ML Metadata's file, which every other run changes. Where all of that is as it
-was, running again would do nothing.
+sizes and times of its outputs, of the served version, of the baseline store, and of ML
+Metadata's file, which every other run changes. Where all of that is as it was, running
+again would do nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runners.cache.run_inputs import RunInputs
-from serving.model_store import ModelStore
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.storage import atomic, digest
+from sluice.storage.stat_cache import unchanged_files
 from sluice.storage.uri import is_remote
 from sluice.workspace import Workspace
+
+if TYPE_CHECKING:
+    from runners.cache.run_inputs import RunInputs
 
 _FORMAT = 1
 
@@ -65,6 +67,33 @@ def kept(workspace: Workspace) -> Iterator[None]:
         atomic.write_json(workspace.complete_file, standing.state)
 
 
+def likely_unchanged(workspace: Workspace, config_file: Path, command: str) -> bool:
+    """Guesses, within milliseconds, whether a run will find everything up to date.
+
+    The guess decides only whether TFX is imported while the run looks at its inputs.
+
+    Args:
+      workspace: of the pipeline.
+      config_file: of the pipeline.
+      command: what was typed.
+    """
+    try:
+        complete = json.loads(workspace.complete_file.read_text(encoding="utf-8"))
+        record = workspace.run_dir(complete["run_id"]) / RECORD_FILE
+        if json.loads(record.read_text(encoding="utf-8"))["command"] != command:
+            return False
+        data = unchanged_files(workspace.digests_file)
+        code = unchanged_files(workspace.sources_file)
+        if not data or not code:
+            return False
+        # A new file is known to nobody, but its folder has changed.
+        others = {config_file, *(path.parent for path in data)}
+        since_ns = workspace.complete_file.stat().st_mtime_ns
+        return all(path.stat().st_mtime_ns <= since_ns for path in others)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 @dataclass(frozen=True)
 class _Standing:
     """What was remembered of a run whose outputs are as they were."""
@@ -97,6 +126,9 @@ def _made(workspace: Workspace, record: RunRecord) -> dict[str, Any]:
     Raises:
       OSError: some of it is gone.
     """
+    # Here: the guess, before everything else of a run, has no use for it.
+    from serving.model_store import ModelStore
+
     local = [uri for uri in record.artifacts if uri and not is_remote(uri)]
     push = record.pushes[0]
     newest = ModelStore(push.destination).newest()

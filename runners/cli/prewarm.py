@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from pipeline.config.find_config import find_config
-from runners.cache.likely_unchanged import likely_unchanged
+from runners.cache.up_to_date import likely_unchanged
 from runners.local.processes.process_pool import ProcessPool
 from sluice.errors import UsageError
 from sluice.project import find_root

@@ -88,8 +88,9 @@ def _read_back(recorder: RecordRun, run_dir: Path) -> None:
     """Takes in what the running nodes had done when the run was killed."""
     # ML Metadata's client, which is rarely needed here.
     from runners.local.graph_file import GraphFile
-    from runners.local.read_back import open_store, read_back
+    from runners.local.read_back import read_back
     from runners.local.scheduler import result_of
+    from runners.metadata.read_metadata import open_store
 
     running = [node.id for node in recorder.record.nodes if node.state == "running"]
     graph = GraphFile.load(run_dir)

@@ -10,11 +10,12 @@ from runners.local.job_result import PREPARE, RESOLVE_CACHED, forget_result, rea
 from runners.local.plan import Plan
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
-from runners.local.read_back import open_store, read_back
+from runners.local.read_back import read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.local.wait_for_job import wait_for_job
 from runners.metadata import node_status
+from runners.metadata.read_metadata import open_store
 from sluice.did_you_mean import unknown_node
 from sluice.errors import ExitCode, UsageError
 from sluice.storage import file_digests, source_files

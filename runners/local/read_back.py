@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-
-from ml_metadata import errors
-from ml_metadata.metadata_store import metadata_store
 
 from runners.local.graph_file import PlannedNode
 from runners.local.run_result import NodeFailure, NodeResult
 from runners.metadata import node_status
-from sluice.errors import NodeError, WorkspaceError
+from sluice.errors import NodeError
 from sluice.record.run_record import NodeState
 
 # What TFX says of inputs that it cannot resolve.
 _TOO_FEW = re.compile(r"inputs\[(.+?)\] has min_count = (\d+) but only got (\d+)")
 _NO_CONDITION = "Expected boolean type but got <class 'NoneType'>"
 _TOO_MANY = "Handling more than one input dicts"
-
-
-@contextmanager
-def open_store(connection: Any) -> Iterator[Any]:
-    """Opens an ML Metadata store.
-
-    Args:
-      connection: ML Metadata's ``ConnectionConfig``.
-
-    Raises:
-      WorkspaceError: it cannot be opened, read or written, such as on a full disk.
-    """
-    try:
-        yield metadata_store.MetadataStore(connection)
-    except (RuntimeError, errors.StatusError) as error:
-        raise WorkspaceError(
-            "the pipeline's metadata cannot be read or written",
-            where=connection.sqlite.filename_uri or None,
-            actual=str(error).partition("query:")[0].strip(),
-            hint="free some space if its disk is full, then: sluice resume",
-        ) from error
 
 
 def read_back(

@@ -22,7 +22,7 @@ from runners.local.job_result import forget_result, read_result
 from runners.local.limit_memory import LimitMemory, MemoryLimits
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
-from runners.local.read_back import open_store, read_back
+from runners.local.read_back import read_back
 from runners.local.run_result import (
     NOT_ASKED_FOR,
     NodeFailure,
@@ -32,6 +32,7 @@ from runners.local.run_result import (
 )
 from runners.local.stop_request import StopRequest
 from runners.local.wait_for_job import POLL_S
+from runners.metadata.read_metadata import open_store
 from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
 from sluice.progress import PROGRESS_FILE

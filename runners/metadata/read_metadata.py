@@ -15,34 +15,45 @@ from sluice.plain_properties import plain_properties
 
 if TYPE_CHECKING:
     from ml_metadata import MetadataStore
+    from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 
 # One query's list of ids: SQLite limits the length of a statement.
 _IDS_PER_QUERY = 1000
 
 
 @contextmanager
-def open_store(path: Path, *, writable: bool = False) -> Iterator[MetadataStore]:
-    """Opens an existing metadata file; unlike TFX it never creates one.
+def open_store(
+    database: Path | ConnectionConfig, *, writable: bool = False
+) -> Iterator[MetadataStore]:
+    """Opens an ML Metadata store.
+
+    Args:
+      database: an existing SQLite file, which unlike in TFX is never created, or a
+        ``ConnectionConfig``, which is used as it is.
+      writable: whether the file is opened for writing.
 
     Raises:
-      WorkspaceError: ML Metadata cannot read or write it, now or inside the block.
+      WorkspaceError: it cannot be opened, read or written, now or inside the block,
+        such as on a full disk.
     """
     import ml_metadata
     from ml_metadata.proto import metadata_store_pb2
 
-    modes = metadata_store_pb2.SqliteMetadataSourceConfig
-    config = metadata_store_pb2.ConnectionConfig()
-    config.sqlite.filename_uri = str(path)
-    config.sqlite.connection_mode = modes.READWRITE if writable else modes.READONLY
+    config: Any = database
+    if isinstance(database, Path):
+        modes = metadata_store_pb2.SqliteMetadataSourceConfig
+        config = metadata_store_pb2.ConnectionConfig()
+        config.sqlite.filename_uri = str(database)
+        config.sqlite.connection_mode = modes.READWRITE if writable else modes.READONLY
     try:
         yield ml_metadata.MetadataStore(config)
     except (RuntimeError, ml_metadata.errors.StatusError) as error:
         raise WorkspaceError(
-            "ML Metadata cannot be used",
-            where=path,
-            actual=str(error).partition(" query:  ")[0],
-            hint="nothing more was changed; restore the file from a copy, or move the "
-            "workspace away and run again",
+            "ML Metadata cannot be read or written",
+            where=config.sqlite.filename_uri or None,
+            actual=str(error).partition(" query:  ")[0].strip(),
+            hint="if its disk is full, free some space and give the command again (a "
+            "run: sluice resume); a damaged file is restored by the next run",
         ) from error
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.cache.likely_unchanged import likely_unchanged
+from runners.cache.up_to_date import likely_unchanged
 from sluice.storage.file_digests import FileDigests
 from sluice.workspace import Workspace
 
