@@ -34,9 +34,9 @@ from pathlib import Path
 from sluice.compat import prepare_environment
 prepare_environment()
 from pipeline.graph.create_pipeline import create_pipeline
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from pipeline.graph.locations import local_locations
-from pipeline.config.validate_config import validate_config
+from pipeline.config.validate import validate_config
 from sluice.project import activate
 from sluice.workspace import locate
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner

@@ -92,8 +92,8 @@ def run_config(process_pool: ProcessPool) -> RunConfig:
     """Runs a config as the command line does, but without its text, and records it."""
 
     def run_config(config: Config, workspace: Workspace, **options: Any) -> RunRecord:
-        from pipeline.config.stored_config import write_stored_config
-        from pipeline.config.validate_config import validate_config
+        from pipeline.config.serialize import write_stored_config
+        from pipeline.config.validate import validate_config
         from runners.local.execute import execute
         from runners.local.job_environment import JobEnvironment
         from runners.local.plan import Plan

@@ -11,19 +11,13 @@ from typing import cast
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.config import (
-    Config,
-    FeatureSpec,
-    Hashed,
-    Label,
-    Numeric,
-    Vocabulary,
-)
-from pipeline.config.config_problem import Problem, config_error
-from pipeline.config.config_types import Classes
+from pipeline.config.config import Config
 from pipeline.config.feature_set import Feature, FeatureSet
 from pipeline.config.feature_set import Label as LabelClasses
+from pipeline.config.features import FeatureSpec, Hashed, Label, Numeric, Vocabulary
+from pipeline.config.problems import Problem, config_error
 from schemas import loader
+from sluice.section import Classes
 
 LARGE_DOMAIN = 1000
 

@@ -9,9 +9,11 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.anomaly_kind import KINDS, OF_NO_FEATURE
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
-from pipeline.config.config import Config, Image, KeyPath
-from pipeline.config.config_problem import Problems
-from pipeline.config.data_config import SPLITS, Rule
+from pipeline.config.config import Config
+from pipeline.config.data import SPLITS, Rule
+from pipeline.config.features import Image
+from pipeline.config.origin import KeyPath
+from pipeline.config.problems import Problems
 from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError
 from sluice.records.image_decoder import CHANNELS

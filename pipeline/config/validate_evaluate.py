@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
-from pipeline.config.config import Evaluate, KeyPath, Metric, Threshold
-from pipeline.config.config_layer import describe
-from pipeline.config.config_problem import Problems
+from pipeline.config.evaluate import Evaluate, Metric, Threshold
+from pipeline.config.layers import describe
 from pipeline.config.metric_table import MetricClass, Task, metric_table
+from pipeline.config.origin import KeyPath
+from pipeline.config.problems import Problems
 from schemas import loader
 from sluice.did_you_mean import did_you_mean
 from sluice.errors import bounded

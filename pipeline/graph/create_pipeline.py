@@ -19,7 +19,6 @@ from components.evaluator.component import Evaluator
 from components.model_verdict.component import ModelVerdict
 from components.model_verdict.threshold import Threshold
 from components.pusher.component import Pusher
-from pipeline.config.bundled_models import import_path, module_name
 from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.graph.draw_data import DataNodes, draw_data
@@ -97,7 +96,7 @@ def _train(context: GraphContext, data: DataNodes) -> tuple[Any, Any]:
         custom_config={
             "feature_set": context.feature_set.to_dict(),
             "own_preprocessing": config.preprocessing is not None,
-            "model": import_path(config.model),
+            "model": config.model_path,
             "model_params": config.model_params,
             "train": config.train.model_dump(),
         },
@@ -113,7 +112,7 @@ def _train(context: GraphContext, data: DataNodes) -> tuple[Any, Any]:
         context.stamp(
             trainer,
             ["tfx", "tensorflow", "tf-keras"],
-            ["pipeline.training.run_fn", module_name(config.model)],
+            ["pipeline.training.run_fn", config.model_module],
         ),
     )
 

@@ -17,7 +17,8 @@ from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.component import TFRecordGen
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
-from pipeline.config.config import Config, Image
+from pipeline.config.config import Config
+from pipeline.config.features import Image
 from pipeline.graph.check_inputs import complete_when
 from pipeline.graph.graph_context import GraphContext
 from pipeline.graph.stored_inputs import store_input

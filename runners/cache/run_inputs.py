@@ -15,9 +15,8 @@ from typing import Any
 
 from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.window import Window
-from pipeline.config.bundled_models import module_name
 from pipeline.config.config import Config
-from pipeline.config.stored_config import plain_config
+from pipeline.config.serialize import plain_config
 from pipeline.graph.check_inputs import check_inputs, serving_inputs
 from sluice import code_fingerprint
 from sluice.errors import bounded
@@ -106,7 +105,7 @@ def run_inputs(
     """
     source_files.remember_in(Workspace(workspace_root).sources_file)
     roots = list(dict.fromkeys([own_root(), config.root]))
-    entries = [*_ENTRIES, module_name(config.model)]
+    entries = [*_ENTRIES, config.model_module]
     if config.preprocessing:
         entries.append(config.preprocessing.partition(":")[0])
     found = RunInputs(

@@ -6,8 +6,9 @@ import json
 
 import click
 
-from pipeline.config.config_reference import json_schema
-from pipeline.config.load_config import load_config, to_yaml
+from pipeline.config.load import load_config
+from pipeline.config.reference import json_schema
+from pipeline.config.serialize import to_yaml
 from runners.cli.options import config_options
 from runners.cli.say import say
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.say import say
 from sample_data import catalog
 

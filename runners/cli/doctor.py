@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import json_option, workspace_of, workspace_option
 from runners.cli.say import say_json

@@ -15,9 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.config.config_types import PipelineName
-from pipeline.config.load_config import load_config
-from pipeline.config.validate_config import validate_config
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
 from pipeline.scaffold.choose_label import ChosenLabel, choose_label
 from pipeline.scaffold.config_text import config_text
 from pipeline.scaffold.find_examples import ExampleFiles, find_examples
@@ -34,6 +33,7 @@ from runners.cli.say import say, say_json
 from sluice.errors import DataError, UsageError
 from sluice.printable import printable
 from sluice.project import check_names, find_root
+from sluice.section import PipelineName
 
 _SCHEMA_VERSION = 1
 

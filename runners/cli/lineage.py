@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.next_command import next_command
 from runners.cli.options import (

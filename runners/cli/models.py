@@ -8,7 +8,7 @@ import sys
 import click
 from rich.table import Table
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.next_command import next_command
 from runners.cli.options import (

@@ -54,8 +54,8 @@ def validated_config(
     Raises:
       UsageError: it is not to be found or is wrong.
     """
-    from pipeline.config.load_config import load_config
-    from pipeline.config.validate_config import validate_config
+    from pipeline.config.load import load_config
+    from pipeline.config.validate import validate_config
 
     config = load_config(name, profile=profile, overrides=overrides)
     activate(config.root)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.next_command import next_command
 from runners.cli.options import config_options, serving_dir_of, workspace_option
 from runners.cli.say import say_json

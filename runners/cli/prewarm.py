@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from pipeline.config.find_config import find_config
+from pipeline.config.find import find_config
 from runners.cache.up_to_date import likely_unchanged
 from runners.local.processes.process_pool import ProcessPool
 from sluice.errors import UsageError

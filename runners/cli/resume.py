@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 from pipeline.config.config import Config
-from pipeline.config.stored_config import read_stored_config
+from pipeline.config.serialize import read_stored_config
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs, differences, run_inputs
 from runners.cli.console import plain

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
-from pipeline.config.load_config import load_config
-from pipeline.config.stored_config import plain_config, write_stored_config
-from pipeline.config.validate_config import validate_config
+from pipeline.config.load import load_config
+from pipeline.config.serialize import plain_config, write_stored_config
+from pipeline.config.validate import validate_config
 from pipeline.graph.check_inputs import check_inputs, serving_inputs
 from pipeline.graph.staleness import check_staleness
 from runners.cache import up_to_date

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
 from runners.cli.say import say_json

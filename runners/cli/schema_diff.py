@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.options import config_options, json_option
 from runners.cli.say import say_json
 from runners.cli.schema_compare import compare, show_diff, source_options

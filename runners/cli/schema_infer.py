@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from pipeline.scaffold.infer_schema import infer_schema
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
 from runners.cli.say import say_json

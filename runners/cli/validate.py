@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pipeline.config.load_config import load_config
-from pipeline.config.validate_config import validate_config
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
 from pipeline.graph.check_inputs import check_inputs
 from runners.cli.options import config_options
 from runners.cli.say import say

@@ -43,8 +43,8 @@ def bad_records(
             find_mixed_types,
             find_undecodable_images,
         )
-        from pipeline.config.config import Image
-        from pipeline.config.stored_config import read_stored_config
+        from pipeline.config.features import Image
+        from pipeline.config.serialize import read_stored_config
 
         if kind == "mixed types":
             return find_mixed_types(files, max_record_bytes=limit)

@@ -17,7 +17,7 @@ from tfx.orchestration.portable import runtime_parameter_utils
 from components.tfrecord_gen.changed_files import changed_files
 from components.tfrecord_gen.driver import digest_reader
 from components.tfrecord_gen.report import Report
-from pipeline.config.stored_config import read_stored_config
+from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.locations import local_locations
 from runners.cache import cache_history

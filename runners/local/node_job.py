@@ -160,7 +160,7 @@ def _describe(
     sensitive: list[str] = []
     try:
         if config.exists():
-            from pipeline.config.stored_config import sensitive_features
+            from pipeline.config.serialize import sensitive_features
 
             sensitive = sensitive_features(config)
         documents = describe_outputs(

@@ -118,7 +118,7 @@ def _compile(run_dir: Path, workspace: str | None, accept_data: str | None) -> A
     if workspace is None:
         return read_ir(run_dir)
 
-    from pipeline.config.stored_config import read_stored_config
+    from pipeline.config.serialize import read_stored_config
     from pipeline.graph.create_pipeline import create_pipeline
     from pipeline.graph.locations import local_locations
     from sluice.workspace import Workspace

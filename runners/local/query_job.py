@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.config import Config
-from pipeline.config.stored_config import write_stored_config
+from pipeline.config.serialize import write_stored_config
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import read_result
 from runners.local.processes.job import Job

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from runners.local.complete_runs import complete_killed_runs
 from runners.operations.next_command import next_command
 from sluice.errors import ExitCode, UsageError, WorkspaceError

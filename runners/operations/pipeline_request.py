@@ -33,7 +33,7 @@ class PipelineRequest:
 
     def load_config(self) -> Config:
         """Returns the resolved config; raises ``UsageError`` if it is wrong."""
-        from pipeline.config.load_config import load_config
+        from pipeline.config.load import load_config
 
         return load_config(self.name, profile=self.profile, overrides=self.overrides)
 
@@ -43,7 +43,7 @@ class PipelineRequest:
         Raises:
           UsageError: it is not to be found or is wrong.
         """
-        from pipeline.config.validate_config import validate_config
+        from pipeline.config.validate import validate_config
 
         config = self.load_config()
         activate(config.root)

@@ -18,7 +18,7 @@ from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
 from components.tfrecord_gen.spans.window import Window
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from pipeline.graph.check_inputs import check_inputs
 from pipeline.graph.staleness import check_staleness
 from runners.cache.run_inputs import run_inputs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from components.tfrecord_gen.report import Report
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from sample_data.tf_example import encode
 from sluice.record.run_record import RunRecord
 from sluice.records import tfrecord

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from serving.model_store import ModelStore
 from serving.store_owner import Owner, read_owner
 from sluice.records import tfrecord

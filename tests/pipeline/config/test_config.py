@@ -5,19 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline.config.config import (
-    Bucketized,
-    Config,
-    EarlyStopping,
-    Hashed,
-    Image,
-    Metric,
-    Numeric,
-    Origin,
-    Train,
-    Vocabulary,
-    key_path,
-)
+from pipeline.config.config import Config, EarlyStopping, Train
+from pipeline.config.evaluate import Metric
+from pipeline.config.features import Bucketized, Hashed, Image, Numeric, Vocabulary
+from pipeline.config.origin import Origin, key_path
 
 pytestmark = pytest.mark.unit
 

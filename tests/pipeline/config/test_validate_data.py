@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from pipeline.config.config import Config
-from pipeline.config.load_config import load_config
-from pipeline.config.validate_config import validate_config
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
 from sluice.errors import ConfigError
 from sluice.project import own_root
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.load_config import load_config
-from pipeline.config.validate_config import validate_config
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
 from pipeline.graph.locations import Locations
 
 pytestmark = pytest.mark.tf

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
-from pipeline.config.config_layer import read_file
+from pipeline.config.layers import read_file
 from pipeline.scaffold.choose_label import choose_label
 from pipeline.scaffold.config_text import config_text
 from pipeline.scaffold.guess_splits import SplitGuess

@@ -58,11 +58,11 @@ def test_cnn() -> None:
 @pytest.mark.parametrize("name", ["dense", "wide_deep"])
 @pytest.mark.parametrize("kinds", [("numeric", "hashed"), ("image",)])
 def test_dense_and_wide_deep(name: str, kinds: tuple) -> None:
-    from pipeline.config.bundled_models import import_path
+    from pipeline.config.config import BUNDLED_MODELS
     from pipeline.training.run_fn import load_function
 
     inputs = _inputs(*(Feature(kind, kind, IMAGE) for kind in kinds))
-    build_model = load_function(import_path(name))
+    build_model = load_function(BUNDLED_MODELS[name])
     _learns(build_model(inputs, {"hidden_units": [16]}), inputs, 2)
 
 

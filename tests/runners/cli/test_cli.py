@@ -264,7 +264,7 @@ def test_a_run_that_was_killed_is_not_shown_as_running(
 def test_the_command_to_ask_repeats_what_was_given(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipeline.config.load_config import load_config
+    from pipeline.config.load import load_config
     from runners.cli.predict_command import predict_command
 
     monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])

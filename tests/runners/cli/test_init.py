@@ -19,8 +19,8 @@ import pytest
 import yaml
 from PIL import Image
 
-from pipeline.config.load_config import load_config
-from pipeline.config.validate_config import ValidConfig, validate_config
+from pipeline.config.load import load_config
+from pipeline.config.validate import ValidConfig, validate_config
 from runners.cli.init import init
 from sample_data.tf_example import encode
 from schemas import loader

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.load_config import load_config
-from pipeline.config.stored_config import write_stored_config
-from pipeline.config.validate_config import validate_config
+from pipeline.config.load import load_config
+from pipeline.config.serialize import write_stored_config
+from pipeline.config.validate import validate_config
 from runners.cache.run_inputs import run_inputs
 from runners.local.record_run import RecordRun
 from sluice.errors import DataError

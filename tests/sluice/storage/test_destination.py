@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.load_config import load_config
+from pipeline.config.load import load_config
 from sluice.errors import ConfigError, UsageError
 from sluice.project import own_root
 from sluice.storage.destination import destination

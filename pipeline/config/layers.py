@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from pipeline.config.config import KeyPath, key_path
+from pipeline.config.origin import KeyPath, key_path
 from sluice.errors import ConfigError, UsageError
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 
 from pipeline.config.config import Config
-from pipeline.config.config_reference import PAGE, json_schema, reference_page
+from pipeline.config.reference import PAGE, json_schema, reference_page
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -85,7 +85,7 @@ def is_accepted(document: Any) -> bool:
 
 def test_the_page_is_as_it_is_generated() -> None:
     assert PAGE.read_text() == reference_page(), (
-        "write it anew: python -m pipeline.config.config_reference --write"
+        "write it anew: python -m pipeline.config.reference --write"
     )
 
 

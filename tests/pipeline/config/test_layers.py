@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.config_layer import Layer, describe, read_file, read_override
+from pipeline.config.layers import Layer, describe, read_file, read_override
 from sluice.errors import ConfigError, UsageError
 
 pytestmark = pytest.mark.unit

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.load_config import load_config
-from pipeline.config.stored_config import read_stored_config, write_stored_config
-from pipeline.config.validate_config import validate_config
+from pipeline.config.load import load_config
+from pipeline.config.serialize import read_stored_config, write_stored_config
+from pipeline.config.validate import validate_config
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit

@@ -15,8 +15,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from pipeline.config.config import FEATURE_KINDS, Config, KeyPath, Origin, key_path
-from pipeline.config.config_layer import Layer, describe
+from pipeline.config.config import Config
+from pipeline.config.features import FEATURE_KINDS
+from pipeline.config.layers import Layer, describe
+from pipeline.config.origin import KeyPath, Origin, key_path
 from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError, bounded
 

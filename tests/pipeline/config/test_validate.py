@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.config import Numeric
-from pipeline.config.load_config import load_config
+from pipeline.config.features import Numeric
+from pipeline.config.load import load_config
 from pipeline.config.resolve_features import feature_set_of
-from pipeline.config.stored_config import read_stored_config, write_stored_config
-from pipeline.config.validate_config import ValidConfig, validate_config
+from pipeline.config.serialize import read_stored_config, write_stored_config
+from pipeline.config.validate import ValidConfig, validate_config
 from sluice.errors import ConfigError
 from sluice.project import own_root
 
@@ -435,8 +435,8 @@ def test_two_splits_cannot_be_the_same_files(validate) -> None:
 def test_validates_without_tensorflow_in_half_a_second() -> None:
     program = (
         "import sys, time\n"
-        "from pipeline.config.load_config import load_config\n"
-        "from pipeline.config.validate_config import validate_config\n"
+        "from pipeline.config.load import load_config\n"
+        "from pipeline.config.validate import validate_config\n"
         "validate_config(load_config('taxi'))\n"
         "print(sorted({'tensorflow', 'tfx', 'apache_beam', 'pandas', 'numpy'}"
         " & set(sys.modules)))\n"

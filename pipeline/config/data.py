@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
-from pipeline.config.config_section import Section
-from pipeline.config.config_types import (
+from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
+from sluice.section import (
     Channels,
     Count,
     NotEmpty,
     Number,
     Pattern,
+    Section,
     Text,
     expect,
 )
-from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 
 Action = Literal["fail", "warn", "ignore"]
 SplitName = Literal["train", "eval", "test"]

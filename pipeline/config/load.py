@@ -9,25 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
-from pipeline.config.config import CONFIG_VERSION, Config, KeyPath, Origin, key_path
-from pipeline.config.config_layer import (
+from pipeline.config.config import CONFIG_VERSION, Config
+from pipeline.config.find import find_config, find_profile
+from pipeline.config.layers import (
     Layer,
     describe,
-    plain_scalar,
     read_file,
     read_override,
 )
-from pipeline.config.config_problem import (
+from pipeline.config.origin import KeyPath, Origin, key_path
+from pipeline.config.problems import (
     Problem,
     config_error,
     from_pydantic,
 )
-from pipeline.config.find_config import find_config, find_profile
 from sluice.errors import UsageError
-from sluice.printable import printable
 from sluice.project import find_root
 
 
@@ -84,52 +82,6 @@ def load_config(
         places=layer.places,
     )
     return config
-
-
-def to_yaml(config: Config) -> str:
-    """Returns a config as YAML, defaults included, that ``load_config`` can read.
-
-    Paths are as written; the project root that they are relative to, and the files
-    that the config came from, are comments. All characters can be printed.
-    """
-    origin = config.origin
-    sources = [origin.file]
-    sources += [origin.profile] if origin.profile else []
-    sources += [f"--set {override}" for override in origin.overrides]
-    comments = [f"# project root: {origin.root}"]
-    comments += [f"# from: {source}" for source in sources]
-    text = yaml.dump(
-        config.model_dump(by_alias=True),
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=88,
-    )
-    lines = [*map(printable, comments), *map(_escaped, text.split("\n"))]
-    return "\n".join(lines)
-
-
-def _escaped(line: str) -> str:
-    """Escapes what cannot be printed; it stands in double quotes alone."""
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes what ``config_layer`` would not read back as the same string."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
-def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
-    style = None if plain_scalar(text) == text else "'"
-    if not text.isprintable():
-        style = '"'  # The only one with escapes: other styles hold them as they are.
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent_text)
-_Dumper.add_representer(tuple, yaml.SafeDumper.represent_list)
 
 
 def _shown(path: Path, cwd: Path) -> str:

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.config import Config, Numeric
-from pipeline.config.load_config import load_config, to_yaml
+from pipeline.config.config import Config
+from pipeline.config.features import Numeric
+from pipeline.config.load import load_config
+from pipeline.config.serialize import to_yaml
 from sluice.errors import ConfigError, UsageError
 from sluice.project import own_root
 
@@ -433,7 +435,8 @@ def test_any_parameter_survives_the_yaml(tmp_path_factory, value: Any) -> None:
 def test_loading_imports_no_tensorflow_and_no_tfx(project: Path) -> None:
     program = (
         "import sys, pathlib\n"
-        "from pipeline.config.load_config import load_config, to_yaml\n"
+        "from pipeline.config.load import load_config\n"
+        "from pipeline.config.serialize import to_yaml\n"
         "to_yaml(load_config('fares', cwd=pathlib.Path(sys.argv[1])))\n"
         "print(sorted({'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules)))\n"
     )

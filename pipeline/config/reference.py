@@ -1,7 +1,7 @@
 """JSON schema of the config, and the reference page ``docs/config.md`` made from it.
 
 Both are read off the models, where each key says what it means. A test compares the
-page; ``python -m pipeline.config.config_reference --write`` writes it anew.
+page; ``python -m pipeline.config.reference --write`` writes it anew.
 
 The schema accepts whatever ``load_config`` accepts. It does not know how keys go
 together, nor the data: that is what ``sluice validate`` checks.
@@ -28,7 +28,7 @@ _INTRO = """\
 # Config reference
 
 The keys of `configs/NAME.yaml`. This page is generated: \
-`python -m pipeline.config.config_reference --write`.
+`python -m pipeline.config.reference --write`.
 
 `sluice config NAME` prints a config with all its defaults, `sluice validate NAME` \
 checks it, and `sluice config --schema` prints a JSON schema for editors. \

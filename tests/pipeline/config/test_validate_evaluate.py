@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.load_config import load_config
-from pipeline.config.validate_config import ValidConfig, validate_config
+from pipeline.config.load import load_config
+from pipeline.config.validate import ValidConfig, validate_config
 from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit

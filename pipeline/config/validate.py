@@ -12,16 +12,14 @@ from dataclasses import dataclass
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.bundled_models import REGISTRY
-from pipeline.config.config import Config
-from pipeline.config.config_layer import describe
-from pipeline.config.config_problem import (
+from pipeline.config.config import BUNDLED_MODELS, Config
+from pipeline.config.layers import describe
+from pipeline.config.metric_table import Task
+from pipeline.config.problems import (
     Problem,
     Problems,
     config_error,
 )
-from pipeline.config.config_types import Classes
-from pipeline.config.metric_table import Task
 from pipeline.config.resolve_features import (
     is_left_to_preprocessing,
     resolve_classes,
@@ -33,6 +31,7 @@ from schemas import loader
 from sluice.did_you_mean import did_you_mean
 from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
+from sluice.section import Classes
 
 _VECTOR = {
     "expected": "presence { min_fraction: 1 } beside the shape, or value_count and no "
@@ -246,13 +245,13 @@ def _check_code(config: Config, problems: Problems) -> None:
         _check_reference(config, "preprocessing", config.preprocessing, problems)
     if ":" in config.model or "." in config.model:
         _check_reference(config, "model", config.model, problems)
-    elif config.model not in REGISTRY:
+    elif config.model not in BUNDLED_MODELS:
         problems.add(
             ("model",),
             f"There is no model {config.model!r}.",
-            expected=f"one of {', '.join(REGISTRY)}, or your own "
+            expected=f"one of {', '.join(BUNDLED_MODELS)}, or your own "
             "package.module:build_model",
-            hint=did_you_mean(config.model, REGISTRY),
+            hint=did_you_mean(config.model, BUNDLED_MODELS),
         )
 
 

@@ -4,9 +4,10 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.config import Config, Hashed, Image, Numeric, Vocabulary
+from pipeline.config.config import Config
 from pipeline.config.feature_set import Feature, FeatureSet, Label
-from pipeline.config.load_config import load_config
+from pipeline.config.features import Hashed, Image, Numeric, Vocabulary
+from pipeline.config.load import load_config
 from pipeline.config.resolve_features import feature_set_of, resolve_features
 from schemas import loader
 from sluice.errors import ConfigError

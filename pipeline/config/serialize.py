@@ -1,0 +1,96 @@
+"""Writes a resolved config: as YAML for people, as JSON for the processes of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.config.config import Config
+from pipeline.config.layers import plain_scalar
+from pipeline.config.origin import Origin
+from sluice.printable import printable
+from sluice.storage import atomic
+
+
+def to_yaml(config: Config) -> str:
+    """Returns a config as YAML, defaults included, that ``load_config`` can read.
+
+    Paths are as written; the project root that they are relative to, and the files
+    that the config came from, are comments. All characters can be printed.
+    """
+    origin = config.origin
+    sources = [origin.file]
+    sources += [origin.profile] if origin.profile else []
+    sources += [f"--set {override}" for override in origin.overrides]
+    comments = [f"# project root: {origin.root}"]
+    comments += [f"# from: {source}" for source in sources]
+    text = yaml.dump(
+        config.model_dump(by_alias=True),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=88,
+    )
+    lines = [*map(printable, comments), *map(_escaped, text.split("\n"))]
+    return "\n".join(lines)
+
+
+def _escaped(line: str) -> str:
+    """Escapes what cannot be printed; it stands in double quotes alone."""
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what ``layers`` would not read back as the same string."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = None if plain_scalar(text) == text else "'"
+    if not text.isprintable():
+        style = '"'  # The only one with escapes: other styles hold them as they are.
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(tuple, yaml.SafeDumper.represent_list)
+
+
+def write_stored_config(config: Config, path: Path) -> None:
+    """Writes the config with overlays applied and defaults filled in."""
+    document = {
+        "root": str(config.root),
+        "file": config.origin.file,
+        "profile": config.origin.profile,
+        "overrides": list(config.origin.overrides),
+        "config": plain_config(config),
+    }
+    atomic.write_json(path, document)
+
+
+def plain_config(config: Config) -> dict[str, Any]:
+    """Returns every key of a config as JSON has it."""
+    return json.loads(json.dumps(config.model_dump(by_alias=True)))
+
+
+def read_stored_config(path: Path) -> Config:
+    """Reads what ``write_stored_config`` wrote."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    config = Config.model_validate(document["config"])
+    config._origin = Origin(
+        root=Path(document["root"]),
+        file=document["file"],
+        profile=document["profile"],
+        overrides=tuple(document["overrides"]),
+    )
+    return config
+
+
+def sensitive_features(path: Path) -> list[str]:
+    """Returns the features whose values are not shown."""
+    return json.loads(path.read_text(encoding="utf-8"))["config"]["sensitive"]
