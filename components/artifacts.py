@@ -23,9 +23,9 @@ class ModelVerdict(artifact.Artifact):
 
 
 class Quarantine(artifact.Artifact):
-    """What the intake has not taken: ``report.json``, ``quarantine.tfrecord.gz``.
+    """Records that were not ingested: ``report.json``, ``quarantine.tfrecord.gz``.
 
-    Custom properties: ``records`` that were taken, and ``quarantined``, how many faults
+    Custom properties: ``records`` ingested, and ``quarantined``, how many record errors
     there were.
     """
 

@@ -1,6 +1,6 @@
-"""The ledger: one folder for each data set that a gate has let pass.
+"""The baseline store: one folder for each data set that a gate has let pass.
 
-``<ledger>/<name>/record.json`` names the files beside it, the statistics of each split,
+``<store>/<name>/record.json`` names the files beside it, the statistics of each split,
 by their digests. It is written last, and all at once, so an entry is there whole or not
 at all, on a disk and in a bucket alike. An entry that is damaged is named and passed
 over: one bad file must not stop every later run.
@@ -60,7 +60,7 @@ class SplitStatistics:
 
 
 def identify(report: Report) -> Identity:
-    """Returns which data an intake has read; names and order of files do not count."""
+    """Identifies ingested data; names and order of files do not count."""
     files = sorted([file.split or "", file.sha256] for file in report.files)
     fingerprint = digest.of_bytes(json.dumps(files).encode())
     name = str(max(report.spans)) if report.spans else ""
@@ -68,7 +68,7 @@ def identify(report: Report) -> Identity:
 
 
 def write_entry(
-    ledger: str,
+    store: str,
     identity: Identity,
     statistics: Mapping[str, SplitStatistics],
     *,
@@ -84,7 +84,7 @@ def write_entry(
     other data, a span's earlier version, is replaced.
 
     Args:
-      ledger: a directory or an address such as ``gs://bucket/accepted``.
+      store: a directory or an address such as ``gs://bucket/accepted``.
       identity: of the data.
       statistics: per split.
       accepted_at: UTC.
@@ -93,9 +93,9 @@ def write_entry(
       override: the reason, where a person let it pass.
 
     Raises:
-      OSError: the ledger cannot be written.
+      OSError: the baseline store cannot be written.
     """
-    folder = os.path.join(ledger, identity.name)
+    folder = os.path.join(store, identity.name)
     known = _known(folder)
     if known and known.fingerprint == identity.fingerprint:
         if known.counts == {key: item.examples for key, item in statistics.items()}:
@@ -123,10 +123,10 @@ def write_entry(
     return entry
 
 
-def holds(ledger: str, report: Report) -> bool:
-    """Whether the data of an intake is written down, whole and in the same splits."""
+def holds(store: str, report: Report) -> bool:
+    """Whether ingested data is stored, whole and in the same splits."""
     identity = identify(report)
-    known = _known(os.path.join(ledger, identity.name))
+    known = _known(os.path.join(store, identity.name))
     return (
         known is not None
         and known.fingerprint == identity.fingerprint
@@ -163,20 +163,20 @@ def read_entry(record: str) -> tuple[Entry, dict[str, bytes]]:
     return entry, found
 
 
-def find_baseline(ledger: str, identity: Identity) -> Found:
+def find_baseline(store: str, identity: Identity) -> Found:
     """Returns the entry that data is compared with: the newest that is not this data.
 
     Neither the data itself counts nor an earlier version of its span, so a run that is
     repeated after its data was accepted finds what the first one found.
 
     Args:
-      ledger: a directory or an address; it need not exist.
+      store: a directory or an address; it need not exist.
       identity: of the data to compare.
     """
     others: list[tuple[str, int, str]] = []
     damaged = []
-    for name in _names(ledger):
-        record = os.path.join(ledger, name, RECORD_FILE)
+    for name in _names(store):
+        record = os.path.join(store, name, RECORD_FILE)
         try:
             entry = Entry.from_json(uri.read_bytes(record))
         except FileNotFoundError:
@@ -187,7 +187,7 @@ def find_baseline(ledger: str, identity: Identity) -> Found:
         if identity.name != name and identity.fingerprint != entry.fingerprint:
             newest_span = max(entry.spans, default=-1)
             others.append((entry.accepted_at, newest_span, record))
-    # Only of what is used are the statistics read: a ledger may have many entries.
+    # Statistics are read of the chosen entry only: a store may have many.
     for *_, record in sorted(others, reverse=True):
         try:
             read_entry(record)
@@ -203,11 +203,11 @@ def _passed_over(record: str, error: Exception) -> str:
     return f"{os.path.dirname(record)} was passed over: {reason}"
 
 
-def _names(ledger: str) -> list[str]:
+def _names(store: str) -> list[str]:
     # Not by isdir: for a bucket that cannot be listed it is false, and data without a
     # baseline would pass.
     try:
-        names = uri.list_names(ledger)
+        names = uri.list_names(store)
     except (FileNotFoundError, NotADirectoryError):
         return []
     return [name for name in names if not name.startswith(".")]

@@ -1,4 +1,4 @@
-"""The ``AcceptData`` node: writes the data that has passed into the ledger."""
+"""The ``AcceptData`` node: writes the data that has passed into the baseline store."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from components.accept_data import executor
 
 
 class AcceptDataSpec(component_spec.ComponentSpec):
-    """Statistics, the intake's report and a verdict in, nothing out."""
+    """Statistics, the ingestion's report and a verdict in, nothing out."""
 
     PARAMETERS = {
         "splits": component_spec.ExecutionParameter(type=str),
-        "ledger": component_spec.ExecutionParameter(type=str),
+        "baseline_store": component_spec.ExecutionParameter(type=str),
     }
     INPUTS = {
         "statistics": component_spec.ChannelParameter(
@@ -42,7 +42,7 @@ class AcceptData(base_component.BaseComponent):
             quarantine=tfrecord_gen.outputs["quarantine"],
             verdict=data_verdict.outputs["verdict"],
             splits=["train", "eval", "test"],
-            ledger="/srv/trips/state/accepted",
+            baseline_store="/srv/trips/state/accepted",
         )
         accept_data.add_upstream_node(data_gate)
     """
@@ -57,16 +57,16 @@ class AcceptData(base_component.BaseComponent):
         quarantine: types.BaseChannel,
         verdict: types.BaseChannel,
         splits: Sequence[str],
-        ledger: str,
+        baseline_store: str,
     ) -> None:
         """Declares the node.
 
         Args:
           statistics: output of StatisticsGen.
-          quarantine: of the intake; its report says which data it is.
+          quarantine: of the ingestion; its report says which data it is.
           verdict: of the data.
           splits: the splits that the pipeline declares, in order.
-          ledger: a directory or an address such as ``gs://bucket/accepted``.
+          baseline_store: a directory or an address such as ``gs://bucket/accepted``.
         """
         super().__init__(
             AcceptDataSpec(
@@ -74,6 +74,6 @@ class AcceptData(base_component.BaseComponent):
                 quarantine=quarantine,
                 verdict=verdict,
                 splits=json.dumps(list(splits)),
-                ledger=ledger,
+                baseline_store=baseline_store,
             )
         )

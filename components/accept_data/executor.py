@@ -1,4 +1,4 @@
-"""Writes the statistics of data that has passed into the ledger."""
+"""Writes the statistics of data that has passed into the baseline store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Executor(base_executor.BaseExecutor):
         report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
         uri = artifact_utils.get_single_uri(input_dict["statistics"])
         write_entry(
-            exec_properties["ledger"],
+            exec_properties["baseline_store"],
             identify(report),
             {
                 split: _statistics(split_statistics_path(uri, split))

@@ -20,12 +20,12 @@ _OPTIONAL_TEXT = component_spec.ExecutionParameter(type=str, optional=True)
 
 
 class DataVerdictSpec(component_spec.ComponentSpec):
-    """Statistics, anomalies, schema and the intake's report in, a verdict out."""
+    """Statistics, anomalies, schema and the ingestion's report in, a verdict out."""
 
     PARAMETERS = {
         "splits": _TEXT,
         "policy": _TEXT,
-        "ledger": _TEXT,
+        "baseline_store": _TEXT,
         "sensitive": _TEXT,
         "hash_splits": _OPTIONAL_TEXT,
         "override": _OPTIONAL_TEXT,
@@ -68,7 +68,7 @@ class DataVerdict(base_component.BaseComponent):
             quarantine=tfrecord_gen.outputs["quarantine"],
             splits=["train", "eval", "test"],
             policy=Policy(default="fail"),
-            ledger="/srv/trips/state/accepted",
+            baseline_store="/srv/trips/state/accepted",
         )
     """
 
@@ -85,7 +85,7 @@ class DataVerdict(base_component.BaseComponent):
         quarantine: types.BaseChannel,
         splits: Sequence[str],
         policy: Policy,
-        ledger: str,
+        baseline_store: str,
         serving_statistics: types.BaseChannel | None = None,
         serving_quarantine: types.BaseChannel | None = None,
         sensitive: Sequence[str] = (),
@@ -98,12 +98,12 @@ class DataVerdict(base_component.BaseComponent):
           statistics: output of StatisticsGen.
           anomalies: output of ExampleValidator.
           schema: the reviewed schema.
-          quarantine: of the intake; its report names the source files.
+          quarantine: of the ingestion; its report names the source files.
           splits: the splits that the pipeline declares, in order.
           policy: what is done about what is wrong.
-          ledger: where accepted data is written down, a directory or an address.
+          baseline_store: of accepted data, a directory or an address.
           serving_statistics: of examples as clients have sent them.
-          serving_quarantine: of the intake of those examples.
+          serving_quarantine: of the ingestion of those examples.
           sensitive: features whose values are never shown.
           hash_splits: how records are divided, where files are not.
           override: why a person lets the data pass, whatever is wrong.
@@ -118,7 +118,7 @@ class DataVerdict(base_component.BaseComponent):
                 serving_quarantine=serving_quarantine,
                 splits=json.dumps(list(splits)),
                 policy=policy.to_json(),
-                ledger=ledger,
+                baseline_store=baseline_store,
                 sensitive=json.dumps(sorted(sensitive)),
                 hash_splits=json.dumps(asdict(hash_splits)) if hash_splits else None,
                 override=override,

@@ -31,8 +31,8 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
     def run(self, execution_info: Any) -> driver_output_pb2.DriverOutput:
         quarantine = execution_info.input_dict["quarantine"]
         report = Report.load(artifact_utils.get_single_uri(quarantine))
-        ledger = execution_info.exec_properties["ledger"]
-        found = find_baseline(ledger, identify(report))
+        baseline_store = execution_info.exec_properties["baseline_store"]
+        found = find_baseline(baseline_store, identify(report))
         result = driver_output_pb2.DriverOutput()
         result.exec_properties["baseline"].string_value = json.dumps(asdict(found))
         return result

@@ -105,7 +105,7 @@ class _Measured:
 
 @dataclass(frozen=True)
 class _Accepted:
-    """What the ledger holds: the entry to compare with, and its statistics."""
+    """What the baseline store holds: the entry to compare with, and its statistics."""
 
     entry: Entry | None
     statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList]
@@ -193,7 +193,7 @@ def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
     if text := exec_properties.get("baseline"):
         found = Found(**json.loads(text))
     else:
-        found = find_baseline(exec_properties["ledger"], identify(report))
+        found = find_baseline(exec_properties["baseline_store"], identify(report))
     if not found.record:
         return _Accepted(None, {}, tuple(found.damaged))
     entry, contents = read_entry(found.record)

@@ -1,11 +1,11 @@
-"""What the intake saw: damaged records beyond the limit, files that do not add up."""
+"""Findings of ingestion: damaged records beyond the limit, inconsistent files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from components.data_verdict.finding import Finding
-from components.tfrecord_gen.report import FirstFault, Problem, Report
+from components.tfrecord_gen.report import FirstError, Problem, Report
 from sluice.errors import MAX_EXAMPLES, bounded
 
 CORRUPT = "damaged records"
@@ -16,13 +16,13 @@ _CHECKS = {
 }
 
 
-def intake_findings(
+def ingestion_findings(
     report: Report, max_corrupt_fraction: float, split: str
 ) -> list[Finding]:
-    """Returns what is wrong with the files of an intake.
+    """Returns what is wrong with the files of an ingestion.
 
     Args:
-      report: of the intake.
+      report: of the ingestion.
       max_corrupt_fraction: what may be damaged, 0..1, of records, bytes or files.
       split: what the rows say that the files hold, "overall" or "serving".
     """
@@ -35,7 +35,7 @@ def intake_findings(
             why=damage(report),
             limit=corrupt_limit(max_corrupt_fraction),
             actual=report.corrupt_fraction,
-            examples=fault_places(report.first_faults),
+            examples=describe_errors(report.first_errors),
         )
         found.append(finding)
     for kind in dict.fromkeys(problem.kind for problem in report.problems):
@@ -63,7 +63,7 @@ def damage(report: Report) -> str:
     """Returns what was damaged and where it is, empty if nothing was."""
     if not report.quarantined:
         return ""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in report.faults.items())
+    kinds = ", ".join(f"{count} {kind}" for kind, count in report.errors.items())
     total = report.records + report.quarantined
     text = f"{report.quarantined:,} of {total:,} records put aside ({kinds})"
     if report.lost_bytes:
@@ -73,19 +73,19 @@ def damage(report: Report) -> str:
     return text
 
 
-def fault_places(faults: Iterable[FirstFault]) -> tuple[str, ...]:
+def describe_errors(errors: Iterable[FirstError]) -> tuple[str, ...]:
     """Returns where the first damaged records are, at most five."""
     lines = [
-        f"{fault.path}, {_place(fault)}: {fault.kind}: {fault.reason}"
-        for fault in faults
+        f"{error.path}, {_location(error)}: {error.kind}: {error.reason}"
+        for error in errors
     ]
     return tuple(lines[:MAX_EXAMPLES])
 
 
-def _place(fault: FirstFault) -> str:
-    if not fault.record:
+def _location(error: FirstError) -> str:
+    if not error.record:
         return "whole file"
-    return f"record {fault.record:,} at byte {fault.offset:,}"
+    return f"record {error.record:,} at byte {error.offset:,}"
 
 
 def _sentence(problems: list[Problem]) -> str:

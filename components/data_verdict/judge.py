@@ -19,8 +19,8 @@ from components.data_verdict.ingestion_findings import (
     CORRUPT,
     corrupt_limit,
     damage,
-    fault_places,
-    intake_findings,
+    describe_errors,
+    ingestion_findings,
 )
 from components.data_verdict.int_range import Breaches, int_range_findings
 from components.data_verdict.not_finite_findings import not_finite_findings
@@ -36,7 +36,7 @@ _OVERALL = "overall"
 _ANOMALIES = "anomalies against the schema"
 _EXAMPLES = "number of examples"
 _ALWAYS = "always: fail"
-_LEDGER = "accepted data"
+_BASELINES = "accepted data"
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Evidence:
       statistics: per split, what StatisticsGen wrote; ``serving`` if there are any.
       anomalies: per split, what TFDV found against the schema.
       schema: the reviewed one.
-      report: of the intake, None if there is none.
-      serving_report: of the intake of what clients have sent, likewise.
+      report: of the ingestion, None if there is none.
+      serving_report: of the ingestion of what clients have sent, likewise.
       int_breaches: features whose integers statistics do not show exactly.
       comparisons: drift and skew.
       baseline: the name of the data that was accepted last, None if there is none.
@@ -81,8 +81,8 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
       override: why a person lets the data pass, whatever is wrong. Written into the
         verdict only if something is.
     """
-    rows = _intake_rows(evidence.report, _OVERALL, policy)
-    rows += _intake_rows(evidence.serving_report, SERVING, policy)
+    rows = _ingestion_rows(evidence.report, _OVERALL, policy)
+    rows += _ingestion_rows(evidence.serving_report, SERVING, policy)
     rows += _rule(unmeasured_findings(evidence.schema), policy)
     for split in evidence.splits:
         rows += _split_rows(split, evidence, policy)
@@ -96,7 +96,7 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
     for comparison in evidence.comparisons:
         rows += _comparison_rows(comparison, policy)
     rows += [
-        Check(_LEDGER, _OVERALL, "readable", None, "damaged", True, why, "warn")
+        Check(_BASELINES, _OVERALL, "readable", None, "damaged", True, why, "warn")
         for why in evidence.damaged
     ]
     verdict = Verdict("data", tuple(rows))
@@ -105,10 +105,10 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
     return Verdict("data", verdict.rows, override=override)
 
 
-def _intake_rows(report: Report | None, split: str, policy: Policy) -> list[Check]:
+def _ingestion_rows(report: Report | None, split: str, policy: Policy) -> list[Check]:
     if report is None:
         return []
-    findings = intake_findings(report, policy.max_corrupt_fraction, split)
+    findings = ingestion_findings(report, policy.max_corrupt_fraction, split)
     rows = _rule(findings, policy)
     if not any(finding.kind == "corrupt" for finding in findings):
         row = Check(
@@ -119,7 +119,7 @@ def _intake_rows(report: Report | None, split: str, policy: Policy) -> list[Chec
             actual=report.corrupt_fraction or 0,
             passed=True,
             why=damage(report),
-            examples=fault_places(report.first_faults),
+            examples=describe_errors(report.first_errors),
         )
         rows.insert(0, row)
     return rows

@@ -1,4 +1,4 @@
-"""Looks for records that break an expectation, in the files that an intake has read.
+"""Looks for records that break an expectation, in the files that an ingestion has read.
 
 TFDV judges statistics and names no record. So the source files are read once more, up
 to the last file in which something is still looked for.
@@ -70,13 +70,13 @@ class Search:
 
 @dataclass(frozen=True)
 class Source:
-    """The files of an intake, and how their records are read.
+    """The files of an ingestion, and how their records are read.
 
     Attributes:
       files: with their splits; those of serving examples too.
       split_of: the split of a record of a file whose records are hashed; None takes
         records of such a file for any split's.
-      max_record_bytes: longer records are not read, as in the intake.
+      max_record_bytes: longer records are not read, as in the ingestion.
     """
 
     files: Sequence[FileReport]

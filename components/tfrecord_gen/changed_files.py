@@ -1,4 +1,4 @@
-"""Which files differ between an intake and what it would take in now."""
+"""Which files differ between an ingestion and the files that are there now."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def changed_files(
 
     Args:
       properties: those of the node, as its driver has set them.
-      before: of the intake.
+      before: of the ingestion.
       digest_of: returns the SHA-256 of a local file.
     """
     asked = ExecProperties.from_dict(properties)

@@ -46,10 +46,10 @@ class TFRecordGenSpec(component_spec.ComponentSpec):
 
 
 class TFRecordGen(component.FileBasedExampleGen):
-    """Takes in the TFRecords of the newest complete spans, and checks every record.
+    """Ingests the TFRecords of the newest complete spans, and checks every record.
 
     ``examples`` is what ImportExampleGen publishes. ``quarantine`` has ``report.json``
-    and the records that were not taken. Bad records fail nothing here: ``DataGate``
+    and the records that were not ingested. Bad records fail nothing here: ``DataGate``
     judges them.
 
     It is a ``FileBasedExampleGen`` because Kubeflow's compiler gives only those the

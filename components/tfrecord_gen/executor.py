@@ -1,4 +1,4 @@
-"""Takes in the files of the window, and says of the artifacts what TFX's would."""
+"""Executor of ``TFRecordGen``: ingests the files of the chosen spans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfx.types import artifact_utils
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.ingest import ingest
-from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.fingerprint_listing import (
     LISTING,
@@ -54,7 +54,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         quarantine = artifact_utils.get_single_instance(output_dict["quarantine"])
         examples.split_names = artifact_utils.encode_split_names(asked.split_names)
         report = ingest(
-            Intake(
+            Ingestion(
                 files=window.files,
                 hash_splits=asked.hash_splits,
                 images=asked.images,

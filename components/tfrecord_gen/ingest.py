@@ -1,4 +1,4 @@
-"""Takes TFRecord files in: checked records to shards, bad ones to quarantine.
+"""Ingests TFRecord files: checked records to shards, bad ones to quarantine.
 
 Nothing here fails for a bad record. The report says what came, and the data gate judges
 it, so that its policy is in one place and a verdict is published either way.
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 
 from components.tfrecord_gen.checking.find_problems import find_problems
-from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import (
     REPORT_FILE,
     FileReport,
@@ -20,8 +20,8 @@ from components.tfrecord_gen.report import (
     SplitReport,
 )
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.writing.ingest_files import Group, TakeFiles
-from components.tfrecord_gen.writing.ingested import Taken
+from components.tfrecord_gen.writing.ingest_files import Group, IngestFiles
+from components.tfrecord_gen.writing.ingested import Ingested
 from components.tfrecord_gen.writing.quarantine import write_quarantine
 from components.tfrecord_gen.writing.run_forked import run_forked
 from components.tfrecord_gen.writing.shard_writer import name_shards
@@ -33,7 +33,10 @@ _GROUP_BYTES = 32 << 20
 
 
 def ingest(
-    intake: Intake, split_dirs: Mapping[str, str], quarantine_dir: str, workers: int
+    ingestion: Ingestion,
+    split_dirs: Mapping[str, str],
+    quarantine_dir: str,
+    workers: int,
 ) -> Report:
     """Reads every file once and writes the shards, the quarantine and the report.
 
@@ -42,7 +45,7 @@ def ingest(
     does not depend on ``workers``.
 
     Args:
-      intake: the files, and what is asked of their records.
+      ingestion: the files, and what is asked of their records.
       split_dirs: per split the folder of its shards, which are named
         ``data_tfrecord-NNNNN-of-NNNNN.gz``; every split gets one at least.
       quarantine_dir: folder of ``report.json`` and ``quarantine.tfrecord.gz``.
@@ -56,25 +59,26 @@ def ingest(
     folders = [*split_dirs.values(), quarantine_dir]
     for folder in folders:
         uri.make_folder(folder)
-    paths = [file.path for file in intake.files]
+    paths = [file.path for file in ingestion.files]
     if any(map(uri.is_remote, [*folders, *paths])):
         workers = 1
-    if intake.images and workers > 1:
+    if ingestion.images and workers > 1:
         # It decodes the images; workers are forked with it, where each would import it.
         import tensorflow  # noqa: F401
-    groups = _groups(intake.files)
+    groups = _groups(ingestion.files)
     # Beside what becomes of them, so that nothing outlives a process that is killed.
     beside = None if uri.is_remote(quarantine_dir) else quarantine_dir
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")
-        take = TakeFiles(intake, split_dirs, part_path)
-        taken = Taken.joined(run_forked(take, groups, workers))
+        ingest_files = IngestFiles(ingestion, split_dirs, part_path)
+        ingested = Ingested.joined(run_forked(ingest_files, groups, workers))
         parts = [part_path.format(group.index) for group in groups]
         kept = write_quarantine(quarantine_dir, parts)
     splits = {
-        split: _name_split(split, folder, taken) for split, folder in split_dirs.items()
+        split: _name_split(split, folder, ingested)
+        for split, folder in split_dirs.items()
     }
-    report = _report(intake, taken, splits, kept)
+    report = _report(ingestion, ingested, splits, kept)
     uri.write_bytes(
         os.path.join(quarantine_dir, REPORT_FILE),
         json.dumps(report.to_dict(), indent=2).encode(),
@@ -99,8 +103,8 @@ def _groups(files: Iterable[SourceFile]) -> list[Group]:
     return [Group(index, tuple(files)) for index, files in enumerate(groups)]
 
 
-def _name_split(split: str, folder: str, taken: Taken) -> SplitReport:
-    parts = [part for part in taken.parts if part.split == split]
+def _name_split(split: str, folder: str, ingested: Ingested) -> SplitReport:
+    parts = [part for part in ingested.parts if part.split == split]
     for part in parts:
         if not part.records:
             uri.remove(part.path)
@@ -114,30 +118,35 @@ def _is_lost(file: FileReport) -> bool:
 
 
 def _report(
-    intake: Intake, taken: Taken, splits: Mapping[str, SplitReport], kept: int
+    ingestion: Ingestion,
+    ingested: Ingested,
+    splits: Mapping[str, SplitReport],
+    kept: int,
 ) -> Report:
-    records = sum(file.records for file in taken.files)
-    quarantined = sum(file.quarantined for file in taken.files)
-    # A fault of the whole file, such as one without a byte, has no bytes of its own.
+    records = sum(file.records for file in ingested.files)
+    quarantined = sum(file.quarantined for file in ingested.files)
+    # An error of the whole file, such as one without a byte, has no bytes of its own.
     of_records = quarantined / max(1, records + quarantined)
-    of_bytes = min(1.0, taken.bad_bytes / max(1, taken.bytes)) if quarantined else 0.0
+    of_bytes = (
+        min(1.0, ingested.bad_bytes / max(1, ingested.bytes)) if quarantined else 0.0
+    )
     # What is left of a destroyed file may be a few bytes, or none.
-    lost = sum(map(_is_lost, taken.files))
-    of_files = lost / max(1, len(taken.files))
-    spans = {file.span for file in intake.files if file.span is not None}
+    lost = sum(map(_is_lost, ingested.files))
+    of_files = lost / max(1, len(ingested.files))
+    spans = {file.span for file in ingestion.files if file.span is not None}
     return Report(
-        files=tuple(taken.files),
+        files=tuple(ingested.files),
         splits=splits,
         records=records,
         quarantined=quarantined,
-        lost_bytes=sum(file.lost_bytes for file in taken.files),
-        bytes=taken.bytes,
+        lost_bytes=sum(file.lost_bytes for file in ingested.files),
+        bytes=ingested.bytes,
         corrupt_fraction=max(of_records, of_bytes, of_files),
-        faults=dict(taken.faults),
-        first_faults=tuple(taken.first_faults),
-        problems=find_problems(taken.files),
+        errors=dict(ingested.errors),
+        first_errors=tuple(ingested.first_errors),
+        problems=find_problems(ingested.files),
         spans=tuple(sorted(spans)),
-        skipped_spans=intake.skipped_spans,
+        skipped_spans=ingestion.skipped_spans,
         quarantine_cut=kept < quarantined,
-        max_record_bytes=intake.max_record_bytes,
+        max_record_bytes=ingestion.max_record_bytes,
     )

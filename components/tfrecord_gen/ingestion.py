@@ -1,4 +1,4 @@
-"""What is taken in, and how."""
+"""What is ingested, and how."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)
-class Intake:
+class Ingestion:
     """The files of one window, and what is asked of their records.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What the record keeps of a ``Quarantine`` artifact: the report of the intake."""
+"""What the record keeps of a ``Quarantine`` artifact: the report of the ingestion."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 MAX_FILES = 1000
 
 
-def intake_document(directory: Path) -> dict[str, Any]:
-    """Returns the report, with the first ``MAX_FILES`` files and those with faults.
+def document_ingestion(directory: Path) -> dict[str, Any]:
+    """Returns the report, with the first ``MAX_FILES`` files and those with errors.
 
     Raises:
       OSError: the report cannot be read.

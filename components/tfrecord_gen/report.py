@@ -1,4 +1,4 @@
-"""The report of an intake: what came in, what did not, and why."""
+"""The report of an ingestion: what came in, what did not, and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 from sluice.storage import uri
 
 REPORT_FILE = "report.json"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+# Version 1 had other names for these.
+_RENAMED = {"faults": "errors", "first_faults": "first_errors"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class FileReport:
         sha256: the digest of the file's own bytes, hexadecimal.
         compression: "none", "gzip" or "zlib", told by content.
         records: records that went on.
-        quarantined: faults; one that loses the rest of the file counts once.
+        quarantined: record errors; one that loses the rest of the file counts once.
         lost_bytes: bytes that could not be read, decompressed.
         content_bytes: bytes that could be read, decompressed.
         content_crc32c: their CRC-32C.
@@ -63,14 +65,14 @@ class SplitReport:
 
 
 @dataclass(frozen=True)
-class FirstFault:
-    """One of the first faults of a kind, without the record's bytes.
+class FirstError:
+    """One of the first record errors of a kind, without the record's bytes.
 
     Attributes:
         path: the file.
         record: number of the record, from 1; 0: the file as a whole.
         offset: where it starts in the decompressed stream, in bytes.
-        kind: what is wrong; see ``Fault``.
+        kind: what is wrong; see ``RecordError``.
         reason: what was expected and what was seen.
     """
 
@@ -102,21 +104,21 @@ class Problem:
 
 @dataclass(frozen=True)
 class Report:
-    """What an intake did.
+    """What an ingestion did.
 
     Attributes:
         files: the input files in order.
         splits: per split what was written.
         records: records that went on.
-        quarantined: faults of all files.
+        quarantined: record errors of all files.
         lost_bytes: bytes that could not be read, decompressed.
         bytes: bytes of all files, decompressed, with the lost ones.
-        corrupt_fraction: 0..1, the largest of faults among records, of bad and lost
-            bytes among bytes, and of files that are lost whole among files.
-        faults: per kind the number of faults.
-        first_faults: the first five of each kind.
+        corrupt_fraction: 0..1, the largest of record errors among records, of bad and
+            lost bytes among bytes, and of files that are lost whole among files.
+        errors: per kind the number of record errors.
+        first_errors: the first five of each kind.
         problems: what is wrong between the files.
-        spans: the spans that were taken, in order.
+        spans: the spans that were ingested, in order.
         skipped_spans: the spans that were not.
         quarantine_cut: whether the quarantine holds fewer records than were bad.
         max_record_bytes: longer records were put aside unread.
@@ -129,8 +131,8 @@ class Report:
     lost_bytes: int
     bytes: int
     corrupt_fraction: float
-    faults: Mapping[str, int] = field(default_factory=dict)
-    first_faults: tuple[FirstFault, ...] = ()
+    errors: Mapping[str, int] = field(default_factory=dict)
+    first_errors: tuple[FirstError, ...] = ()
     problems: tuple[Problem, ...] = ()
     spans: tuple[int, ...] = ()
     skipped_spans: tuple[SkippedSpan, ...] = ()
@@ -143,17 +145,20 @@ class Report:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Report:
-        """Returns the report that ``to_dict`` wrote.
+        """Returns the report that ``to_dict`` wrote, of this version or version 1.
 
         Raises:
           ValueError: it is of another version, or not a report.
         """
         fields = dict(fields)
-        if (version := fields.pop("schema_version", None)) != SCHEMA_VERSION:
+        version = fields.pop("schema_version", None)
+        if version == 1:
+            fields = {_RENAMED.get(name, name): fields[name] for name in fields}
+        elif version != SCHEMA_VERSION:
             raise ValueError(f"a report of version {version}, not {SCHEMA_VERSION}")
         lists = {
             "files": FileReport,
-            "first_faults": FirstFault,
+            "first_errors": FirstError,
             "problems": Problem,
             "skipped_spans": SkippedSpan,
         }
@@ -166,7 +171,7 @@ class Report:
             fields["spans"] = tuple(fields["spans"])
             return cls(**fields)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a report of an intake: {error}") from error
+            raise ValueError(f"not a report of an ingestion: {error}") from error
 
     @classmethod
     def load(cls, folder: str) -> Report:

@@ -1,4 +1,4 @@
-"""One input file of an intake."""
+"""One input file of an ingestion."""
 
 from __future__ import annotations
 

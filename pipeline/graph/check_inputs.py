@@ -83,7 +83,7 @@ def serving_inputs(config: Config, *, now_s: float | None = None) -> Window | No
 
 
 def complete_when(config: Config) -> CompleteWhen:
-    """Returns when a span is complete, as the intake takes it."""
+    """Returns when a span counts as complete."""
     given = config.examples.complete_when
     return CompleteWhen(given.marker, given.quiet_for_s)
 

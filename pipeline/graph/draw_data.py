@@ -51,7 +51,7 @@ class DataNodes:
 
 def draw_data(context: GraphContext) -> DataNodes:
     """Returns the nodes that take the records in, measure and judge them."""
-    config, ledger = context.config, context.locations.ledger
+    config, baseline_store = context.config, context.locations.baseline_store
     tfrecord_gen = _take_in(context, config.data.patterns, hash_splits_of(config))
     statistics_gen = _measure(context, tfrecord_gen)
     schema_gen = ImportSchemaGen(
@@ -74,7 +74,7 @@ def draw_data(context: GraphContext) -> DataNodes:
         serving_quarantine=sent.outputs["quarantine"] if sent else None,
         splits=context.splits,
         policy=policy_of(config),
-        ledger=ledger,
+        baseline_store=baseline_store,
         sensitive=config.sensitive,
         hash_splits=hash_splits_of(config),
         override=context.accept_data,
@@ -85,7 +85,7 @@ def draw_data(context: GraphContext) -> DataNodes:
         quarantine=tfrecord_gen.outputs["quarantine"],
         verdict=data_verdict.outputs["verdict"],
         splits=context.splits,
-        ledger=ledger,
+        baseline_store=baseline_store,
     )
     accept_data.add_upstream_node(data_gate)
     return DataNodes(

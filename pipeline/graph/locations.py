@@ -27,7 +27,7 @@ class Locations:
       metadata_db: SQLite file of ML Metadata; None where the service keeps it.
       inputs_dir: content-addressed copies of the files that the config names.
       serving_dir: where versions of the model go.
-      ledger: where accepted data is written down, a directory or a ``gs://`` URI.
+      baseline_store: of accepted data, a directory or a ``gs://`` URI.
       beam_args: options of the Beam pipelines inside the nodes.
       restores_baseline: whether a damaged baseline may be restored from what is
         served; false for who asks and runs nothing.
@@ -39,7 +39,7 @@ class Locations:
     metadata_db: Path | None
     inputs_dir: Path
     serving_dir: str
-    ledger: str
+    baseline_store: str
     beam_args: tuple[str, ...] = ()
     restores_baseline: bool = True
     workspace_id: str | None = None
@@ -57,7 +57,7 @@ def local_locations(config: Config, workspace: Workspace) -> Locations:
         metadata_db=workspace.metadata_db,
         inputs_dir=workspace.inputs,
         serving_dir=str(config.serving_dir or workspace.serving),
-        ledger=str(workspace.root / "state" / "accepted"),
+        baseline_store=str(workspace.root / "state" / "accepted"),
         beam_args=LOCAL_BEAM_ARGS,
         workspace_id=workspace.id,
     )

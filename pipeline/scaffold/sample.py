@@ -51,7 +51,7 @@ class Sample:
         bytes_per_file = self.max_bytes // len(self.read)
         for path in self.read:
             left = bytes_per_file
-            # As the intake does, which tells compression by the content.
+            # As the ingestion does, which tells compression by the content.
             records = tfrecord.read(path, any_name=True)
             for number, record in enumerate(
                 itertools.islice(records, self.per_file), 1

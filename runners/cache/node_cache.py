@@ -7,7 +7,7 @@ our own, see ``runners.cache.cache_key``. Beyond it:
   run after a push evaluates the model against itself.
 * A push counts only while what it pushed is still the newest version, undamaged.
   TFX looks at the artifact and never at the serving directory.
-* Accepted data counts only while the ledger holds it: AcceptData has no outputs.
+* Accepted data counts only while the baseline store has it: AcceptData has no output.
 * Outputs count only while they hold what they held when they were made, as
   ``runners.local.node_launcher`` has recorded it. TFX looks whether the directory
   exists. Some artifacts are empty by nature: a PushedModel, a blessing without
@@ -176,7 +176,7 @@ class NodeCache:
             self._miss("told not to use the cache")
             return None
         if self.facts and not still_accepted(self.facts):
-            self._miss("the ledger of accepted data does not hold this data")
+            self._miss("the baseline store does not hold this data")
             return None
         newest_problem = None
         for execution in self._candidates(metadata_handle.store, cache_context):

@@ -8,7 +8,7 @@ _KIND = "components.accept_data.component.AcceptData"
 
 
 def still_accepted(facts: NodeFacts) -> bool:
-    """Whether the ledger holds the data that an ``AcceptData`` has accepted.
+    """Whether the baseline store holds the data that an ``AcceptData`` has accepted.
 
     It has no outputs that could be looked at. True for every other node.
     """
@@ -19,6 +19,6 @@ def still_accepted(facts: NodeFacts) -> bool:
 
     try:
         report = Report.load(facts.inputs["quarantine"][0].uri)
-        return holds(str(facts.properties["ledger"]), report)
+        return holds(str(facts.properties["baseline_store"]), report)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return False  # The node says it better.

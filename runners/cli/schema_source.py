@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 from pipeline.config.config import Config
 from pipeline.graph.check_inputs import check_inputs
 from pipeline.scaffold.find_examples import find_examples
@@ -117,7 +117,7 @@ def _count(paths: Iterable[str]) -> tuple[Summary, int]:
         nonlocal faults
         for path in paths:
             for item in scan(path):
-                if isinstance(item, Fault):
+                if isinstance(item, RecordError):
                     faults += 1
                 else:
                     yield item.data

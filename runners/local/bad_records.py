@@ -17,27 +17,27 @@ BadRecords = Literal["mixed types", "undecodable images"]
 def bad_records(
     run_dir: Path, upstream: Iterable[str], kind: BadRecords
 ) -> tuple[str, ...]:
-    """Returns lines that name the first records of a kind, as an intake has read them.
+    """Returns lines that name the first ingested records of a kind.
 
     Args:
-      run_dir: of the run, with its config and the record of its intakes.
+      run_dir: of the run, with its config and the record of its ingestions.
       upstream: the nodes that the failed one has read from. If none of them is an
-        intake, all are looked into but that of serving data.
+        ingestion, all are looked into but that of serving data.
       kind: what is the matter with the records.
 
     Returns:
-      Nothing if none is found, or the pipeline has no intake of ours.
+      Nothing if none is found, or the pipeline has no ingestion of ours.
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        intakes = list(_intakes(run_dir / RECORD_DIR, upstream))
-        if not intakes:
+        ingestions = list(_ingestions(run_dir / RECORD_DIR, upstream))
+        if not ingestions:
             return ()
         files = [
             (file["path"], file["split"])
-            for intake in intakes
-            for file in intake["files"]
+            for ingestion in ingestions
+            for file in ingestion["files"]
         ]
-        limit = max(intake["max_record_bytes"] for intake in intakes)
+        limit = max(ingestion["max_record_bytes"] for ingestion in ingestions)
         # Imported here: in a pipeline built elsewhere the names may be other packages.
         from components.tfrecord_gen.checking.find_bad_records import (
             find_mixed_types,
@@ -58,11 +58,11 @@ def bad_records(
     return ()
 
 
-def _intakes(folder: Path, upstream: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yields what is recorded of the intakes, without the files of serving requests."""
-    paths = [folder / f"{name}.intake.json" for name in upstream]
+def _ingestions(folder: Path, upstream: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yields the ingestion documents, without the files of serving requests."""
+    paths = [folder / f"{name}.ingestion.json" for name in upstream]
     direct = [path for path in paths if path.exists()]
-    for path in direct or sorted(folder.glob("*.intake.json")):
-        for intake in json.loads(path.read_text(encoding="utf-8"))["artifacts"]:
-            files = [f for f in intake["files"] if direct or f["split"] != SERVING]
-            yield {**intake, "files": files}
+    for path in direct or sorted(folder.glob("*.ingestion.json")):
+        for ingestion in json.loads(path.read_text(encoding="utf-8"))["artifacts"]:
+            files = [f for f in ingestion["files"] if direct or f["split"] != SERVING]
+            yield {**ingestion, "files": files}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.ingestion_document import intake_document
+from components.tfrecord_gen.ingestion_document import document_ingestion
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.metrics_document import metrics_document
 from sluice.record.documents.statistics_document import statistics_document
@@ -25,7 +25,7 @@ _KINDS = {
     "ExampleStatistics": "statistics",
     "ModelEvaluation": "metrics",
     "ModelRun": "epochs",
-    "components.Quarantine": "intake",
+    "components.Quarantine": "ingestion",
 }
 
 
@@ -88,7 +88,7 @@ def _content(
         return metrics_document(directory)
     if kind == "epochs":
         return epochs_document(directory)
-    if kind == "intake":
-        return intake_document(directory)
+    if kind == "ingestion":
+        return document_ingestion(directory)
     split_names = json.loads(item["properties"].get("split_names") or "[]")
     return statistics_document(directory, split_names, sensitive=sensitive)

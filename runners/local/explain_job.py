@@ -31,7 +31,7 @@ from sluice.did_you_mean import unknown_node
 from sluice.workspace import Workspace
 
 NAME = "explain"
-_INTAKE = "components.tfrecord_gen.component.TFRecordGen"
+_TFRECORD_GEN = "components.tfrecord_gen.component.TFRecordGen"
 _SYSTEM = "tfx.dsl.components.common."
 
 
@@ -133,11 +133,11 @@ def _ask(
 def _changes(
     ir: Any, last: tuple[dict[str, Any], Any, str], cache: NodeCache
 ) -> list[str]:
-    """Returns what has changed since an execution, the files of an intake by name."""
+    """Returns what has changed since an execution, ingested files by name."""
     before, execution, _ = last
     assert cache.facts is not None and cache.parts is not None
     taken = None
-    if cache.facts.kind == _INTAKE:
+    if cache.facts.kind == _TFRECORD_GEN:
         with metadata.Metadata(connection_of(ir)) as handle:
             taken = _report_of(handle.store, execution.id)
     if taken is None:
@@ -163,7 +163,7 @@ def _without_fingerprint(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _report_of(store: Any, execution_id: int) -> Report | None:
-    """Returns the report of an intake, None where it is gone."""
+    """Returns the report of an ingestion, None where it is gone."""
     events = store.get_events_by_execution_ids([execution_id])
     made = [
         event.artifact_id

@@ -1,4 +1,4 @@
-"""The ledger and a verdict on ``gs://``: TensorFlow's client against a fake."""
+"""The baseline store and a verdict on ``gs://``: TensorFlow's client against a fake."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def files_in(bucket: Any, folder: str) -> list[str]:
     return [name for name in bucket.names(f"{folder}/") if name != f"{folder}/"]
 
 
-def accept(ledger: str, name: str, data: bytes, minute: int) -> Entry:
+def accept(store: str, name: str, data: bytes, minute: int) -> Entry:
     splits = ("train", "eval")
     return write_entry(
-        ledger,
+        store,
         Identity(name, f"fingerprint of {data!r}"),
         {split: SplitStatistics(3, data + split.encode()) for split in splits},
         accepted_at=f"2026-11-21T15:{minute:02}:00+00:00",
@@ -42,69 +42,69 @@ def accept(ledger: str, name: str, data: bytes, minute: int) -> Entry:
     )
 
 
-def test_a_ledger_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
-    ledger = bucket.uri("accepted")
+def test_an_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
+    store = bucket.uri("accepted")
     new = Identity("new", "fingerprint of the new data")
-    assert find_baseline(ledger, new).record == ""
+    assert find_baseline(store, new).record == ""
 
     # Broken off in front of its last object, it is not an entry yet.
     bucket.fail("POST", "name=accepted/7/record.json", 403, times=99)
     with pytest.raises(Exception, match="403") as caught:
-        accept(ledger, "7", b"seven", 1)
+        accept(store, "7", b"seven", 1)
     assert bucket.uri("accepted/7/record.json") in str(caught.value)
     assert len(files_in(bucket, "accepted/7")) == 2
-    assert find_baseline(ledger, new) == Found("", ())
+    assert find_baseline(store, new) == Found("", ())
 
     bucket.server.heal()
-    entry = accept(ledger, "7", b"seven", 1)
-    record = f"{ledger}/7/record.json"
+    entry = accept(store, "7", b"seven", 1)
+    record = f"{store}/7/record.json"
     known, statistics = read_entry(record)
     assert known == entry
     assert statistics["eval"] == b"seveneval"
     for number in range(8, 12):
-        accept(ledger, str(number), b"%d" % number, number)
-    accept(ledger, "5", b"five", 5)
-    assert find_baseline(ledger, new).record == f"{ledger}/11/record.json"
+        accept(store, str(number), b"%d" % number, number)
+    accept(store, "5", b"five", 5)
+    assert find_baseline(store, new).record == f"{store}/11/record.json"
     own = Identity("11", "fingerprint of other data of this span")
-    assert find_baseline(ledger, own).record == f"{ledger}/10/record.json"
+    assert find_baseline(store, own).record == f"{store}/10/record.json"
 
     bucket.remove(next(n for n in bucket.names("accepted/11/train-")))
-    found = find_baseline(ledger, new)
-    assert found.record == f"{ledger}/10/record.json"
-    assert found.damaged[0].startswith(f"{ledger}/11 was passed over: ")
+    found = find_baseline(store, new)
+    assert found.record == f"{store}/10/record.json"
+    assert found.damaged[0].startswith(f"{store}/11 was passed over: ")
 
     # The earlier version of a span is replaced, the same data is not.
-    replaced = accept(ledger, "10", b"ten, corrected", 30)
-    assert accept(ledger, "10", b"ten, corrected", 40) == replaced
-    assert find_baseline(ledger, new).record == f"{ledger}/10/record.json"
+    replaced = accept(store, "10", b"ten, corrected", 30)
+    assert accept(store, "10", b"ten, corrected", 40) == replaced
+    assert find_baseline(store, new).record == f"{store}/10/record.json"
     assert len(files_in(bucket, "accepted/10")) == 3
 
 
-def test_a_ledger_that_cannot_be_listed_is_not_an_empty_one(bucket: Any) -> None:
-    ledger = bucket.uri("accepted")
-    accept(ledger, "7", b"seven", 1)
+def test_a_store_that_cannot_be_listed_is_not_an_empty_one(bucket: Any) -> None:
+    store = bucket.uri("accepted")
+    accept(store, "7", b"seven", 1)
     bucket.fail("GET", r"/o\?.*prefix=accepted/", 403, times=99)
     with pytest.raises(Exception, match="403") as caught:
-        find_baseline(ledger, Identity("new", "fingerprint"))
-    assert ledger in str(caught.value)
+        find_baseline(store, Identity("new", "fingerprint"))
+    assert store in str(caught.value)
 
 
-def test_two_writers_of_a_ledger(bucket: Any) -> None:
-    ledger = bucket.uri("accepted")
+def test_two_writers_of_a_store(bucket: Any) -> None:
+    store = bucket.uri("accepted")
     together = threading.Barrier(2)
 
     def write(arguments: tuple[str, bytes, int]) -> None:
         together.wait()
-        accept(ledger, *arguments)
+        accept(store, *arguments)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(write, [("1", b"one", 1), ("2", b"two", 2)]))
-        found = find_baseline(ledger, Identity("3", ""))
-        assert found == Found(f"{ledger}/2/record.json", ())
+        found = find_baseline(store, Identity("3", ""))
+        assert found == Found(f"{store}/2/record.json", ())
         # Of the same span, but of other data: one of them wins, and is whole.
         for minute in range(10, 20):
             list(pool.map(write, [("9", b"%c%d" % (w, minute), minute) for w in b"ab"]))
-            entry, _ = read_entry(f"{ledger}/9/record.json")
+            entry, _ = read_entry(f"{store}/9/record.json")
             assert f":{minute}:" in entry.accepted_at
 
 

@@ -1,4 +1,4 @@
-"""The intake and the ledger on ``gs://``: TensorFlow's client against a fake."""
+"""Ingestion and the baseline store on ``gs://``: TensorFlow's client against a fake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.ingest import ingest
-from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.completeness import CompleteWhen
@@ -141,7 +141,7 @@ def take(bucket: Any, *names: str, split: str | None = "train", **options: Any) 
     files = tuple(SourceFile(bucket.uri(name), split) for name in names)
     splits = options.pop("splits", ("train", "eval"))
     return ingest(
-        Intake(files, **options),
+        Ingestion(files, **options),
         {name: bucket.uri(f"out/Split-{name}") for name in splits},
         bucket.uri("out/quarantine"),
         workers=4,
@@ -168,8 +168,8 @@ def test_sound_and_damaged_files_are_taken_in_and_written_back(
     names = ["in/copied.gz", "in/plain", "in/broken", "in/cut.gz", "in/empty"]
     report = take(bucket, *names)
 
-    assert report.faults == {"checksum": 1, "compression": 1, "empty_file": 1}
-    assert {fault.path for fault in report.first_faults} == {
+    assert report.errors == {"checksum": 1, "compression": 1, "empty_file": 1}
+    assert {error.path for error in report.first_errors} == {
         bucket.uri(name) for name in names[2:]
     }
     counts = {file.path: file.records for file in report.files}

@@ -78,7 +78,7 @@ def run(tmp_path: Path, process_pool: ProcessPool) -> Run:
     def run(*nodes: Any, **options: Any) -> dict[str, NodeResult]:
         database = str(tmp_path / "metadata.db")
         pipeline = Pipeline(
-            pipeline_name="intake",
+            pipeline_name="ingestion",
             pipeline_root=str(tmp_path / "root"),
             metadata_connection_config=metadata.sqlite_metadata_connection_config(
                 database
@@ -236,7 +236,7 @@ def test_what_is_asked_of_records_reaches_them(tmp_path: Path) -> None:
     Executor(None).Do({}, outputs_below(tmp_path / "out"), asked)
 
     report = Report.load(str(tmp_path / "out/quarantine"))
-    assert (report.records, report.faults) == (2, {"too_large": 1})
+    assert (report.records, report.errors) == (2, {"too_large": 1})
     assert report.max_record_bytes == limit
 
 
@@ -271,7 +271,7 @@ class Cloud:
             default_image="image", use_pipeline_spec_2_1=True
         )
         self.job = kubeflow.KubeflowV2DagRunner(config).run(
-            Pipeline("intake", str(self._out), components=[node]), write_out=False
+            Pipeline("ingestion", str(self._out), components=[node]), write_out=False
         )
 
     @property

@@ -214,9 +214,11 @@ class Trips:
             for data in tfrecord.read(Path(uri) / "quarantine.tfrecord.gz")
         ]
 
-    def intake(self, record: RunRecord) -> dict[str, Any]:
-        """Returns what the record keeps of the intake."""
-        path = self.workspace.run_dir(record.run_id) / "record/TFRecordGen.intake.json"
+    def ingestion(self, record: RunRecord) -> dict[str, Any]:
+        """Returns what the record keeps of the ingestion."""
+        path = (
+            self.workspace.run_dir(record.run_id) / "record/TFRecordGen.ingestion.json"
+        )
         return json.loads(path.read_text())["artifacts"][0]
 
 

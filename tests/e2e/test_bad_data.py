@@ -25,7 +25,7 @@ class Damage:
 
     Attributes:
       make: returns its bytes; takes the project.
-      kind: of the fault.
+      kind: of the error.
       record: its number; 0 for the whole file.
       good: how many records are taken even so.
       reason: part of the sentence that says what is wrong.
@@ -144,10 +144,10 @@ def _stopped_by(trips: Any, group: str) -> Any:
     row = trips.stopped(record)["overall", None, "corrupt"]
     assert row["policy"] == "examples.max_corrupt_fraction: 0"
     assert "damaged records, all splits" in record.error.message
-    shown, intake = trips.shown(record), trips.intake(record)
-    assert intake["quarantined"] == len(damages) == len(row["examples"])
-    files = {Path(file["path"]).name: file for file in intake["files"]}
-    faults = {Path(fault["path"]).name: fault for fault in intake["first_faults"]}
+    shown, ingestion = trips.shown(record), trips.ingestion(record)
+    assert ingestion["quarantined"] == len(damages) == len(row["examples"])
+    files = {Path(file["path"]).name: file for file in ingestion["files"]}
+    errors = {Path(error["path"]).name: error for error in ingestion["first_errors"]}
     for name, damage in damages.items():
         place = f"record {damage.record} " if damage.record else "whole file"
         path = f"{trips.data / name}, "
@@ -155,19 +155,19 @@ def _stopped_by(trips: Any, group: str) -> Any:
         assert place in line and f": {damage.kind}: " in line
         assert damage.reason in line
         assert line in shown
-        fault, file = faults[name], files[name]
-        assert (fault["kind"], fault["record"]) == (damage.kind, damage.record)
+        error, file = errors[name], files[name]
+        assert (error["kind"], error["record"]) == (damage.kind, damage.record)
         assert (file["records"], file["quarantined"]) == (damage.good, 1)
     # Nothing is lost that is not named.
     good = 20 + sum(damage.good for damage in damages.values())
-    assert intake["splits"]["train"]["records"] == good
+    assert ingestion["splits"]["train"]["records"] == good
     return record
 
 
 def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
     record = _stopped_by(trips, "framing")
-    intake = trips.intake(record)
-    lost = {Path(file["path"]).name: file["lost_bytes"] for file in intake["files"]}
+    ingestion = trips.ingestion(record)
+    lost = {Path(file["path"]).name: file["lost_bytes"] for file in ingestion["files"]}
     # Of the broken length's file, what follows the two good records.
     assert lost["train-length"] == lost["train-length-crc"] > 4000
     assert lost["train-data"] == 0
@@ -183,7 +183,7 @@ def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
     assert aside["train-data"]["offset"] == 2 * len(frame(trips.example(1000)))
     assert b"checksum of the data" in aside["train-data"]["reason"]
 
-    fraction = intake["corrupt_fraction"]
+    fraction = ingestion["corrupt_fraction"]
     record = trips.run(f"examples.max_corrupt_fraction={fraction * 0.99}")
     assert trips.stopped(record)["overall", None, "corrupt"]["actual"] == fraction
     record = trips.run_to_gate(f"examples.max_corrupt_fraction={fraction * 1.01}")
@@ -243,10 +243,10 @@ def test_odd_but_good_files_are_taken_whole(trips) -> None:
     )
     record = trips.run_to_gate("data.splits.eval='eval-sizes'")
     assert record.status == "succeeded", record.error
-    intake = trips.intake(record)
-    assert intake["splits"]["train"]["records"] == 20 + count + 20 * len(odd)
-    assert intake["splits"]["eval"]["records"] == len(images)
-    assert intake["quarantined"] == 0 and intake["problems"] == []
+    ingestion = trips.ingestion(record)
+    assert ingestion["splits"]["train"]["records"] == 20 + count + 20 * len(odd)
+    assert ingestion["splits"]["eval"]["records"] == len(images)
+    assert ingestion["quarantined"] == 0 and ingestion["problems"] == []
     rows = {
         row["slice"]: row for row in record.gates[0]["rows"] if "number" in row["check"]
     }

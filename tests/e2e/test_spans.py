@@ -36,7 +36,7 @@ def _fill(trips: Any, span: int, payment: bytes | None = None, count: int = 20) 
     trips.fill(f"span-{span}", train=train, eval=held)
 
 
-def _ledger(trips: Any) -> dict[str, dict[str, Any]]:
+def _accepted(trips: Any) -> dict[str, dict[str, Any]]:
     folder = trips.workspace.root / "state" / "accepted"
     records = sorted(folder.glob("*/record.json"))
     return {path.parent.name: json.loads(path.read_text()) for path in records}
@@ -63,7 +63,7 @@ def test_drift_against_the_span_accepted_last(spans) -> None:
     _fill(trips, 1)
     record = trips.run(to_nodes=("AcceptData",))
     assert record.status == "succeeded", record.error
-    accepted = _ledger(trips)["1"]
+    accepted = _accepted(trips)["1"]
     assert accepted["run_id"] == record.run_id and accepted["override"] is None
     assert accepted["splits"]["train"]["examples"] == 20
 
@@ -84,7 +84,7 @@ def test_drift_against_the_span_accepted_last(spans) -> None:
     assert (change["baseline"], change["actual"]) == (20, 0.55)
     assert "31 examples, 20 in span 1" in change["why"]
     assert record.gates[0]["override"] is None
-    assert set(_ledger(trips)) == {"1"}
+    assert set(_accepted(trips)) == {"1"}
 
     # Once, by hand, with a reason: as it is typed.
     settings = [part for item in (SPANS, limit) for part in ("--set", item)]
@@ -99,7 +99,7 @@ def test_drift_against_the_span_accepted_last(spans) -> None:
     assert f"the data was accepted by hand: {REASON}" in document["notes"]
     assert f"accepted by hand: {REASON}" in done.stderr
     assert "Traceback" not in done.stderr
-    assert _ledger(trips)["2"]["override"] == REASON
+    assert _accepted(trips)["2"]["override"] == REASON
 
     # The next run is judged as before: its own data is no baseline of itself.
     record = trips.run(limit)
@@ -147,20 +147,20 @@ def test_a_span_that_is_written_while_a_run_starts(spans) -> None:
         ended.set()
         writer.join()
     assert record.status == "succeeded", record.error
-    intake = trips.intake(record)
-    assert (intake["spans"], intake["records"]) == ([1], 40)
-    (skipped,) = intake["skipped_spans"]
+    ingestion = trips.ingestion(record)
+    assert (ingestion["spans"], ingestion["records"]) == ([1], 40)
+    (skipped,) = ingestion["skipped_spans"]
     assert skipped["span"] == 2
     assert "no _SUCCESS in" in skipped["why"] and "span-2" in skipped["why"]
 
     record = trips.run(marked, to_nodes=("TFRecordGen",))
-    intake = trips.intake(record)
-    assert (intake["spans"], intake["records"]) == ([2], 40)
-    assert intake["skipped_spans"] == []
+    ingestion = trips.ingestion(record)
+    assert (ingestion["spans"], ingestion["records"]) == ([2], 40)
+    assert ingestion["skipped_spans"] == []
 
     record = trips.run(marked, "examples.window=2", to_nodes=("TFRecordGen",))
-    intake = trips.intake(record)
-    assert (intake["spans"], intake["records"]) == ([1, 2], 80)
+    ingestion = trips.ingestion(record)
+    assert (ingestion["spans"], ingestion["records"]) == ([1, 2], 80)
 
 
 def test_a_span_without_a_marker_tells_by_its_times_or_its_bytes(spans) -> None:
@@ -176,15 +176,15 @@ def test_a_span_without_a_marker_tells_by_its_times_or_its_bytes(spans) -> None:
     whole = (trips.data / "span-1/train-0").read_bytes()
     (trips.data / "span-1/train-0").write_bytes(whole[: len(whole) // 2 + 3])
     record = trips.run(to_nodes=("TFRecordGen",))
-    intake = trips.intake(record)
-    (fault,) = intake["first_faults"]
-    assert (fault["kind"], fault["record"]) == ("truncated", 11)
-    assert intake["splits"]["train"]["records"] == 10
+    ingestion = trips.ingestion(record)
+    (error,) = ingestion["first_errors"]
+    assert (error["kind"], error["record"]) == ("truncated", 11)
+    assert ingestion["splits"]["train"]["records"] == 10
 
     (trips.data / "span-1/train-0").write_bytes(whole)
     record = trips.run(to_nodes=("TFRecordGen",))
     assert record.node("TFRecordGen").state == "ran"
-    assert trips.intake(record)["splits"]["train"]["records"] == 20
+    assert trips.ingestion(record)["splits"]["train"]["records"] == 20
 
 
 def test_records_of_a_user_are_in_one_split(empty_trips) -> None:
@@ -220,7 +220,7 @@ def test_records_of_a_user_are_in_one_split(empty_trips) -> None:
     assert all(of.values())
     assert sum(map(len, of.values())) == 40
     assert set().union(*of.values()) == set(users.values())
-    assert trips.intake(record)["records"] == 300
+    assert trips.ingestion(record)["records"] == 300
 
 
 def test_old_data_is_refused_before_anything_runs(empty_trips) -> None:

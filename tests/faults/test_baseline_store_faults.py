@@ -1,4 +1,4 @@
-"""The ledger of accepted data: what is deleted, half-written or on a full disk."""
+"""The baseline store: entries deleted, half-written or on a full disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ import os, resource, signal, sys
 from components.accept_data.baseline_store import Identity, SplitStatistics, write_entry
 from sluice.files import atomic
 
-ledger, fault = sys.argv[1:]
+store, fault = sys.argv[1:]
 if fault == "kill":
     real = os.replace
     def replace(source, target):
@@ -43,7 +43,7 @@ else:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(fault), int(fault)))
 write_entry(
-    ledger,
+    store,
     Identity("2", "second"),
     {"train": SplitStatistics(5, b"x" * 100)},
     accepted_at="2026-11-21T15:02:00+00:00",
@@ -55,7 +55,7 @@ write_entry(
 @pytest.fixture(scope="module")
 def place(make_place: Callable[..., Any]) -> Any:
     """A pipeline whose data has been accepted."""
-    place = make_place("ledger")
+    place = make_place("baselines")
     assert _judge(place).code == 0
     return place
 
@@ -84,7 +84,7 @@ def test_an_entry_that_was_deleted_is_written_again(place: Any) -> None:
     assert _judge(place).states["AcceptData"] == "cached"
 
 
-def test_garbage_collection_leaves_the_ledger_alone(place: Any) -> None:
+def test_garbage_collection_leaves_the_baseline_store_alone(place: Any) -> None:
     before = sorted(path.name for path in _entry(place).iterdir())
     assert place.here("gc", "digits", "--keep", "1").code == 0
     assert sorted(path.name for path in _entry(place).iterdir()) == before
@@ -128,9 +128,9 @@ def test_a_part_that_stands_on_another_policy_says_so(place: Any) -> None:
     assert "reused: config: validate, by which the data was judged" in note
 
 
-def _write(ledger: Path, fault: str) -> subprocess.CompletedProcess[str]:
+def _write(store: Path, fault: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", WRITER, str(ledger), fault],
+        [sys.executable, "-c", WRITER, str(store), fault],
         env={**os.environ, "PYTHONPATH": str(own_root())},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""An intake that is told to stop, killed, or out of disk, with its workers at work."""
+"""An ingestion stopped, killed, or out of disk while its workers run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDS = 20_000
 NODE = """
 import sys
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.ingest import ingest
 from sluice import interrupt
@@ -34,7 +34,7 @@ interrupt.listen()
 out, *paths = sys.argv[1:]
 files = tuple(SourceFile(path, "train") for path in paths)
 folders = {"train": f"{out}/Split-train"}
-ingest(Intake(files, images=(ImageCheck("image"),)), folders, f"{out}/quarantine", 2)
+ingest(Ingestion(files, images=(ImageCheck("image"),)), folders, f"{out}/quarantine", 2)
 """
 ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=4m none "$1"
@@ -149,13 +149,13 @@ def test_a_full_disk(tmp_path: Path, shards: list[str], mounting: list[str]) -> 
     assert "resource_tracker" not in done.stderr
 
 
-def test_ctrl_c_while_the_intake_is_at_work(
+def test_ctrl_c_while_the_ingestion_is_at_work(
     make_place: Callable[..., Any],
     shards: list[str],
     wait_for: Callable[..., Any],
     is_gone,
 ) -> None:
-    place = make_place("intake")
+    place = make_place("ingestion")
     config = place.project / "configs" / "digits.yaml"
     config.write_text(config.read_text() + "examples: {images: {max_side: 64}}\n")
     wanted = 0

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from components.tfrecord_gen.checking.filter_records import filter_records
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 from sluice.errors import DataError
 from sluice.records.tf_example_proto import is_sequence_example
 from sluice.records.tf_example_wire import check_wire_format
 
 
-def check_examples(path: str, batch: Batch) -> Iterator[Batch | Fault]:
-    """Yields the tf.Examples of a batch, and a fault for each other record, in order.
+def check_examples(path: str, batch: Batch) -> Iterator[Batch | RecordError]:
+    """Yields the tf.Examples of a batch, and an error for each other record, in order.
 
     Raises:
       DataError: a record is a tf.SequenceExample.

@@ -1,4 +1,4 @@
-"""Takes the bad records out of a batch."""
+"""Separates the bad records of a batch from the good ones."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 
 
 def filter_records(
     path: str, batch: Batch, kind: str, reason: Callable[[Record], str | None]
-) -> Iterator[Batch | Fault]:
-    """Yields the good records of a batch, and a fault for each bad one, in order.
+) -> Iterator[Batch | RecordError]:
+    """Yields the good records of a batch, and an error for each bad one, in order.
 
     Args:
       path: the file.
       batch: its records.
-      kind: of the faults.
+      kind: of the errors.
       reason: what is wrong with a record, None if nothing is.
     """
     first = 0
@@ -27,7 +27,7 @@ def filter_records(
             continue
         if index > first:
             yield batch.part(first, index)
-        yield Fault(path, record.number, record.offset, kind, why, record.data)
+        yield RecordError(path, record.number, record.offset, kind, why, record.data)
         first = index + 1
     if first == 0:
         yield batch

@@ -1,8 +1,8 @@
-"""Finds the records at which a node after the intake has failed.
+"""Finds the records at which a node after the ingestion has failed.
 
 TFX decodes the records of a batch into one table, TensorFlow the images of a batch into
 one tensor. Neither names the record, the one between batches not even the feature.
-Asked after the failure, so that an intake without it pays nothing.
+Asked after the failure, so that an ingestion without it pays nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def find_mixed_types(
     Args:
       files: paths with their splits; None where records are hashed.
       max_records: how many are read at most.
-      max_record_bytes: longer ones are passed over, as in the intake.
+      max_record_bytes: longer ones are passed over, as in the ingestion.
 
     Returns:
       Nothing if there is no such feature in what was read.
@@ -63,7 +63,7 @@ def find_undecodable_images(
       files: as ``find_mixed_types`` takes them.
       channels: what each feature's images are decoded to.
       max_records: how many are read at most.
-      max_record_bytes: longer ones are passed over, as in the intake.
+      max_record_bytes: longer ones are passed over, as in the ingestion.
     """
     bad = (
         f"feature {name!r} in {place}: {why}"

@@ -1,4 +1,4 @@
-"""Every record of a TFRecord file, checked, and every fault, by name.
+"""Reads a TFRecord file as checked records and named record errors.
 
 Nothing here raises for bad bytes, and nothing imports TensorFlow for a local file.
 """
@@ -9,24 +9,24 @@ from collections.abc import Iterator
 
 from components.tfrecord_gen.checking.check_examples import check_examples
 from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.frame_reader import frame_reader
+from components.tfrecord_gen.reading.frame_reader import read_frames
 from components.tfrecord_gen.reading.input_stream import InputStream
 from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 
 def scan(
     path: str, max_record_bytes: int = MAX_RECORD_BYTES
-) -> Iterator[Record | Fault]:
-    """Yields the good records of a file and its faults, in order.
+) -> Iterator[Record | RecordError]:
+    """Yields the good records of a file and its errors, in order.
 
     The file may be uncompressed, gzip (of several members too) or zlib, whatever its
     name. Memory stays at a few megabytes and one record.
 
     Args:
       path: a local path, or an address with "://".
-      max_record_bytes: a longer record is a fault, and is not read.
+      max_record_bytes: a longer record is a record error, and is not read.
 
     Raises:
       DataError: the file holds tf.SequenceExamples.
@@ -34,20 +34,22 @@ def scan(
     """
     with InputStream(path) as stream:
         for item in scan_batches(stream, max_record_bytes):
-            if isinstance(item, Fault):
+            if isinstance(item, RecordError):
                 yield item
             else:
                 yield from item
 
 
-def scan_batches(stream: InputStream, max_record_bytes: int) -> Iterator[Batch | Fault]:
-    """Yields the good records of a stream in batches, and its faults, in order.
+def scan_batches(
+    stream: InputStream, max_record_bytes: int
+) -> Iterator[Batch | RecordError]:
+    """Yields the good records of a stream in batches, and its errors, in order.
 
     Raises:
       DataError, UsageError: as ``scan`` does.
     """
-    for item in frame_reader(stream, max_record_bytes):
-        if isinstance(item, Fault):
+    for item in read_frames(stream, max_record_bytes):
+        if isinstance(item, RecordError):
             yield item
         else:
             yield from check_examples(stream.path, item)

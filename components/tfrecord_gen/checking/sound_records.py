@@ -1,4 +1,4 @@
-"""The records of files that have been taken in, to be looked at once more."""
+"""The readable records of files that have been ingested, for another look."""
 
 from __future__ import annotations
 

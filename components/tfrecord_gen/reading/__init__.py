@@ -1,1 +1,1 @@
-"""TFRecord files as records and faults; knows nothing of what a record holds."""
+"""TFRecord files as records and record errors; knows nothing of what a record holds."""

@@ -9,7 +9,7 @@ import google_crc32c
 
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.input_stream import InputStream
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 from components.tfrecord_gen.reading.sniff_format import sniff_format
 from sluice.records.tfrecord_framing import (
     CRC,
@@ -41,10 +41,10 @@ class _Cut(NamedTuple):
     need: int
 
 
-def frame_reader(
+def read_frames(
     stream: InputStream, max_record_bytes: int = MAX_RECORD_BYTES
-) -> Iterator[Batch | Fault]:
-    """Yields the records of a stream, in batches, and its faults, in order.
+) -> Iterator[Batch | RecordError]:
+    """Yields the records of a stream, in batches, and its errors, in order.
 
     Memory stays at a block of the stream and one record. A longer record than
     ``max_record_bytes`` is passed over without being held.
@@ -141,23 +141,29 @@ def _cut(buffer: bytes, at: int, max_bytes: int, lengths: dict[bytes, int]) -> _
         starts.append(at)
 
 
-def _end(stream: InputStream, number: int, offset: int, tail: bytes) -> Iterator[Fault]:
-    """Yields the fault of the stream's end, if it has one."""
+def _end(
+    stream: InputStream, number: int, offset: int, tail: bytes
+) -> Iterator[RecordError]:
+    """Yields the error of the stream's end, if it has one."""
     path, damage = stream.path, stream.damage
     data = tail[HEADER.size :] or tail or None
     if not stream.size_bytes:
-        yield Fault(path, 0, 0, "empty_file", "the file has 0 bytes")
+        yield RecordError(path, 0, 0, "empty_file", "the file has 0 bytes")
     elif (
         damage is not None and not stream.content_bytes and stream.compression == "zlib"
     ):
         # Two bytes look like zlib in one file of five hundred.
-        yield Fault(path, 1, 0, "not_tfrecord", _NOT_TFRECORD, None, stream.size_bytes)
+        yield RecordError(
+            path, 1, 0, "not_tfrecord", _NOT_TFRECORD, None, stream.size_bytes
+        )
     elif damage is not None:
         lost = len(tail) + damage.lost_bytes
-        yield Fault(path, number, offset, "compression", damage.reason, data, lost)
+        yield RecordError(
+            path, number, offset, "compression", damage.reason, data, lost
+        )
     elif tail and number == 1 and len(tail) < HEADER.size:
         reason = f"{_NOT_TFRECORD}; it has {len(tail)} bytes, and {sniff_format(tail)}"
-        yield Fault(path, 1, 0, "not_tfrecord", reason, None, len(tail))
+        yield RecordError(path, 1, 0, "not_tfrecord", reason, None, len(tail))
     elif tail:
         length = length_of(tail[: HEADER.size])
         wanted = HEADER.size if length is None else length + FRAME_BYTES
@@ -168,32 +174,32 @@ def _end(stream: InputStream, number: int, offset: int, tail: bytes) -> Iterator
         )
         if length is not None and data is not None:
             data = data[:length]
-        yield Fault(path, number, offset, "truncated", reason, data, len(tail))
+        yield RecordError(path, number, offset, "truncated", reason, data, len(tail))
 
 
 _NOT_TFRECORD = "the file does not begin with a record's length and its checksum"
 
 
-def _bad_checksum(path: str, number: int, offset: int, frame: bytes) -> Fault:
+def _bad_checksum(path: str, number: int, offset: int, frame: bytes) -> RecordError:
     data = frame[HEADER.size : -CRC.size]
     reason = (
         f"the checksum of the data is {masked_crc(data):08x}, the file says "
         f"{CRC.unpack(frame[-CRC.size :])[0]:08x}"
     )
-    return Fault(path, number, offset, "checksum", reason, data)
+    return RecordError(path, number, offset, "checksum", reason, data)
 
 
 def _bad_length(
     stream: InputStream, number: int, offset: int, header: bytes, lost: int
-) -> Fault:
+) -> RecordError:
     if stream.damage is not None:
         lost += stream.damage.lost_bytes
     if number == 1:
         reason = f"{_NOT_TFRECORD}; {sniff_format(header)}"
-        return Fault(stream.path, 1, 0, "not_tfrecord", reason, None, lost)
+        return RecordError(stream.path, 1, 0, "not_tfrecord", reason, None, lost)
     else:
         reason = "the length or its checksum is damaged: the rest of the file is lost"
-    return Fault(stream.path, number, offset, "length", reason, None, lost)
+    return RecordError(stream.path, number, offset, "length", reason, None, lost)
 
 
 def _too_large(
@@ -203,7 +209,7 @@ def _too_large(
     length: int,
     max_bytes: int,
     missing: int,
-) -> Fault:
+) -> RecordError:
     lost = length + FRAME_BYTES - missing
     reason = f"a record of {length:,} bytes; "
     if length > MAX_MESSAGE_BYTES:
@@ -214,4 +220,4 @@ def _too_large(
     if missing:
         reason += f"; the file ends within it, {missing:,} bytes before its end"
         lost += stream.damage.lost_bytes if stream.damage is not None else 0
-    return Fault(stream.path, number, offset, "too_large", reason, None, lost)
+    return RecordError(stream.path, number, offset, "too_large", reason, None, lost)

@@ -1,4 +1,4 @@
-"""What is wrong with one record, or with a file from one record on."""
+"""Record error: what is wrong with one record, or with a file from there on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RecordError:
     """A record that does not go on, or the loss of the rest of a file.
 
     The kinds:

@@ -1,4 +1,4 @@
-"""Selects the files of the newest complete spans, whatever the intake runs on.
+"""Selects the files of the newest complete spans, whatever the ingestion runs on.
 
 A span is the files of one number, or of one day, in all splits. Of its versions the
 newest complete one counts. A span that lacks the files of a split, or that is not
@@ -54,13 +54,13 @@ def select_spans(
     search = SpanSearch(FileLister(base), parsed, complete_when, now_s)
     found, skipped = search.look_for_spans()
     if only is None:
-        taken = _take_newest(search, found, window, skipped)
+        chosen = _take_newest(search, found, window, skipped)
     else:
-        taken = _take_only(search, found, only, skipped)
-    if not taken:
+        chosen = _take_only(search, found, only, skipped)
+    if not chosen:
         raise _nothing(search, skipped)
-    spans = sorted(taken, key=lambda span: span.number)
-    files = [file for span in spans for file in search.sources(span, taken[span])]
+    spans = sorted(chosen, key=lambda span: span.number)
+    files = [file for span in spans for file in search.sources(span, chosen[span])]
     _check_overlap(base, files)
     return Window(
         base=search.lister.base,
@@ -85,7 +85,7 @@ def _manifests(
 def _take_newest(
     search: SpanSearch, found: Found, window: int, skipped: list[SkippedSpan]
 ) -> dict[Span, Files]:
-    taken: dict[Span, Files] = {}
+    chosen: dict[Span, Files] = {}
     numbers: set[int] = set()
     for span in sorted(found, key=_age, reverse=True):
         if span.number in numbers:
@@ -96,9 +96,9 @@ def _take_newest(
         if isinstance(files, str):
             skipped.append(_skip(search, span, files))
         else:
-            taken[span] = files
+            chosen[span] = files
             numbers.add(span.number)
-    return taken
+    return chosen
 
 
 def _take_only(
@@ -111,20 +111,20 @@ def _take_only(
         return _take_newest(search, found, 1, skipped)
     wanted = {(span.number, span.version) for span in only}
     versions = {number: version or 0 for number, version in wanted}
-    taken: dict[Span, Files] = {}
+    chosen: dict[Span, Files] = {}
     for span in sorted(found, key=_age, reverse=True):
         at = found[span]
         if (span.number, span.version) in wanted:
             files = search.list_files(at) if len(at) == len(search.patterns) else {}
             if files and all(files.values()):
-                taken[span] = files
+                chosen[span] = files
         elif (span.version or 0) > versions.get(span.number, -1) and (
             span.number >= min(versions, default=0)
         ):
             lacks = search.files_of(at)
             why = lacks if isinstance(lacks, str) else "complete only since then"
             skipped.append(_skip(search, span, why))
-    gone = wanted - {(span.number, span.version) for span in taken}
+    gone = wanted - {(span.number, span.version) for span in chosen}
     if gone:
         raise DataError(
             "spans that were selected are no longer there",
@@ -132,7 +132,7 @@ def _take_only(
             examples=[str(_dated(search, *key)) for key in sorted(gone, key=str)],
             hint="put them back, or begin a new run",
         )
-    return taken
+    return chosen
 
 
 def _age(span: Span) -> tuple[int, int]:

@@ -46,7 +46,7 @@ class SpanPattern:
         return cls(text, found.segments, found.placeholders)
 
     @property
-    def place_length(self) -> int:
+    def location_length(self) -> int:
         """How many segments, from the first, say which span and version a file has.
 
         Without placeholders: how many are written out, without the last one.

@@ -19,7 +19,7 @@ from sluice.errors import DataError
 
 
 @dataclass
-class Places:
+class SpanLocation:
     """Where one split's files of one span are.
 
     Attributes:
@@ -31,7 +31,7 @@ class Places:
     names: set[tuple[str, ...]] = field(default_factory=set)
 
 
-Found = dict[Span, dict[str | None, Places]]
+Found = dict[Span, dict[str | None, SpanLocation]]
 Files = dict[str | None, list[str]]
 
 
@@ -58,10 +58,10 @@ class SpanSearch:
 
     def look_for_spans(self) -> tuple[Found, list[SkippedSpan]]:
         """Returns the spans by their directories, and names that are no date."""
-        found: Found = defaultdict(lambda: defaultdict(Places))
+        found: Found = defaultdict(lambda: defaultdict(SpanLocation))
         not_dates = {}
         for split, pattern in self.patterns.items():
-            for path in self._places_of(pattern):
+            for path in self._locations_of(pattern):
                 digits = _digits(pattern, path)
                 try:
                     span = _span(digits)
@@ -79,32 +79,32 @@ class SpanSearch:
             for name, path in not_dates.items()
         ]
 
-    def _places_of(self, pattern: SpanPattern) -> list[str]:
-        place = pattern.segments[: pattern.place_length]
-        if len(place) < len(pattern.segments):
-            return self.lister.folders(place)
-        return self.lister.files("", place)
+    def _locations_of(self, pattern: SpanPattern) -> list[str]:
+        location = pattern.segments[: pattern.location_length]
+        if len(location) < len(pattern.segments):
+            return self.lister.folders(location)
+        return self.lister.files("", location)
 
-    def files_of(self, places: dict[str | None, Places]) -> Files | str:
+    def files_of(self, locations: dict[str | None, SpanLocation]) -> Files | str:
         """Returns the files of a span by split, or why it is not taken."""
-        missing = [split for split in self.patterns if split not in places]
+        missing = [split for split in self.patterns if split not in locations]
         if missing:
             return f"no file of {_of_split(missing[0])}"
-        folders = {path: None for at in places.values() for path in at.folders}
+        folders = {path: None for at in locations.values() for path in at.folders}
         if unmarked := self.complete_when.why_unmarked(self.lister, folders):
             return unmarked
-        files = self.list_files(places)
+        files = self.list_files(locations)
         for split, paths in files.items():
             if not paths:
                 return f"no file of {_of_split(split)}"
         every = [path for paths in files.values() for path in paths]
         return self.complete_when.why_unquiet(self.lister, every, self.now_s) or files
 
-    def list_files(self, places: dict[str | None, Places]) -> Files:
+    def list_files(self, locations: dict[str | None, SpanLocation]) -> Files:
         """Returns the files of a span by split, relative to the base."""
         files: Files = {}
         for split, pattern in self.patterns.items():
-            at = places[split]
+            at = locations[split]
             if len(at.names) > 1:
                 raise DataError(
                     "one span has two names",
@@ -112,7 +112,7 @@ class SpanSearch:
                     examples=[self.lister.path(path) for path in sorted(at.folders)],
                     hint="rename one, or take it away",
                 )
-            rest = pattern.segments[pattern.place_length :]
+            rest = pattern.segments[pattern.location_length :]
             paths = at.folders
             if rest:
                 paths = [

@@ -77,7 +77,7 @@ class Window:
         return json.dumps([[span.number, span.version] for span in self.spans])
 
     def fingerprint(self, content_of: Callable[[SourceFile], str]) -> str:
-        """Returns a digest over all files, their places below the base and splits.
+        """Returns a digest over all files, their paths below the base and splits.
 
         The manifests count as well: what they say is checked.
 

@@ -1,4 +1,4 @@
-"""Takes in one group of files: a worker's piece of an intake."""
+"""Ingests one group of files: a worker's share of an ingestion."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from components.tfrecord_gen.checking.filter_records import filter_records
 from components.tfrecord_gen.checking.scan import scan_batches
-from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.reading.batch import Batch
 from components.tfrecord_gen.reading.input_stream import InputStream
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.writing.ingested import Taken
+from components.tfrecord_gen.writing.ingested import Ingested
 from components.tfrecord_gen.writing.quarantine import Quarantine, QuarantinePart
 from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
 from sluice.errors import UsageError
@@ -41,24 +41,24 @@ class Group:
     files: tuple[SourceFile, ...]
 
 
-class TakeFiles:
-    """Takes in groups of files, one after the other.
+class IngestFiles:
+    """Ingests groups of files, one after the other.
 
     Args:
-      intake: what is asked of the records.
+      ingestion: what is asked of the records.
       split_dirs: per split the folder of its shards.
       part_path: path of a group's part of the quarantine, ``{}`` being its index.
     """
 
     def __init__(
-        self, intake: Intake, split_dirs: Mapping[str, str], part_path: str
+        self, ingestion: Ingestion, split_dirs: Mapping[str, str], part_path: str
     ) -> None:
-        self._intake = intake
+        self._ingestion = ingestion
         self._split_dirs = split_dirs
         self._part_path = part_path
         self._room = Quarantine()
 
-    def __call__(self, group: Group) -> Taken:
+    def __call__(self, group: Group) -> Ingested:
         """Reads a group's files and writes their good records.
 
         Raises:
@@ -68,37 +68,39 @@ class TakeFiles:
         """
         path = self._part_path.format(group.index)
         with closing(QuarantinePart(path, self._room)) as part:
-            taking = _Taking(self._intake, self._split_dirs, group, part)
+            group_ingestion = _GroupIngestion(
+                self._ingestion, self._split_dirs, group, part
+            )
             for file in group.files:
-                taking.take(file)
-            return taking.end()
+                group_ingestion.ingest(file)
+            return group_ingestion.end()
 
 
-class _Taking:
-    """One group on its way."""
+class _GroupIngestion:
+    """The ingestion of one group of files."""
 
     def __init__(
         self,
-        intake: Intake,
+        ingestion: Ingestion,
         split_dirs: Mapping[str, str],
         group: Group,
         quarantine: QuarantinePart,
     ) -> None:
-        self._intake = intake
+        self._ingestion = ingestion
         self._split_dirs = split_dirs
         self._group = group
         self._quarantine = quarantine
         self._writers: dict[str, ShardWriter] = {}
-        self._taken = Taken()
+        self._ingested = Ingested()
 
-    def end(self) -> Taken:
+    def end(self) -> Ingested:
         """Ends the shards."""
         for writer in self._writers.values():
             writer.close()
-            self._taken.parts += writer.parts
-        return self._taken
+            self._ingested.parts += writer.parts
+        return self._ingested
 
-    def take(self, file: SourceFile) -> None:
+    def ingest(self, file: SourceFile) -> None:
         """Reads a file to its end, and passes it or its good records on."""
         digest = hashlib.sha256()
         tees: list[Callable[[bytes], object]] = [digest.update]
@@ -110,13 +112,13 @@ class _Taking:
                     tees.append(copy.write)
                     report = self._read(file, stream, digest.hexdigest, write=False)
                 if stream.one_member and not report.quarantined:
-                    self._taken.parts.append(Part(file.split, path, report.records))
+                    self._ingested.parts.append(Part(file.split, path, report.records))
                 else:
                     uri.remove(path)
                     self._rewrite(file, report)
             else:
                 report = self._read(file, stream, digest.hexdigest, write=True)
-        self._taken.files.append(report)
+        self._ingested.files.append(report)
 
     def _read(
         self,
@@ -126,22 +128,22 @@ class _Taking:
         *,
         write: bool,
     ) -> FileReport:
-        """Reads a file once, notes its faults, and may write its good records."""
+        """Reads a file once, notes its errors, and may write its good records."""
         records = quarantined = lost_bytes = 0
         for item in self._sound(stream):
-            faults = [item] if isinstance(item, Fault) else []
+            errors = [item] if isinstance(item, RecordError) else []
             if isinstance(item, Batch):
                 if write:
-                    faults = self._write(file, item, stream.compression)
-                records += len(item.records) - len(faults)
-            for fault in faults:
+                    errors = self._write(file, item, stream.compression)
+                records += len(item.records) - len(errors)
+            for error in errors:
                 quarantined += 1
-                lost_bytes += fault.lost_bytes
-                self._taken.note(fault)
-                self._quarantine.add(fault)
-        self._taken.bytes += stream.content_bytes
+                lost_bytes += error.lost_bytes
+                self._ingested.note(error)
+                self._quarantine.add(error)
+        self._ingested.bytes += stream.content_bytes
         if stream.damage is not None:
-            self._taken.bytes += stream.damage.lost_bytes
+            self._ingested.bytes += stream.damage.lost_bytes
         return FileReport(
             path=file.path,
             span=file.span,
@@ -158,7 +160,7 @@ class _Taking:
         )
 
     def _rewrite(self, file: SourceFile, report: FileReport) -> None:
-        """Reads a file again, whose faults are noted, and writes its good records."""
+        """Reads a file again, whose errors are noted, and writes its good records."""
         digest = hashlib.sha256()
         with InputStream(file.path, [digest.update]) as stream:
             for item in self._sound(stream):
@@ -173,9 +175,9 @@ class _Taking:
                 hint="Wait until it is written; see examples.complete_when.",
             )
 
-    def _sound(self, stream: InputStream) -> Iterator[Batch | Fault]:
-        """Yields the records that pass every check, and a fault for each other one."""
-        images, limit = self._intake.images, self._intake.max_record_bytes
+    def _sound(self, stream: InputStream) -> Iterator[Batch | RecordError]:
+        """Yields the records that pass every check, and an error for each other one."""
+        images, limit = self._ingestion.images, self._ingestion.max_record_bytes
         if not images:
             yield from scan_batches(stream, limit)
             return
@@ -183,7 +185,7 @@ class _Taking:
         from components.tfrecord_gen.checking.check_images import check_images
 
         for item in scan_batches(stream, limit):
-            if isinstance(item, Fault):
+            if isinstance(item, RecordError):
                 yield item
             else:
                 yield from filter_records(
@@ -193,35 +195,37 @@ class _Taking:
                     lambda record: check_images(record.data, images),
                 )
 
-    def _write(self, file: SourceFile, batch: Batch, compression: str) -> list[Fault]:
+    def _write(
+        self, file: SourceFile, batch: Batch, compression: str
+    ) -> list[RecordError]:
         """Writes records to their splits; returns those that have no split."""
         level = _LEVELS[compression]
         if file.split is not None:
             writer = self._writer(file.split, level)
             writer.write(batch.frames(), len(batch.records))
             return []
-        hash_splits = self._intake.hash_splits
+        hash_splits = self._ingestion.hash_splits
         assert hash_splits is not None, "a file without a split, and no hash splits"
         frames: dict[str, list[bytes]] = defaultdict(list)
-        faults = []
+        errors = []
         for index, record in enumerate(batch):
             try:
                 split = hash_splits.split_of(record.data)
-            except LookupError as error:
-                fault = Fault(
+            except LookupError as missing:
+                error = RecordError(
                     file.path,
                     record.number,
                     record.offset,
                     "no_partition_feature",
-                    str(error.args[0]),
+                    str(missing.args[0]),
                     record.data,
                 )
-                faults.append(fault)
+                errors.append(error)
             else:
                 frames[split].append(batch.frame(index))
         for split, parts in frames.items():
             self._writer(split, level).write(b"".join(parts), len(parts))
-        return faults
+        return errors
 
     def _writer(self, split: str, level: int) -> ShardWriter:
         """Returns the writer of a split; the group's first file decides the level."""

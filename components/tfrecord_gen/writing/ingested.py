@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from components.tfrecord_gen.reading.record_error import Fault
-from components.tfrecord_gen.report import FileReport, FirstFault
+from components.tfrecord_gen.reading.record_error import RecordError
+from components.tfrecord_gen.report import FileReport, FirstError
 from components.tfrecord_gen.writing.shard_writer import Part
 from sluice.errors import MAX_EXAMPLES
 from sluice.records.tfrecord_framing import FRAME_BYTES
 
 
 @dataclass
-class Taken:
+class Ingested:
     """What came of a group of files, or of all of them.
 
     Attributes:
@@ -22,31 +22,31 @@ class Taken:
         parts: shards without final names.
         bytes: bytes of the files, decompressed, with the lost ones.
         bad_bytes: frames of the bad records, and lost bytes.
-        faults: per kind their number.
-        first_faults: the first five per kind.
+        errors: per kind their number.
+        first_errors: the first five per kind.
     """
 
     files: list[FileReport] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     bytes: int = 0
     bad_bytes: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
-    first_faults: list[FirstFault] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    first_errors: list[FirstError] = field(default_factory=list)
 
-    def note(self, fault: Fault) -> None:
-        """Counts a fault."""
-        self.faults[fault.kind] += 1
-        data_bytes = len(fault.data or b"") + FRAME_BYTES
-        self.bad_bytes += fault.lost_bytes or data_bytes
-        if self.faults[fault.kind] <= MAX_EXAMPLES:
-            self.first_faults.append(
-                FirstFault(
-                    fault.path, fault.number, fault.offset, fault.kind, fault.reason
+    def note(self, error: RecordError) -> None:
+        """Counts an error."""
+        self.errors[error.kind] += 1
+        data_bytes = len(error.data or b"") + FRAME_BYTES
+        self.bad_bytes += error.lost_bytes or data_bytes
+        if self.errors[error.kind] <= MAX_EXAMPLES:
+            self.first_errors.append(
+                FirstError(
+                    error.path, error.number, error.offset, error.kind, error.reason
                 )
             )
 
     @classmethod
-    def joined(cls, groups: Iterable[Taken]) -> Taken:
+    def joined(cls, groups: Iterable[Ingested]) -> Ingested:
         """Returns what came of several groups, in order."""
         whole = cls()
         seen: Counter[str] = Counter()
@@ -55,9 +55,9 @@ class Taken:
             whole.parts += group.parts
             whole.bytes += group.bytes
             whole.bad_bytes += group.bad_bytes
-            whole.faults += group.faults
-            for fault in group.first_faults:
-                seen[fault.kind] += 1
-                if seen[fault.kind] <= MAX_EXAMPLES:
-                    whole.first_faults.append(fault)
+            whole.errors += group.errors
+            for error in group.first_errors:
+                seen[error.kind] += 1
+                if seen[error.kind] <= MAX_EXAMPLES:
+                    whole.first_errors.append(error)
         return whole

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import IO
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 from components.tfrecord_gen.writing.shard_writer import ShardWriter
 from sluice.records.tf_example_proto import parse
 from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, frame
@@ -47,29 +47,29 @@ class Quarantine:
         return True
 
 
-def quarantined(fault: Fault) -> bytes:
+def quarantined(error: RecordError) -> bytes:
     """Returns a bad record as a tf.Example.
 
     Features: bytes (where they are known), file, kind and reason, offset and record.
     """
     example = parse(b"")
     feature = example.features.feature
-    if fault.data is not None:
-        feature["bytes"].bytes_list.value.append(fault.data)
+    if error.data is not None:
+        feature["bytes"].bytes_list.value.append(error.data)
     for name, text in (
-        ("file", fault.path),
-        ("kind", fault.kind),
-        ("reason", fault.reason),
+        ("file", error.path),
+        ("kind", error.kind),
+        ("reason", error.reason),
     ):
         data = text.encode("utf-8", "surrogateescape")
         feature[name].bytes_list.value.append(data)
-    feature["offset"].int64_list.value.append(fault.offset)
-    feature["record"].int64_list.value.append(fault.number)
+    feature["offset"].int64_list.value.append(error.offset)
+    feature["record"].int64_list.value.append(error.number)
     return example.SerializeToString(deterministic=True)
 
 
 class QuarantinePart:
-    """What one group of files puts into quarantine, in a file that a fault begins.
+    """What one group of files puts into quarantine, in a file that an error begins.
 
     Args:
       path: the file, local.
@@ -81,11 +81,11 @@ class QuarantinePart:
         self._room = room
         self._file: IO[bytes] | None = None
 
-    def add(self, fault: Fault) -> None:
+    def add(self, error: RecordError) -> None:
         """Keeps a bad record if there is room."""
-        if len(fault.data or b"") > self._room.max_bytes:
+        if len(error.data or b"") > self._room.max_bytes:
             return
-        data = quarantined(fault)
+        data = quarantined(error)
         if self._room.takes(len(data)):
             if self._file is None:
                 self._file = uri.open_file(self.path, "wb")
@@ -106,7 +106,7 @@ def write_quarantine(folder: str, parts: Iterable[str]) -> int:
     records = 0
     for part in filter(os.path.exists, parts):
         for record in scan(part, MAX_MESSAGE_BYTES):
-            if not isinstance(record, Fault) and room.takes(len(record.data)):
+            if not isinstance(record, RecordError) and room.takes(len(record.data)):
                 writer.write(frame(record.data), 1)
                 records += 1
     writer.close()

@@ -1,4 +1,4 @@
-"""The ledger of accepted data: whole entries, the newest other one, damage by name."""
+"""The baseline store: whole entries, the newest other one, damage by name."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.unit
 ONE, TWO, THREE = (Identity(str(n), f"fingerprint-{n}") for n in (1, 2, 3))
 
 
-def _write(ledger: Path, identity: Identity, minute: int, **changes: Any) -> Entry:
+def _write(store: Path, identity: Identity, minute: int, **changes: Any) -> Entry:
     statistics = changes.pop("statistics", identity.fingerprint.encode())
     return write_entry(
-        str(ledger),
+        str(store),
         identity,
         {"train": SplitStatistics(12, statistics)},
         accepted_at=f"2026-11-21T15:{minute:02}:00+00:00",
@@ -39,8 +39,8 @@ def _write(ledger: Path, identity: Identity, minute: int, **changes: Any) -> Ent
     )
 
 
-def _baseline(ledger: Path, identity: Identity) -> str:
-    return Path(find_baseline(str(ledger), identity).record).parent.name
+def _baseline(store: Path, identity: Identity) -> str:
+    return Path(find_baseline(str(store), identity).record).parent.name
 
 
 def test_an_entry_reads_back_with_its_statistics(tmp_path: Path) -> None:

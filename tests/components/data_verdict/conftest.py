@@ -54,7 +54,7 @@ class Workbench:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.ledger = root / "accepted"
+        self.baseline_store = root / "accepted"
         self.count = 0
 
     schema = SCHEMA
@@ -129,7 +129,7 @@ class Workbench:
         self.properties = {
             "splits": json.dumps(SPLITS),
             "policy": (policy or Policy()).to_json(),
-            "ledger": str(self.ledger),
+            "baseline_store": str(self.baseline_store),
             "sensitive": "[]",
         } | properties
         info = data_types.ExecutionInfo(

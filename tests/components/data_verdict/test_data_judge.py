@@ -12,7 +12,7 @@ from components.data_verdict.comparison import Comparison
 from components.data_verdict.finding import Finding
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy, Rule
-from components.tfrecord_gen.report import FirstFault, Problem, Report
+from components.tfrecord_gen.report import FirstError, Problem, Report
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
@@ -291,9 +291,9 @@ def _damaged(fraction: float) -> Report:
         quarantined=3,
         corrupt_fraction=fraction,
         lost_bytes=1200,
-        faults={"checksum": 2, "length": 1},
-        first_faults=tuple(
-            FirstFault(f"train-{n}", n, 120, "checksum", "is not its data's")
+        errors={"checksum": 2, "length": 1},
+        first_errors=tuple(
+            FirstError(f"train-{n}", n, 120, "checksum", "is not its data's")
             for n in range(6)
         ),
     )
@@ -351,7 +351,7 @@ def test_a_comparison_that_holds_says_what_came_closest() -> None:
     assert row.why == "'pay' is close"
 
 
-def test_a_damaged_entry_of_the_ledger_is_a_warning() -> None:
+def test_a_damaged_baseline_is_a_warning() -> None:
     verdict = _judge(damaged=["accepted/16 was passed over: not JSON"])
     assert verdict.passed
     assert verdict.warnings[0].why == "accepted/16 was passed over: not JSON"

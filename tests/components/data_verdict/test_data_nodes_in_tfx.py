@@ -19,12 +19,12 @@ pytestmark = pytest.mark.tf
 SPLITS = ("train", "eval")
 
 
-def test_the_driver_names_the_entry_that_the_ledger_has(bench: Any) -> None:
+def test_the_driver_names_the_entry_that_the_store_has(bench: Any) -> None:
     bench.judge(spans=(1,))
     bench.accept()
     bench.judge(bench.records(220), spans=(2,))
     report = Report.load(str(bench.folder / "q"))
-    found = asdict(find_baseline(str(bench.ledger), identify(report)))
+    found = asdict(find_baseline(str(bench.baseline_store), identify(report)))
     found["damaged"] = list(found["damaged"])
     assert json.loads(bench.properties["baseline"]) == found
     assert Path(found["record"]).is_file()
@@ -59,7 +59,7 @@ def _pipeline(bench: Any) -> Any:
         **inputs,
         splits=SPLITS,
         policy=Policy(),
-        ledger=str(bench.ledger),
+        baseline_store=str(bench.baseline_store),
         sensitive=["pay"],
         hash_splits=HashSplits({"train": 8, "eval": 2}, "user"),
     )
@@ -69,7 +69,7 @@ def _pipeline(bench: Any) -> Any:
         quarantine=inputs["quarantine"],
         verdict=verdict.outputs["verdict"],
         splits=SPLITS,
-        ledger=str(bench.ledger),
+        baseline_store=str(bench.baseline_store),
     )
     accept.add_upstream_node(gate)
     return pipeline.Pipeline(
@@ -87,10 +87,10 @@ def test_the_nodes_run_inside_tfx(bench: Any) -> None:
 
     bench.judge(spans=(1,))
     LocalDagRunner().run(_pipeline(bench))
-    assert (bench.ledger / "1" / RECORD_FILE).is_file()
+    assert (bench.baseline_store / "1" / RECORD_FILE).is_file()
     bench.judge(bench.records(220), spans=(2,))
     LocalDagRunner().run(_pipeline(bench))
-    assert (bench.ledger / "2" / RECORD_FILE).is_file()
+    assert (bench.baseline_store / "2" / RECORD_FILE).is_file()
     folders = (bench.root / "root" / "DataVerdict" / "verdict").iterdir()
     first, second = sorted(folders, key=lambda path: int(path.name))
     assert "drift since the data accepted last" not in {

@@ -90,7 +90,7 @@ def test_an_empty_split_is_one_failure(bench: Any) -> None:
 def test_drift_against_the_data_that_was_accepted_last(bench: Any) -> None:
     assert bench.judge(spans=(1,)).passed
     bench.accept()
-    assert (bench.ledger / "1" / RECORD_FILE).is_file()
+    assert (bench.baseline_store / "1" / RECORD_FILE).is_file()
 
     unchanged = bench.judge(bench.records(220), bench.records(180), spans=(2,))
     assert unchanged.passed
@@ -215,7 +215,7 @@ def test_an_override_is_written_down_and_accepted(bench: Any) -> None:
     verdict = bench.judge(bad, spans=(1,), override="known outage")
     assert verdict.passed and verdict.override == "known outage"
     bench.accept()
-    record = json.loads((bench.ledger / "1" / RECORD_FILE).read_text())
+    record = json.loads((bench.baseline_store / "1" / RECORD_FILE).read_text())
     assert record["override"] == "known outage"
     assert record["splits"]["train"]["examples"] == 200
 
@@ -223,7 +223,7 @@ def test_an_override_is_written_down_and_accepted(bench: Any) -> None:
 def test_a_damaged_entry_does_not_stop_the_run(bench: Any) -> None:
     bench.judge(spans=(1,))
     bench.accept()
-    (bench.ledger / "1" / RECORD_FILE).write_text("{")
+    (bench.baseline_store / "1" / RECORD_FILE).write_text("{")
     verdict = bench.judge(bench.records(220), spans=(2,))
     assert verdict.passed
     assert "was passed over" in verdict.warnings[0].why

@@ -1,4 +1,4 @@
-"""Shards to damage, and an intake in one line."""
+"""Shards to damage, and an ingestion in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from components.tfrecord_gen.ingest import ingest
-from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.source_file import SourceFile
 from sample_data.tf_example import encode
@@ -72,7 +72,7 @@ class Make:
 
 
 class Room:
-    """A folder with input files, and what an intake of them wrote."""
+    """A folder with input files, and what an ingestion of them wrote."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -86,7 +86,7 @@ class Room:
         path.write_bytes(data)
         return str(path)
 
-    def take(
+    def ingest(
         self,
         *paths: str,
         splits: Sequence[str] = ("train",),
@@ -95,9 +95,9 @@ class Room:
     ) -> Report:
         split = None if "hash_splits" in options else splits[0]
         files = tuple(SourceFile(path, split) for path in paths)
-        return self.take_files(files, splits=splits, workers=workers, **options)
+        return self.ingest_files(files, splits=splits, workers=workers, **options)
 
-    def take_files(
+    def ingest_files(
         self,
         files: tuple[SourceFile, ...],
         splits: Sequence[str],
@@ -106,7 +106,7 @@ class Room:
     ) -> Report:
         folders = {split: str(self.out / f"Split-{split}") for split in splits}
         quarantine = str(self.out / "quarantine")
-        report = ingest(Intake(files, **options), folders, quarantine, workers)
+        report = ingest(Ingestion(files, **options), folders, quarantine, workers)
         assert Report.load(quarantine) == report
         return report
 

@@ -1,4 +1,4 @@
-"""TensorFlow reads what an intake writes, and TFX hashes as it does."""
+"""TensorFlow reads what an ingestion writes, and TFX hashes as it does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_tensorflow_reads_the_shards(room, make, monkeypatch):
 
     monkeypatch.setattr(ingest, "_SHARD_FROM_BYTES", 1)
     wanted = make.examples(300)
-    room.take(
+    room.ingest(
         room.put("a", make.shard(wanted[:100], "gzip")),
         room.put("b", make.shard(wanted[100:200])),
         room.put("c", make.shard(wanted[200:], "members")),
@@ -52,7 +52,7 @@ def test_a_copied_shard_with_extra_header_fields_is_read_by_all(room, make):
         SourceFile(room.put("a", data), "train"),
         SourceFile(room.put("b", make.shard(wanted[100:] * 90)), "train"),
     )
-    room.take_files(files, ("train", "eval"))
+    room.ingest_files(files, ("train", "eval"))
     wanted = wanted[:100] + wanted[100:] * 90
 
     copied, level_0 = room.shards()

@@ -31,7 +31,7 @@ def write(tmp_path):
 
 @pytest.mark.unit
 def test_records_above_the_limit_are_passed_over(write):
-    """As in the intake, whose limit the config may have raised."""
+    """As in the ingestion, whose limit the config may have raised."""
     file = (write("one", [*INTS, TEXT]), "train")
     longest = max(map(len, INTS))
     assert longest < len(TEXT)

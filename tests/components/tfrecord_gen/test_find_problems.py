@@ -27,7 +27,7 @@ def test_the_same_content_twice(room, make):
     data = make.shard(make.examples(3))
     paths = [room.put("a", data), room.put("b/c", data), room.put("d", data + data)]
 
-    (problem,) = room.take(*paths).problems
+    (problem,) = room.ingest(*paths).problems
 
     assert (problem.kind, problem.path) == ("duplicate_shard", paths[1])
     assert paths[0] in problem.actual
@@ -40,7 +40,7 @@ def test_the_same_content_compressed_in_another_way(room, make, compression):
     second = room.put("b", make.shard(records, compression))
     other = room.put("c", make.shard(make.examples(30, 1), compression))
 
-    (problem,) = room.take(first, other, second).problems
+    (problem,) = room.ingest(first, other, second).problems
 
     assert (problem.kind, problem.path) == ("duplicate_shard", second)
     assert problem.actual == f"the content of {first}, compressed otherwise"
@@ -49,9 +49,9 @@ def test_the_same_content_compressed_in_another_way(room, make, compression):
 def test_two_streams_that_hold_nothing_are_not_one_content(room):
     paths = [room.put(name, b"\x1f\x8b\x08" + name.encode()) for name in "ab"]
 
-    report = room.take(*paths)
+    report = room.ingest(*paths)
 
-    assert (report.faults, report.problems) == ({"compression": 2}, ())
+    assert (report.errors, report.problems) == ({"compression": 2}, ())
 
 
 def test_a_checksum_that_two_contents_share_makes_no_duplicate(room, make, monkeypatch):
@@ -65,7 +65,7 @@ def test_a_checksum_that_two_contents_share_makes_no_duplicate(room, make, monke
     ]
 
     assert len(set(map(len, contents))) == 1
-    assert room.take(*paths).problems == ()
+    assert room.ingest(*paths).problems == ()
 
 
 def test_the_manifest_that_comes_with_sample_data_is_understood(tmp_path, make):
@@ -74,12 +74,12 @@ def test_the_manifest_that_comes_with_sample_data_is_understood(tmp_path, make):
     catalog.make("digits", folder)
     paths = sorted(folder.glob("train-*"))
     files = tuple(SourceFile(str(path), "train") for path in paths)
-    whole = make.room(tmp_path).take_files(files, ("train",))
+    whole = make.room(tmp_path).ingest_files(files, ("train",))
     assert (whole.problems, whole.quarantined) == ((), 0)
 
     tfrecord.write(paths[0], list(tfrecord.read(paths[0]))[:-1])
     (other := tmp_path / "other").mkdir()
-    report = make.room(other).take_files(files, ("train",))
+    report = make.room(other).ingest_files(files, ("train",))
 
     (problem,) = report.problems
     assert (problem.kind, problem.path) == ("manifest", str(paths[0]))
@@ -90,7 +90,7 @@ def test_the_same_file_in_two_splits(room, make):
     path = room.put("a", make.shard(make.examples(3)))
     files = (SourceFile(path, "train"), SourceFile(path, "eval"))
 
-    (problem,) = room.take_files(files, ("train", "eval")).problems
+    (problem,) = room.ingest_files(files, ("train", "eval")).problems
 
     assert problem.kind == "duplicate_shard"
 
@@ -98,7 +98,7 @@ def test_the_same_file_in_two_splits(room, make):
 def test_shards_without_records_are_not_duplicates(room, make):
     paths = [room.put(name, make.gzipped(b"")) for name in "ab"]
 
-    assert room.take(*paths).problems == ()
+    assert room.ingest(*paths).problems == ()
 
 
 def test_a_set_that_lacks_files(room, make):
@@ -108,7 +108,7 @@ def test_a_set_that_lacks_files(room, make):
         for index, name in enumerate(names)
     ]
 
-    (problem,) = room.take(*paths).problems
+    (problem,) = room.ingest(*paths).problems
 
     assert problem.kind == "missing_shard"
     assert problem.path.endswith("train-*-of-00010.gz")
@@ -124,13 +124,13 @@ def test_a_set_is_whole_if_its_files_lie_there_even_if_they_are_not_taken(room, 
         for index in range(3)
     ]
 
-    assert room.take(*paths[:1]).problems == ()
+    assert room.ingest(*paths[:1]).problems == ()
 
 
 def test_a_name_that_claims_a_billion_files(room, make):
     path = room.put("a-00000-of-1000000000", make.shard(make.examples(1)))
 
-    (problem,) = room.take(path).problems
+    (problem,) = room.ingest(path).problems
 
     assert problem.expected == "1,000,000,000 files"
 
@@ -140,7 +140,7 @@ def test_a_manifest_that_agrees(room, make):
     path = room.put("a", data)
     room.put("manifest.json", json.dumps({"shards": [shard("a", data, 3)]}).encode())
 
-    assert room.take(path).problems == ()
+    assert room.ingest(path).problems == ()
 
 
 def test_a_shard_cut_between_two_records(room, make):
@@ -149,7 +149,7 @@ def test_a_shard_cut_between_two_records(room, make):
     path = room.put("a", make.shard(wanted[:2]))
     room.put("manifest.json", json.dumps({"shards": [shard("a", whole, 3)]}).encode())
 
-    report = room.take(path)
+    report = room.ingest(path)
 
     assert report.quarantined == 0
     (problem,) = report.problems
@@ -163,7 +163,7 @@ def test_a_manifest_that_lists_more_or_less(room, make):
     path = room.put("new", data)
     room.put("manifest.json", json.dumps({"shards": [shard("old", data, 3)]}).encode())
 
-    problems = room.take(path).problems
+    problems = room.ingest(path).problems
 
     assert [(problem.kind, problem.path) for problem in problems] == [
         ("manifest", path),
@@ -185,7 +185,7 @@ def test_a_manifest_that_lists_more_or_less(room, make):
 def test_a_manifest_of_another_making_is_left_alone(room, make, text):
     room.put("manifest.json", text.encode())
 
-    assert room.take(room.put("a", make.shard(make.examples(1)))).problems == ()
+    assert room.ingest(room.put("a", make.shard(make.examples(1)))).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_an_entry_that_lacks_something_does_not_end_the_check(
     change(entries[0])
     room.put("manifest.json", json.dumps({"shards": entries}).encode())
 
-    problems = room.take(path).problems
+    problems = room.ingest(path).problems
 
     assert {problem.kind for problem in problems} == {"manifest"}
     first = problems[0]
@@ -221,7 +221,7 @@ def test_a_manifest_without_digests_is_one(room, make):
     path = room.put("a", make.shard(make.examples(3)))
     room.put("manifest.json", b'{"shards": [{"name": "a", "records": 3}]}')
 
-    (problem,) = room.take(path).problems
+    (problem,) = room.ingest(path).problems
 
     assert problem.actual == "entry 1 of 1, without sha256"
 
@@ -230,7 +230,7 @@ def test_a_manifest_without_digests_is_one(room, make):
 def test_a_damaged_manifest(room, make, data):
     room.put("manifest.json", data)
 
-    (problem,) = room.take(room.put("a", make.shard(make.examples(1)))).problems
+    (problem,) = room.ingest(room.put("a", make.shard(make.examples(1)))).problems
 
     assert (problem.kind, problem.what) == ("manifest", "The manifest cannot be read.")
 
@@ -256,7 +256,7 @@ def test_a_manifest_whose_count_is_not_that_of_the_records(room, make):
     path = room.put("a", data)
     room.put("manifest.json", json.dumps({"shards": [shard("a", data, 4)]}).encode())
 
-    (problem,) = room.take(path).problems
+    (problem,) = room.ingest(path).problems
 
     assert (problem.kind, problem.path) == ("manifest", path)
     assert problem.expected.startswith("4 records")
@@ -267,5 +267,5 @@ def test_a_folder_or_a_pipe_is_no_manifest(room, make):
     manifest = room.inputs / "manifest.json"
     for make_it in (manifest.mkdir, lambda: os.mkfifo(manifest)):
         make_it()
-        assert room.take(path).problems == ()
+        assert room.ingest(path).problems == ()
         manifest.rmdir() if manifest.is_dir() else manifest.unlink()

@@ -1,4 +1,4 @@
-"""What an intake writes: shards, quarantine and report."""
+"""What an ingestion writes: shards, quarantine and report."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import chain
 
 import pytest
 
-from components.tfrecord_gen import ingest as take_in_module
+from components.tfrecord_gen import ingest as ingest_module
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.ingestion import Intake
+from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.writing import quarantine as quarantine_module
 from components.tfrecord_gen.writing import shard_writer as shard_writer_module
-from components.tfrecord_gen.writing.ingest_files import Group, TakeFiles
+from components.tfrecord_gen.writing.ingest_files import Group, IngestFiles
 from components.tfrecord_gen.writing.quarantine import write_quarantine
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
@@ -32,7 +32,7 @@ SPLITS = ("train", "eval", "test")
 
 @pytest.fixture
 def no_small_files(monkeypatch):
-    monkeypatch.setattr(take_in_module, "_SHARD_FROM_BYTES", 1)
+    monkeypatch.setattr(ingest_module, "_SHARD_FROM_BYTES", 1)
 
 
 @pytest.mark.usefixtures("no_small_files")
@@ -41,7 +41,7 @@ def test_a_sound_gzip_file_is_copied_byte_for_byte(room, make):
     data = gzip.compress(make.framed(wanted), 9, mtime=77)
     path = room.put("whatever", data)
 
-    report = room.take(path)
+    report = room.ingest(path)
 
     (shard,) = room.shards()
     assert shard.name == "data_tfrecord-00000-of-00001.gz"
@@ -59,7 +59,7 @@ def test_a_record_beyond_the_limit_is_put_aside_unread(room, make, compression):
     records = [*wanted[:4], bytes(5_000), *wanted[4:]]
     path = room.put("a", make.shard(records, compression))
 
-    report = room.take(path, max_record_bytes=1_000)
+    report = room.ingest(path, max_record_bytes=1_000)
 
     (aside,) = room.quarantine()
     features = parse(aside).features.feature
@@ -74,7 +74,7 @@ def test_a_record_beyond_the_limit_is_put_aside_unread(room, make, compression):
 @pytest.mark.parametrize("compression", ["none", "members", "zlib"])
 def test_other_files_are_written_anew(room, make, compression):
     wanted = make.examples(100)
-    report = room.take(room.put("a.gz", make.shard(wanted, compression)))
+    report = room.ingest(room.put("a.gz", make.shard(wanted, compression)))
 
     assert room.records() == wanted
     assert report.splits["train"].shards == 1
@@ -87,16 +87,16 @@ def test_a_damaged_gzip_file_goes_on_without_its_bad_records(room, make):
     frames[10] = frames[10][:20] + b"!!" + frames[10][22:]
     path = room.put("a b\u00e9*.gz", make.gzipped(b"".join(frames)))
 
-    report = room.take(path)
+    report = room.ingest(path)
 
     assert room.records() == wanted[:10] + wanted[11:]
     assert [item.name for item in room.shards()] == ["data_tfrecord-00000-of-00001.gz"]
-    assert dict(report.faults) == {"checksum": 1}
+    assert dict(report.errors) == {"checksum": 1}
     assert report.quarantined == report.files[0].quarantined == 1
     assert report.corrupt_fraction == pytest.approx(
         max(1 / 60, len(frames[10]) / sum(map(len, frames)))
     )
-    (first,) = report.first_faults
+    (first,) = report.first_errors
     assert (first.path, first.record, first.kind) == (path, 11, "checksum")
     (data,) = room.quarantine()
     features = parse(data).features.feature
@@ -109,7 +109,7 @@ def test_a_damaged_gzip_file_goes_on_without_its_bad_records(room, make):
 
 
 def test_every_split_has_a_shard(room, make):
-    report = room.take(room.put("a", make.shard(make.examples(3))), splits=SPLITS)
+    report = room.ingest(room.put("a", make.shard(make.examples(3))), splits=SPLITS)
 
     assert [report.splits[split].records for split in SPLITS] == [3, 0, 0]
     for split in ("eval", "test"):
@@ -119,9 +119,9 @@ def test_every_split_has_a_shard(room, make):
 
 
 def test_nothing_but_bad_files(room):
-    report = room.take(room.put("a", b""), room.put("b", b"text, not records"))
+    report = room.ingest(room.put("a", b""), room.put("b", b"text, not records"))
 
-    assert dict(report.faults) == {"empty_file": 1, "not_tfrecord": 1}
+    assert dict(report.errors) == {"empty_file": 1, "not_tfrecord": 1}
     assert (report.records, report.corrupt_fraction) == (0, 1.0)
     assert room.records() == []
 
@@ -134,7 +134,7 @@ def test_small_files_are_merged(room, make):
         paths.append(room.put(f"small/{index:05d}", make.shard(records, compression)))
         wanted += records
 
-    report = room.take(*paths, workers=2)
+    report = room.ingest(*paths, workers=2)
 
     assert report.records == 20_000
     assert room.records() == wanted, "in the order of the files"
@@ -153,7 +153,7 @@ def test_the_output_does_not_depend_on_the_workers(room, make, hashed):
     options = {"hash_splits": THREE, "splits": SPLITS} if hashed else {}
     outputs = []
     for workers in (1, 3):
-        report = room.take(*paths, workers=workers, **options)
+        report = room.ingest(*paths, workers=workers, **options)
         files = {
             str(path.relative_to(room.out)): path.read_bytes()
             for path in sorted(room.out.rglob("*"))
@@ -168,7 +168,7 @@ def test_hashed_records_land_where_their_bytes_say(room, make):
     wanted = make.examples(400)
     path = room.put("a", make.shard(wanted))
 
-    report = room.take(path, splits=SPLITS, hash_splits=THREE)
+    report = room.ingest(path, splits=SPLITS, hash_splits=THREE)
 
     parts = {split: room.records(split) for split in SPLITS}
     assert sorted(chain(*parts.values())) == sorted(wanted)
@@ -186,7 +186,7 @@ def test_hashed_by_a_feature_no_user_is_split(room, make):
     path = room.put("a", make.shard([missing, *records]))
     by_user = HashSplits({"train": 8, "eval": 1, "test": 1}, by="user")
 
-    report = room.take(path, splits=SPLITS, hash_splits=by_user)
+    report = room.ingest(path, splits=SPLITS, hash_splits=by_user)
 
     users = {
         split: {
@@ -196,8 +196,8 @@ def test_hashed_by_a_feature_no_user_is_split(room, make):
         for split in SPLITS
     }
     assert sum(map(len, users.values())) == 37
-    assert dict(report.faults) == {"no_partition_feature": 1}
-    assert report.first_faults[0].reason == "the record has no feature 'user'"
+    assert dict(report.errors) == {"no_partition_feature": 1}
+    assert report.first_errors[0].reason == "the record has no feature 'user'"
     assert report.records == report.files[0].records == 1000
 
 
@@ -206,12 +206,12 @@ def test_images_are_looked_into(room, make):
     records = [encode({"image": [gif]}), *make.examples(2)]
     path = room.put("a", make.shard(records))
 
-    report = room.take(path, images=(ImageCheck("image"),))
+    report = room.ingest(path, images=(ImageCheck("image"),))
 
-    assert dict(report.faults) == {"image": 1}
+    assert dict(report.errors) == {"image": 1}
     assert (
         "a GIF image, where PNG, JPEG or BMP is allowed"
-        in report.first_faults[0].reason
+        in report.first_errors[0].reason
     )
     assert room.records() == records[1:]
 
@@ -221,7 +221,7 @@ def test_the_quarantine_is_bounded_and_says_so(room, make, monkeypatch):
     assert defaults == (10_000, 256 << 20)
     monkeypatch.setattr(quarantine_module.Quarantine.__init__, "__defaults__", (3, 999))
 
-    report = room.take(room.put("a", make.framed([b"junk"] * 9)))
+    report = room.ingest(room.put("a", make.framed([b"junk"] * 9)))
 
     assert (report.quarantined, report.quarantine_cut) == (9, True)
     assert 1 <= len(room.quarantine()) <= 3
@@ -231,7 +231,7 @@ def test_a_full_quarantine_is_one_file(room, make, monkeypatch):
     init = shard_writer_module.ShardWriter.__init__
     monkeypatch.setattr(init, "__defaults__", (500,))
 
-    report = room.take(room.put("a", make.framed([b"junk"] * 40)))
+    report = room.ingest(room.put("a", make.framed([b"junk"] * 40)))
 
     assert (report.quarantined, report.quarantine_cut) == (40, False)
     assert len(room.quarantine()) == 40
@@ -257,9 +257,11 @@ def test_the_quarantine_does_not_depend_on_who_reads_which_file(
         out = room.out / str(len(kept))
         out.mkdir(parents=True)
         for share in shares:
-            take = TakeFiles(Intake(files), {"train": str(out)}, f"{out}/part-{{}}")
+            ingest_files = IngestFiles(
+                Ingestion(files), {"train": str(out)}, f"{out}/part-{{}}"
+            )
             for group in share:
-                take(group)
+                ingest_files(group)
         write_quarantine(str(out), [f"{out}/part-{group.index}" for group in groups])
         path = out / "quarantine.tfrecord.gz"
         kept.append(list(tfrecord.read(path)))
@@ -267,7 +269,7 @@ def test_the_quarantine_does_not_depend_on_who_reads_which_file(
     assert kept[0] == kept[1] == kept[2]
 
 
-def test_what_a_killed_intake_leaves_is_beside_its_output(room, make, monkeypatch):
+def test_what_a_killed_ingestion_leaves_is_beside_its_output(room, make, monkeypatch):
     def die(*arguments):
         raise KeyboardInterrupt
 
@@ -278,10 +280,10 @@ def test_what_a_killed_intake_leaves_is_beside_its_output(room, make, monkeypatc
         made.append(options["dir"])
         return folder(**options)
 
-    monkeypatch.setattr(take_in_module.tempfile, "TemporaryDirectory", temporary)
-    monkeypatch.setattr(take_in_module, "write_quarantine", die)
+    monkeypatch.setattr(ingest_module.tempfile, "TemporaryDirectory", temporary)
+    monkeypatch.setattr(ingest_module, "write_quarantine", die)
     with pytest.raises(KeyboardInterrupt):
-        room.take(room.put("a", b""))
+        room.ingest(room.put("a", b""))
 
     assert made == [str(room.out / "quarantine")]
     assert list((room.out / "quarantine").iterdir()) == []
@@ -291,26 +293,26 @@ def test_a_record_beyond_the_room_is_counted(room, make, monkeypatch):
     init = quarantine_module.Quarantine.__init__
     monkeypatch.setattr(init, "__defaults__", (10, 500))
 
-    room.take(room.put("a", make.framed([b"x" * 600, b"junk"])))
+    room.ingest(room.put("a", make.framed([b"x" * 600, b"junk"])))
 
     (kept,) = room.quarantine()
     assert parse(kept).features.feature["record"].int64_list.value[0] == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_sequence_example_ends_the_intake(room, make, workers):
+def test_a_sequence_example_ends_the_ingestion(room, make, workers):
     good = room.put("a", make.shard(make.examples(4000)) * 10)
     bad = room.put("b", make.framed([b"\n\x00\x12\x05\n\x03\n\x01a"]))
 
     with pytest.raises(DataError, match=r"tf\.SequenceExamples"):
-        room.take_files(
+        room.ingest_files(
             (SourceFile(good, "train"), SourceFile(bad, "eval")), SPLITS, workers
         )
 
 
-def test_a_missing_file_ends_the_intake(room):
+def test_a_missing_file_ends_the_ingestion(room):
     with pytest.raises(UsageError, match="cannot be read"):
-        room.take(str(room.inputs / "absent"))
+        room.ingest(str(room.inputs / "absent"))
 
 
 @pytest.mark.usefixtures("no_small_files")
@@ -326,4 +328,4 @@ def test_a_file_that_changes_while_it_is_read(room, make, monkeypatch):
 
     monkeypatch.setattr(ingest_files.uri, "remove", remove_and_change)
     with pytest.raises(UsageError, match="changes while it is read"):
-        room.take(path)
+        room.ingest(path)

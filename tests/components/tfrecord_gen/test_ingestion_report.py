@@ -1,4 +1,4 @@
-"""What an intake writes down of itself."""
+"""What an ingestion writes down of itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_lost_tail_counts_by_its_bytes(room, make):
     frames = [frame(data) for data in wanted]
     content = b"".join(frames[:50]) + b"\xff" * 12 + b"".join(frames[50:])[12:]
 
-    report = room.take(room.put("a", content))
+    report = room.ingest(room.put("a", content))
 
     lost = len(content) - sum(map(len, frames[:50]))
     assert (report.records, report.quarantined, report.lost_bytes) == (50, 1, lost)
@@ -35,7 +35,7 @@ def test_a_stream_that_breaks_off_loses_an_estimated_share(room, make):
     data = make.gzipped(content)
     half = len(data) // 2
 
-    report = room.take(room.put("a", data[:half] + b"\xff" * 64 + data[half + 64 :]))
+    report = room.ingest(room.put("a", data[:half] + b"\xff" * 64 + data[half + 64 :]))
 
     assert report.corrupt_fraction > 0.4
 
@@ -43,10 +43,10 @@ def test_a_stream_that_breaks_off_loses_an_estimated_share(room, make):
 def test_five_faults_of_a_kind_are_named_and_all_are_counted(room, make):
     paths = [room.put(f"{n}", make.framed([b"junk", b"more"])) for n in range(4)]
 
-    report = room.take(*paths)
+    report = room.ingest(*paths)
 
-    assert dict(report.faults) == {"not_example": 8}
-    assert [(fault.path, fault.record) for fault in report.first_faults] == [
+    assert dict(report.errors) == {"not_example": 8}
+    assert [(error.path, error.record) for error in report.first_errors] == [
         (path, number) for path in paths for number in (1, 2)
     ][:5]
 
@@ -60,21 +60,21 @@ def test_spans_are_in_the_report(room, make):
     )
     skipped = (SkippedSpan(9, "span 9", "no _SUCCESS"),)
 
-    report = room.take_files(files, ("train",), skipped_spans=skipped)
+    report = room.ingest_files(files, ("train",), skipped_spans=skipped)
 
     assert (report.spans, report.skipped_spans) == ((5, 8), skipped)
     assert [(file.span, file.version) for file in report.files] == [(8, 3), (5, 3)]
 
 
 def test_the_report_is_the_json_that_was_agreed(room, make):
-    room.take(room.put("a", make.shard(make.examples(4))[:-1]))
+    room.ingest(room.put("a", make.shard(make.examples(4))[:-1]))
 
     fields = json.loads((room.out / "quarantine" / "report.json").read_text())
 
-    assert fields["schema_version"] == 1
+    assert fields["schema_version"] == 2
     assert fields["splits"] == {"train": {"records": 3, "shards": 1}}
-    assert fields["faults"] == {"truncated": 1}
-    assert set(fields["first_faults"][0]) == {
+    assert fields["errors"] == {"truncated": 1}
+    assert set(fields["first_errors"][0]) == {
         "path",
         "record",
         "offset",
@@ -97,20 +97,32 @@ def test_the_report_is_the_json_that_was_agreed(room, make):
     }
 
 
+def test_a_report_of_version_1_is_read(room, make):
+    """Old workspaces hold some."""
+    from components.tfrecord_gen.report import Report
+
+    report = room.ingest(room.put("a", make.framed([b"junk"])))
+    fields = report.to_dict() | {"schema_version": 1}
+    for old, new in (("faults", "errors"), ("first_faults", "first_errors")):
+        fields[old] = fields.pop(new)
+
+    assert Report.from_dict(fields) == report
+
+
 def test_a_report_of_another_version_is_refused(room, make):
     from components.tfrecord_gen.report import Report
 
-    fields = room.take(room.put("a", make.shard(make.examples(1)))).to_dict()
+    fields = room.ingest(room.put("a", make.shard(make.examples(1)))).to_dict()
 
-    with pytest.raises(ValueError, match="a report of version 2, not 1"):
-        Report.from_dict(fields | {"schema_version": 2})
-    with pytest.raises(ValueError, match="not a report of an intake"):
+    with pytest.raises(ValueError, match="a report of version 3, not 2"):
+        Report.from_dict(fields | {"schema_version": 3})
+    with pytest.raises(ValueError, match="not a report of an ingestion"):
         Report.from_dict({"schema_version": 1})
 
 
 def test_a_destroyed_file_counts_as_a_file(room, make):
     good = room.put("a", make.shard(make.examples(200)))
 
-    report = room.take(good, room.put("b", b""))
+    report = room.ingest(good, room.put("b", b""))
 
     assert (report.records, report.corrupt_fraction) == (200, 0.5)

@@ -13,7 +13,7 @@ import pytest
 
 from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import Fault
+from components.tfrecord_gen.reading.record_error import RecordError
 from sluice.errors import DataError, UsageError
 from sluice.records.tfrecord_framing import frame, masked_crc
 
@@ -26,14 +26,14 @@ def split(path):
     items = list(scan(path))
     return (
         [item for item in items if isinstance(item, Record)],
-        [item for item in items if isinstance(item, Fault)],
+        [item for item in items if isinstance(item, RecordError)],
     )
 
 
-def only_fault(path):
-    _, faults = split(path)
-    assert len(faults) == 1, faults
-    return faults[0]
+def only_error(path):
+    _, errors = split(path)
+    assert len(errors) == 1, errors
+    return errors[0]
 
 
 def flipped(data, at, bit=0):
@@ -48,9 +48,9 @@ def test_compression_is_told_by_content(room, make, compression, name):
     wanted = make.examples(500)
     path = room.put(name, make.shard(wanted, compression))
 
-    records, faults = split(path)
+    records, errors = split(path)
 
-    assert faults == []
+    assert errors == []
     assert [record.data for record in records] == wanted
     assert [record.number for record in records] == list(range(1, 501))
 
@@ -73,26 +73,26 @@ def test_a_flip_in_the_data(room, make, compression):
     content = b"".join(frames)
     path = room.put("a", make.compressed(content, compression))
 
-    records, faults = split(path)
+    records, errors = split(path)
 
     assert [record.data for record in records] == wanted[:4] + wanted[5:]
     assert [record.number for record in records] == [1, 2, 3, 4, 6, 7, 8, 9]
     offset = sum(map(len, frames[:4]))
-    assert [(fault.kind, fault.number, fault.offset) for fault in faults] == [
+    assert [(error.kind, error.number, error.offset) for error in errors] == [
         ("checksum", 5, offset)
     ]
-    assert faults[0].data == frames[4][12:-4]
-    assert faults[0].lost_bytes == 0
+    assert errors[0].data == frames[4][12:-4]
+    assert errors[0].lost_bytes == 0
 
 
 def test_a_flip_in_the_checksum_of_the_data(room, make):
     frames = [frame(data) for data in make.examples(3)]
     path = room.put("a", frames[0] + flipped(frames[1], -1) + frames[2])
 
-    fault = only_fault(path)
+    error = only_error(path)
 
-    assert (fault.kind, fault.number) == ("checksum", 2)
-    assert "the checksum of the data is" in fault.reason
+    assert (error.kind, error.number) == ("checksum", 2)
+    assert "the checksum of the data is" in error.reason
 
 
 @pytest.mark.parametrize("at", [0, 7, 8, 11])
@@ -104,12 +104,12 @@ def test_a_flip_in_the_length_or_its_checksum(room, make, at, compression):
     content = b"".join(frames)
     path = room.put("a", content if compression == "none" else make.gzipped(content))
 
-    records, (fault,) = split(path)
+    records, (error,) = split(path)
 
     assert [record.data for record in records] == wanted[:3]
-    assert (fault.kind, fault.number) == ("length", 4)
-    assert fault.lost_bytes == sum(map(len, frames[3:]))
-    assert "the rest of the file is lost" in fault.reason
+    assert (error.kind, error.number) == ("length", 4)
+    assert error.lost_bytes == sum(map(len, frames[3:]))
+    assert "the rest of the file is lost" in error.reason
 
 
 def test_a_length_that_no_record_can_have(room, make):
@@ -117,11 +117,11 @@ def test_a_length_that_no_record_can_have(room, make):
     header = length + struct.pack("<I", masked_crc(length))
     path = room.put("a", make.shard(make.examples(2)) + header + b"x" * 50)
 
-    fault = only_fault(path)
+    error = only_error(path)
 
-    assert (fault.kind, fault.number, fault.lost_bytes) == ("too_large", 3, 62)
-    assert "1,099,511,627,776 bytes" in fault.reason
-    assert "2,147,483,647" in fault.reason
+    assert (error.kind, error.number, error.lost_bytes) == ("too_large", 3, 62)
+    assert "1,099,511,627,776 bytes" in error.reason
+    assert "2,147,483,647" in error.reason
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -136,16 +136,16 @@ def test_a_record_beyond_the_limit_is_passed_over(room, make, compression, size)
     items = list(scan(path, max_record_bytes=1_000))
 
     found = [item.data for item in items if isinstance(item, Record)]
-    faults = [item for item in items if isinstance(item, Fault)]
+    errors = [item for item in items if isinstance(item, RecordError)]
     offset = sum(map(len, frames[:3]))
     assert found == wanted
     assert [item.number for item in items] == list(range(1, 9))
-    assert [(item.kind, item.number, item.offset) for item in faults] == [
+    assert [(item.kind, item.number, item.offset) for item in errors] == [
         ("too_large", 4, offset),
         ("too_large", 5, offset + len(large)),
     ]
-    assert {item.lost_bytes for item in faults} == {size + 16}
-    assert faults[0].reason == (
+    assert {item.lost_bytes for item in errors} == {size + 16}
+    assert errors[0].reason == (
         f"a record of {size:,} bytes; examples.max_record_bytes allows 1,000: raise it "
         "to take such records"
     )
@@ -158,13 +158,13 @@ def test_a_file_that_ends_within_a_record_beyond_the_limit(room, make, compressi
     content = whole + frame(bytes(500_000))[:-9]
     path = room.put("a", make.compressed(content, compression))
 
-    *found, fault = scan(path, max_record_bytes=1_000)
+    *found, error = scan(path, max_record_bytes=1_000)
 
-    assert isinstance(fault, Fault)
+    assert isinstance(error, RecordError)
     assert [item.data for item in found if isinstance(item, Record)] == wanted
-    assert (fault.kind, fault.offset) == ("too_large", len(whole))
-    assert fault.lost_bytes == len(content) - len(whole)
-    assert "the file ends within it" in fault.reason
+    assert (error.kind, error.offset) == ("too_large", len(whole))
+    assert error.lost_bytes == len(content) - len(whole)
+    assert "the file ends within it" in error.reason
 
 
 @pytest.mark.parametrize("cut", [1, 4, 5, 15, 16, 20])
@@ -173,12 +173,12 @@ def test_a_truncated_tail(room, make, cut):
     content = make.framed(wanted)
     path = room.put("a", content[:-cut])
 
-    records, (fault,) = split(path)
+    records, (error,) = split(path)
 
     assert [record.data for record in records] == wanted[:4]
-    assert (fault.kind, fault.number) == ("truncated", 5)
-    assert fault.lost_bytes == len(frame(wanted[4])) - cut
-    assert "ends within the record" in fault.reason
+    assert (error.kind, error.number) == ("truncated", 5)
+    assert error.lost_bytes == len(frame(wanted[4])) - cut
+    assert "ends within the record" in error.reason
 
 
 @pytest.mark.parametrize("cut", [1, 8, 9, 100])
@@ -187,12 +187,12 @@ def test_a_compressed_stream_that_ends_early(room, make, cut, compression):
     wanted = make.examples(60)
     path = room.put("a", make.shard(wanted, compression)[:-cut])
 
-    records, (fault,) = split(path)
+    records, (error,) = split(path)
 
     assert [record.data for record in records] == wanted[: len(records)]
-    assert fault.kind == "compression"
-    assert fault.number == len(records) + 1
-    assert "the stream ends early" in fault.reason
+    assert error.kind == "compression"
+    assert error.number == len(records) + 1
+    assert "the stream ends early" in error.reason
 
 
 def test_what_comes_before_a_damaged_stream_is_kept(room, make):
@@ -204,41 +204,41 @@ def test_what_comes_before_a_damaged_stream_is_kept(room, make):
     at = len(data) // 2
     path = room.put("a", data[:at] + b"\xff" * 1000 + data[at + 1000 :])
 
-    records, faults = split(path)
+    records, errors = split(path)
 
     assert [item.data for item in records[:45]] == wanted[:45]
-    assert faults
+    assert errors
 
 
 def test_a_wrong_sum_at_the_end_of_the_stream(room, make):
     wanted = make.examples(5)
     path = room.put("a", flipped(make.shard(wanted, "gzip"), -6))
 
-    records, (fault,) = split(path)
+    records, (error,) = split(path)
 
     assert [record.data for record in records] == wanted
-    assert (fault.kind, fault.lost_bytes) == ("compression", 0)
-    assert "incorrect data check" in fault.reason
+    assert (error.kind, error.lost_bytes) == ("compression", 0)
+    assert "incorrect data check" in error.reason
 
 
 def test_bytes_after_the_last_member(room, make):
     path = room.put("a", make.shard(make.examples(2), "gzip") + b"and more")
 
-    assert only_fault(path).kind == "compression"
+    assert only_error(path).kind == "compression"
 
 
 def test_zeros_after_the_last_member_are_padding(room, make):
     path = room.put("a", make.shard(make.examples(2), "gzip") + bytes(700_000))
 
-    records, faults = split(path)
+    records, errors = split(path)
 
-    assert (len(records), faults) == (2, [])
+    assert (len(records), errors) == (2, [])
 
 
 def test_a_zero_byte_file(room):
-    fault = only_fault(room.put("a", b""))
+    error = only_error(room.put("a", b""))
 
-    assert (fault.kind, fault.number) == ("empty_file", 0)
+    assert (error.kind, error.number) == ("empty_file", 0)
 
 
 def test_a_gzip_stream_without_content_has_no_records(room):
@@ -249,14 +249,14 @@ def test_a_gzip_stream_without_content_has_no_records(room):
     "data", [b"hello", b"a,b,c\n1,2,3\n" * 9, bytes(1000), b"\x78\x9c" + b"\xff" * 9]
 )
 def test_a_file_that_is_no_tfrecord(room, data):
-    fault = only_fault(room.put("a", data))
+    error = only_error(room.put("a", data))
 
-    assert (fault.kind, fault.lost_bytes) == ("not_tfrecord", len(data))
-    assert "does not begin with a record's length" in fault.reason
+    assert (error.kind, error.lost_bytes) == ("not_tfrecord", len(data))
+    assert "does not begin with a record's length" in error.reason
 
 
 def test_a_compressed_file_that_is_no_tfrecord(room, make):
-    assert only_fault(room.put("a", make.gzipped(b"a,b\n" * 9))).kind == "not_tfrecord"
+    assert only_error(room.put("a", make.gzipped(b"a,b\n" * 9))).kind == "not_tfrecord"
 
 
 def test_valid_framing_around_something_else(room, make):
@@ -265,12 +265,12 @@ def test_valid_framing_around_something_else(room, make):
     bad = [b"not a proto", b"\x08\x01", good[0][:-1], b"\n\x03abc", no_value, unknown]
     path = room.put("a", make.framed([good[0], *bad, good[1]]))
 
-    records, faults = split(path)
+    records, errors = split(path)
 
     assert [record.data for record in records] == good
     assert [record.number for record in records] == [1, 8]
-    assert [fault.kind for fault in faults] == ["not_example"] * 6
-    assert [fault.data for fault in faults] == bad
+    assert [error.kind for error in errors] == ["not_example"] * 6
+    assert [error.data for error in errors] == bad
 
 
 @pytest.mark.parametrize(
@@ -280,9 +280,9 @@ def test_examples_of_every_width_of_length(room, make, size):
     from sample_data.tf_example import encode
 
     wanted = [encode({"x": [bytes(n)]}) for n in range(max(0, size - 20), size + 1)]
-    records, faults = split(room.put("a", make.framed([b"", *wanted])))
+    records, errors = split(room.put("a", make.framed([b"", *wanted])))
 
-    assert faults == []
+    assert errors == []
     assert [record.data for record in records] == [b"", *wanted]
 
 
@@ -290,9 +290,9 @@ def test_a_record_that_only_fits_together_with_the_next_is_no_example(room, make
     first, second = make.examples(2)
     halves = [(first + second)[: len(first) + 3], (first + second)[len(first) + 3 :]]
 
-    _, faults = split(room.put("a", make.framed(halves)))
+    _, errors = split(room.put("a", make.framed(halves)))
 
-    assert [fault.kind for fault in faults] == ["not_example"] * 2
+    assert [error.kind for error in errors] == ["not_example"] * 2
 
 
 def test_a_sequence_example_is_refused_by_name(room, make):

@@ -1,4 +1,4 @@
-"""Any mutation of a valid shard gives a correct dataset or a named fault."""
+"""Any mutation of a valid shard gives a correct dataset or a named error."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def test_no_mutation_loses_records_silently(make, count, compression, mutate):
         room.put("manifest.json", json.dumps({"shards": [manifest]}).encode())
 
         with ends_within(30):
-            report = room.take(path)
+            report = room.ingest(path)
 
         found = room.records()
         assert report.records == len(found) == report.splits["train"].records
         assert set(found) <= set(wanted)
-        assert set(report.faults) <= KINDS
-        assert sum(report.faults.values()) == report.quarantined
+        assert set(report.errors) <= KINDS
+        assert sum(report.errors.values()) == report.quarantined
         assert 0 <= report.corrupt_fraction <= 1
         assert (report.corrupt_fraction > 0) == (report.quarantined > 0)
         assert len(room.quarantine()) == report.quarantined
@@ -118,7 +118,7 @@ def test_no_mutation_loses_records_silently(make, count, compression, mutate):
             assert (report.quarantined, report.problems) == (0, ())
         else:
             assert [problem.kind for problem in report.problems] == ["manifest"]
-        # Whatever else the manifest says: what no fault is told of has all come in.
+        # Whatever else the manifest says: what has no error has been ingested.
         if not report.quarantined:
             assert make.framed(found) == make.decompressed(damaged)
 
@@ -140,7 +140,7 @@ def test_a_flipped_bit_is_found_without_a_manifest(
         room = make.room(Path(folder))
 
         with ends_within(30):
-            report = room.take(room.put(NAME, bytes(damaged)))
+            report = room.ingest(room.put(NAME, bytes(damaged)))
 
         # gzip's header has fields, such as a time, whose change changes no record.
         assert report.quarantined or room.records() == wanted

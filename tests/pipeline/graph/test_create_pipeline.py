@@ -51,7 +51,7 @@ def _compile(config, tmp_path: Path, **locations):
         "metadata_db": tmp_path / "metadata.db",
         "inputs_dir": tmp_path / "inputs",
         "serving_dir": str(tmp_path / "serving"),
-        "ledger": str(tmp_path / "accepted"),
+        "baseline_store": str(tmp_path / "accepted"),
         **locations,
     }
     pipeline = create_pipeline(config, Locations(**where))

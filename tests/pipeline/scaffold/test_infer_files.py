@@ -314,7 +314,7 @@ def test_a_sample_is_the_first_records_of_each_file(tmp_path):
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
-def test_compression_is_told_by_the_content_as_the_intake_does(tmp_path, compress):
+def test_compression_is_told_by_the_content_as_the_ingestion_does(tmp_path, compress):
     plain = write(tmp_path / "a", 3).read_bytes()
     (tmp_path / "train-0.tfrecord").write_bytes(compress(plain))
 

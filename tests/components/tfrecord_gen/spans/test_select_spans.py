@@ -48,7 +48,7 @@ def select(
     )
 
 
-def taken(window: Window) -> list[str]:
+def chosen(window: Window) -> list[str]:
     return [f"{file.split} {window.relative(file)}" for file in window.files]
 
 
@@ -56,7 +56,7 @@ def test_the_newest_span_by_number_not_by_name(tmp_path: Path) -> None:
     touch(tmp_path, "span-9/train-0", "span-9/eval-0")
     touch(tmp_path, "span-10/train-1", "span-10/train-0", "span-10/eval-0")
     window = select(tmp_path)
-    assert taken(window) == [
+    assert chosen(window) == [
         "train span-10/train-0",
         "train span-10/train-1",
         "eval span-10/eval-0",
@@ -89,7 +89,7 @@ def test_splits_in_directories_of_their_own(tmp_path: Path) -> None:
     }
     touch(tmp_path, "train/1/a", "eval/1/b", "train/2/c")
     window = select(tmp_path, patterns)
-    assert taken(window) == ["train train/1/a", "eval eval/1/b"]
+    assert chosen(window) == ["train train/1/a", "eval eval/1/b"]
     assert window.skipped[0].why == "no file of split eval"
 
 
@@ -98,7 +98,7 @@ def test_the_newest_complete_version_of_a_span(tmp_path: Path) -> None:
     touch(tmp_path, "20240101/v1/a", "20240102/v9/b", "20240102/v10/c")
     touch(tmp_path, "20240102/v10/_SUCCESS", "20240102/v9/_SUCCESS", "20240102/v11/d")
     window = select(tmp_path, patterns, complete_when=MARKED)
-    assert taken(window) == ["None 20240102/v10/c"]
+    assert chosen(window) == ["None 20240102/v10/c"]
     newest = window.newest
     assert newest is not None
     assert str(newest) == "span 2024-01-02, version 10"
@@ -110,7 +110,7 @@ def test_the_newest_complete_version_of_a_span(tmp_path: Path) -> None:
 def test_a_marker_is_no_data_whatever_its_name(tmp_path: Path) -> None:
     touch(tmp_path, "1/a", "1/DONE", "2/b")
     window = select(tmp_path, {None: "{SPAN}/*"}, complete_when=CompleteWhen("DONE"))
-    assert taken(window) == ["None 1/a"]
+    assert chosen(window) == ["None 1/a"]
 
 
 def test_a_span_that_is_being_written_is_taken_when_it_is_complete(
@@ -162,7 +162,7 @@ def test_patterns_without_placeholders_are_one_set_of_files(tmp_path: Path) -> N
     touch(tmp_path, "train-0", "eval-0")
     patterns: dict[str | None, str] = {"train": "train-*", "eval": "eval-*"}
     window = select(tmp_path, patterns)
-    assert taken(window) == ["train train-0", "eval eval-0"]
+    assert chosen(window) == ["train train-0", "eval eval-0"]
     assert window.spans == ()
     assert window.newest is None
     assert window.files[0].span is None
@@ -178,7 +178,7 @@ def test_names_that_a_glob_would_misread(tmp_path: Path) -> None:
     base = tmp_path / "tr[a-z]ps *2024* d\u00e9j\u00e0 {SPAN}"
     touch(base, "span 1/train \u00e9t\u00e9 [1]", "span 1/eval ?")
     window = select(base, {"train": "span {SPAN}/train *", "eval": "*{SPAN}/eval [?]"})
-    assert taken(window) == [
+    assert chosen(window) == [
         "train span 1/train \u00e9t\u00e9 [1]",
         "eval span 1/eval ?",
     ]
@@ -188,7 +188,7 @@ def test_names_that_a_glob_would_misread(tmp_path: Path) -> None:
 def test_a_day_that_does_not_exist_is_passed_over_and_named(tmp_path: Path) -> None:
     touch(tmp_path, "20240228/a", "20240230/a", "20240230/b", "tmp/a")
     window = select(tmp_path, {None: "{YYYY}{MM}{DD}/*"})
-    assert taken(window) == ["None 20240228/a"]
+    assert chosen(window) == ["None 20240228/a"]
     assert [(s.name, s.why) for s in window.skipped] == [
         ("span 2024-02-30", f"not a date: {tmp_path}/20240230")
     ]
@@ -197,7 +197,7 @@ def test_a_day_that_does_not_exist_is_passed_over_and_named(tmp_path: Path) -> N
 def test_a_span_in_the_names_of_files(tmp_path: Path) -> None:
     patterns: dict[str | None, str] = {"train": "{SPAN}-train-*", "eval": "{SPAN}-eval"}
     touch(tmp_path, "1-train-a", "1-train-b", "1-eval", "2-train-a")
-    assert taken(select(tmp_path, patterns)) == [
+    assert chosen(select(tmp_path, patterns)) == [
         "train 1-train-a",
         "train 1-train-b",
         "eval 1-eval",
@@ -215,7 +215,7 @@ def test_one_span_with_two_names_is_refused(tmp_path: Path) -> None:
 def test_one_span_in_two_directories_is_one_span(tmp_path: Path) -> None:
     touch(tmp_path, "east/1/a", "west/1/a", "west/1/_SUCCESS")
     patterns: dict[str | None, str] = {None: "*/{SPAN}/*"}
-    assert taken(select(tmp_path, patterns)) == ["None east/1/a", "None west/1/a"]
+    assert chosen(select(tmp_path, patterns)) == ["None east/1/a", "None west/1/a"]
     with pytest.raises(DataError, match="no _SUCCESS in .*/east/1"):
         select(tmp_path, patterns, complete_when=MARKED)
 
@@ -235,7 +235,7 @@ def test_a_pipe_is_refused_and_a_dead_link_is_a_file(tmp_path: Path) -> None:
     touch(tmp_path, "1/a")
     os.symlink("nowhere", tmp_path / "1" / "b")
     os.mkfifo(tmp_path / "1" / "_pipe")
-    assert taken(select(tmp_path, {None: "{SPAN}/*"})) == ["None 1/a", "None 1/b"]
+    assert chosen(select(tmp_path, {None: "{SPAN}/*"})) == ["None 1/a", "None 1/b"]
     os.mkfifo(tmp_path / "1" / "pipe")
     with pytest.raises(UsageError, match="no regular file"):
         select(tmp_path, {None: "{SPAN}/*"})
@@ -359,14 +359,14 @@ def test_links_in_a_circle_stop_only_what_matches_them(tmp_path: Path) -> None:
     os.symlink("circle", tmp_path / "1" / "circle")
     os.symlink("circle", tmp_path / "circle")
     window = select(tmp_path, {None: "{SPAN}/a*"})
-    assert taken(window) == ["None 1/a"]
-    assert taken(select(tmp_path, {None: "{SPAN}/*"})) == ["None 1/a", "None 1/circle"]
+    assert chosen(window) == ["None 1/a"]
+    assert chosen(select(tmp_path, {None: "{SPAN}/*"})) == ["None 1/a", "None 1/circle"]
 
 
 def test_a_name_that_is_not_utf_8_is_refused_by_name(tmp_path: Path) -> None:
     touch(tmp_path, "1/a")
     (tmp_path / "1" / os.fsdecode(b"caf\xe9")).touch()
-    assert taken(select(tmp_path, {None: "{SPAN}/a*"})) == ["None 1/a"]
+    assert chosen(select(tmp_path, {None: "{SPAN}/a*"})) == ["None 1/a"]
     with pytest.raises(UsageError, match=r"not UTF-8(.|\n)*/1/caf\\xe9"):
         select(tmp_path, {None: "{SPAN}/*"})
 

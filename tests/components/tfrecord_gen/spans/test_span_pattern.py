@@ -85,7 +85,7 @@ def test_what_cannot_be_used_is_refused(pattern: str, expected: str) -> None:
 def test_the_place_of_a_span_ends_with_its_last_placeholder(
     pattern: str, length: int
 ) -> None:
-    assert SpanPattern.parse(pattern).place_length == length
+    assert SpanPattern.parse(pattern).location_length == length
 
 
 def test_a_date_is_a_number_of_days_as_in_tfx() -> None:

@@ -1,6 +1,6 @@
 """What taking TFRecords in costs, beside stock TFX: seconds and memory.
 
-``python benchmarks/intake.py [--sizes fashion,jpeg] [--scale 1] [--growth 10]``
+``python benchmarks/ingestion.py [--sizes fashion,jpeg] [--scale 1] [--growth 10]``
 
 Two data sets of gzip-compressed shards: *fashion* is 60,000 records of 550 bytes that
 compress as Fashion-MNIST's do; *jpeg* is 20,000 records of 25 kB that do not compress.
@@ -101,7 +101,7 @@ def _run(which: str, data: Path, out: Path, what: str) -> dict[str, float]:
 
 
 def child(which: str, data: str, out: str, what: str) -> None:
-    """Runs one intake in this process and prints what it cost."""
+    """Runs one ingestion in this process and prints what it cost."""
     from sluice.compat import prepare_environment
 
     prepare_environment()
@@ -151,14 +151,14 @@ def _tree_mb(root: int) -> float:
 
 def _ours(data: str, out: str) -> None:
     from components.tfrecord_gen.ingest import ingest
-    from components.tfrecord_gen.ingestion import Intake
+    from components.tfrecord_gen.ingestion import Ingestion
     from components.tfrecord_gen.source_file import SourceFile
 
     files = tuple(
         SourceFile(str(path), "train") for path in sorted(Path(data).iterdir())
     )
     report = ingest(
-        Intake(files), {"train": f"{out}/Split-train"}, f"{out}/quarantine", 2
+        Ingestion(files), {"train": f"{out}/Split-train"}, f"{out}/quarantine", 2
     )
     assert not report.quarantined and not report.problems
 
@@ -214,7 +214,7 @@ def main() -> None:
     if arguments.child:
         child(*arguments.child)
         return
-    with tempfile.TemporaryDirectory(prefix="sluice-intake-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="sluice-ingestion-bench-") as folder:
         for name in arguments.sizes.split(","):
             _compare(Path(folder), name, arguments)
 
