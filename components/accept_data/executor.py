@@ -13,7 +13,7 @@ from components.accept_data.baseline_store import SplitStatistics, identify, wri
 from components.tfrecord_gen.report import Report
 from sluice.errors import DataError
 from sluice.record.verdict import Verdict
-from sluice.statistics_files import number_of_examples, split_statistics_path
+from sluice.splits import number_of_examples, split_statistics_path
 from sluice.storage import uri
 from sluice.workspace import utc_now
 

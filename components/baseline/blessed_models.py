@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from sluice.plain_properties import plain_properties
+from sluice.mlmd_items import plain_properties
 from sluice.storage import digest
 from sluice.storage.contents import Contents, Damage
 from sluice.storage.uri import is_remote

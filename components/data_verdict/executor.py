@@ -31,8 +31,8 @@ from components.data_verdict.validate import validate
 from components.publish_verdict import publish_verdict
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
-from sluice.splits import SERVING
-from sluice.statistics_files import (
+from sluice.splits import (
+    SERVING,
     SPLIT_PREFIX,
     number_of_examples,
     split_statistics_path,

@@ -22,7 +22,7 @@ from components.data_verdict.schema_findings import features_of, withheld
 from components.data_verdict.search_records import Search
 from schemas.domains import number_bounds
 from schemas.live_features import live_features
-from sluice.statistics_files import number_of_examples
+from sluice.splits import number_of_examples
 
 _EXACT = 2.0**53
 _OUTSIDE, _UNKNOWN = "out_of_range", "not_compared"

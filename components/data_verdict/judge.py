@@ -29,8 +29,7 @@ from components.data_verdict.schema_findings import schema_findings
 from components.data_verdict.unmeasured_findings import unmeasured_findings
 from components.tfrecord_gen.report import Report
 from sluice.record.verdict import Check, Verdict
-from sluice.splits import SERVING
-from sluice.statistics_files import number_of_examples
+from sluice.splits import SERVING, number_of_examples
 
 _OVERALL = "overall"
 _ANOMALIES = "anomalies against the schema"

@@ -23,7 +23,7 @@ from components.baseline.blessed_models import (
     name_of,
 )
 from components.model_verdict.baseline import PROPERTY, Baseline, PassedOver
-from sluice.artifact_origin import origin_of
+from sluice.mlmd_items import origin_of
 
 _KINDS = ("Model", "ModelBlessing", "PushedModel")
 

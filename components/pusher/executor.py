@@ -15,7 +15,7 @@ from tfx.utils import proto_utils
 from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError
-from sluice.plain_properties import plain_properties
+from sluice.mlmd_items import plain_properties
 from sluice.storage.contents import Contents
 from sluice.storage.destination import destination
 

@@ -15,7 +15,7 @@ from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.fingerprint_listing import fingerprint_listing
 from components.tfrecord_gen.spans.window import Window
 from sluice.storage import digest
-from sluice.storage.file_digests import MEMORY_FILE, FileDigests
+from sluice.storage.stat_cache import DIGESTS_FILE, FileDigests
 from sluice.storage.uri import explain_unreadable, is_remote
 
 
@@ -52,7 +52,7 @@ def _fingerprint(window: Window) -> str:
 
 def digest_reader() -> Callable[[SourceFile], str]:
     """Returns what gives the digest of a local file, from memory where it can."""
-    memory = os.environ.get(MEMORY_FILE)
+    memory = os.environ.get(DIGESTS_FILE)
     of = FileDigests(Path(memory)).of if memory else digest.of_file
 
     def content_of(file: SourceFile) -> str:

@@ -21,8 +21,8 @@ from components.tfrecord_gen.spans.fingerprint_listing import (
 )
 from components.tfrecord_gen.spans.window import Window
 from sluice.errors import DataError
+from sluice.machine_resources import usable_cores
 from sluice.storage import digest, uri
-from sluice.usable_cores import usable_cores
 
 _FILE_FORMAT = "tfrecords_gzip"
 

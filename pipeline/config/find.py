@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from sluice.did_you_mean import did_you_mean
-from sluice.errors import UsageError
+from sluice.errors import UsageError, did_you_mean
 from sluice.project import find_root, own_root
 
 

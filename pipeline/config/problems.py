@@ -19,8 +19,7 @@ from pipeline.config.config import Config
 from pipeline.config.features import FEATURE_KINDS
 from pipeline.config.layers import Layer, describe
 from pipeline.config.origin import KeyPath, Origin, key_path
-from sluice.did_you_mean import did_you_mean
-from sluice.errors import ConfigError, bounded
+from sluice.errors import ConfigError, bounded, did_you_mean
 
 
 @dataclass(frozen=True)

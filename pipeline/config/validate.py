@@ -28,8 +28,7 @@ from pipeline.config.resolve_features import (
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
 from schemas import loader
-from sluice.did_you_mean import did_you_mean
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, did_you_mean
 from sluice.project import check_names, find_user_code
 from sluice.section import Classes
 

@@ -14,8 +14,7 @@ from pipeline.config.data import SPLITS, Rule
 from pipeline.config.features import Image
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
-from sluice.did_you_mean import did_you_mean
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, did_you_mean
 from sluice.records.image_decoder import CHANNELS
 
 

@@ -17,8 +17,7 @@ from pipeline.config.metric_table import MetricClass, Task, metric_table
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from schemas import loader
-from sluice.did_you_mean import did_you_mean
-from sluice.errors import bounded
+from sluice.errors import bounded, did_you_mean
 
 _SUGGESTED_FIRST = (
     "AUC",

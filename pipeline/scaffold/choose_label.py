@@ -14,8 +14,7 @@ from pipeline.scaffold.label_candidates import (
     why_no_label,
 )
 from pipeline.scaffold.summarize import Summary
-from sluice.did_you_mean import did_you_mean
-from sluice.errors import UsageError
+from sluice.errors import UsageError, did_you_mean
 
 Ask = Callable[[list[LabelCandidate]], str]
 Suggest = Callable[[str], str | None]

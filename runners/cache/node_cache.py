@@ -40,7 +40,7 @@ from runners.cache.cache_key import (
 )
 from runners.cache.still_accepted import still_accepted
 from sluice.errors import ServingError, UsageError
-from sluice.plain_properties import plain_properties
+from sluice.mlmd_items import plain_properties
 from sluice.storage.contents import Contents
 from sluice.storage.uri import is_remote
 

@@ -22,7 +22,7 @@ from sluice import code_fingerprint
 from sluice.errors import bounded
 from sluice.project import own_root
 from sluice.storage import digest, source_files
-from sluice.storage.file_digests import FileDigests
+from sluice.storage.stat_cache import FileDigests
 from sluice.storage.uri import explain_unreadable, is_remote
 from sluice.workspace import Workspace, installed_version
 

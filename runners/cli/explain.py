@@ -21,7 +21,7 @@ from runners.local.processes.job import Job
 from runners.local.query_job import query_job, question_folder
 from runners.metadata.metadata_file import copy_metadata
 from sluice.errors import bounded
-from sluice.storage import file_digests
+from sluice.storage import stat_cache
 from sluice.workspace import Workspace
 
 # Of a node; --json has all.
@@ -72,7 +72,7 @@ def _ask(
             "node_id": node,
         },
         log=str(run_dir / "logs" / "explain.log"),
-        environment={file_digests.MEMORY_FILE: str(workspace.digests_file)},
+        environment={stat_cache.DIGESTS_FILE: str(workspace.digests_file)},
     )
     return query_job(job, run_dir, "explain", cwd=root)["nodes"]
 

@@ -11,8 +11,7 @@ from runners.cli.next_command import next_command
 from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say_json, say_output, say_warning
 from runners.operations.find_run import FoundRun, find_run, load_run, readable_runs
-from sluice.did_you_mean import unknown_node
-from sluice.errors import UsageError
+from sluice.errors import UsageError, unknown_node
 
 _POLL_S = 0.3
 START = "start"

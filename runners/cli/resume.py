@@ -51,11 +51,11 @@ from runners.operations.find_run import (
     newest_resumable,
 )
 from sluice.errors import UsageError
+from sluice.machine_resources import usable_cores
 from sluice.project import activate
 from sluice.record.journal import Journal
 from sluice.record.run_record import RunRecord
-from sluice.storage.file_digests import FileDigests
-from sluice.usable_cores import usable_cores
+from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace, private_umask
 
 

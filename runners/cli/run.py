@@ -11,7 +11,7 @@ import click
 from runners.cli.exit_on_sigint import exit_on_sigint
 from runners.cli.options import config_options, json_option, workspace_option
 from runners.cli.prewarm import prewarm
-from sluice.usable_cores import usable_cores
+from sluice.machine_resources import usable_cores
 
 _RUN_OPTIONS = (
     click.option(

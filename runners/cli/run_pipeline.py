@@ -47,7 +47,7 @@ from sluice.project import activate
 from sluice.record.run_record import RunRecord
 from sluice.retries import Retries
 from sluice.storage import atomic
-from sluice.storage.file_digests import FileDigests
+from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace, private_umask, utc_now
 
 INPUTS_FILE = "inputs.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from runners.doctor.check import Check, CheckState, in_gib
-from sluice.cgroup_limits import CgroupLimits, cgroup_limits
+from sluice.machine_resources import CgroupLimits, cgroup_limits
 
 # A process that has imported TFX holds about 0.7 GiB before it does anything.
 _SCARCE_MEMORY_BYTES = 2 * 2**30

@@ -14,9 +14,8 @@ from typing import Any
 from tfx.types import standard_artifacts
 from tfx.utils import path_utils
 
-from sluice.artifact_origin import origin_of
 from sluice.errors import NodeError, ServingError
-from sluice.plain_properties import plain_properties
+from sluice.mlmd_items import origin_of, plain_properties
 from sluice.storage.contents import PROPERTY, Contents, Damage
 
 

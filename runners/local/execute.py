@@ -16,9 +16,8 @@ from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.local.wait_for_job import wait_for_job
 from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
-from sluice.did_you_mean import unknown_node
-from sluice.errors import ExitCode, UsageError
-from sluice.storage import file_digests, source_files
+from sluice.errors import ExitCode, UsageError, unknown_node
+from sluice.storage import source_files, stat_cache
 from sluice.storage.uri import is_remote
 from sluice.workspace import Workspace
 
@@ -180,7 +179,7 @@ def _environment(plan: Plan) -> dict[str, str]:
         return {}
     workspace = Workspace(plan.workspace)
     return {
-        file_digests.MEMORY_FILE: str(workspace.digests_file),
+        stat_cache.DIGESTS_FILE: str(workspace.digests_file),
         source_files.MEMORY_FILE: str(workspace.sources_file),
     }
 

@@ -27,7 +27,7 @@ from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_result
 from runners.local.node_job import launch, make_cache
 from runners.local.prepare_job import connection_of
-from sluice.did_you_mean import unknown_node
+from sluice.errors import unknown_node
 from sluice.workspace import Workspace
 
 NAME = "explain"

@@ -41,11 +41,11 @@ from sluice.errors import (
     UsageError,
     bounded,
 )
+from sluice.machine_resources import usable_cores
 from sluice.project import check_imports
 from sluice.record.journal import Journal
 from sluice.retries import Retries
 from sluice.storage import atomic
-from sluice.usable_cores import usable_cores
 from sluice.workspace import new_run_id
 
 _KINDS: dict[int, type[SluiceError]] = {

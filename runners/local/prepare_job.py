@@ -18,8 +18,7 @@ from runners.local.graph_file import IR_FILE, Action, GraphFile, PlannedNode
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, write_exception, write_result
 from runners.metadata import node_status
-from sluice.did_you_mean import unknown_node
-from sluice.errors import UsageError
+from sluice.errors import UsageError, unknown_node
 from sluice.storage import atomic
 
 _RESOLVER = "tfx.dsl.components.common.resolver.Resolver"

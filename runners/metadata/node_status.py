@@ -9,7 +9,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
-from sluice.plain_properties import plain_properties
+from sluice.mlmd_items import plain_properties
 from sluice.record.run_record import NodeState
 
 _STATES: dict[int, NodeState] = {

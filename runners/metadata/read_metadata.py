@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runners.metadata.metadata_graph import Artifact, Execution, MetadataGraph
 from sluice.errors import WorkspaceError
-from sluice.plain_properties import plain_properties
+from sluice.mlmd_items import plain_properties
 
 if TYPE_CHECKING:
     from ml_metadata import MetadataStore

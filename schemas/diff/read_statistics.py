@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from sluice.errors import WorkspaceError
-from sluice.statistics_files import SPLIT_PREFIX, STATISTICS_FILE, over_all_examples
+from sluice.splits import SPLIT_PREFIX, STATISTICS_FILE, over_all_examples
 
 
 def read_statistics(

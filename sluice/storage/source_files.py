@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from sluice.errors import ConfigError
 from sluice.storage import digest
-from sluice.storage.stat_cache import FileMemory
+from sluice.storage.stat_cache import StatCache
 
 # Names the file of a process's parent that remembers sources.
 MEMORY_FILE = "SLUICE_SOURCE_FILES"
-_memory: FileMemory | None = None
+_memory: StatCache | None = None
 
 
 class Source(NamedTuple):
@@ -43,7 +43,7 @@ def source_of(path: Path) -> Source:
     global _memory
     if _memory is None:
         memory = os.environ.get(MEMORY_FILE)
-        _memory = FileMemory(Path(memory) if memory else None, _look)
+        _memory = StatCache(Path(memory) if memory else None, _look)
     content, imports = _memory.of(path)
     return Source(content, [(level, module, names) for level, module, names in imports])
 
@@ -51,7 +51,7 @@ def source_of(path: Path) -> Source:
 def remember_in(memory: Path) -> None:
     """Has this process remember sources in a file, and takes over what it holds."""
     global _memory
-    _memory = FileMemory(memory, _look)
+    _memory = StatCache(memory, _look)
 
 
 def save() -> None:

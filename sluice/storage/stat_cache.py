@@ -1,4 +1,4 @@
-"""What was found out about files, asked again only of those that have changed.
+"""Stat-keyed cache of file digests, and of whatever else is computed from a file.
 
 A file whose path, size, inode, and times of modification and change are those of last
 time is what it was last time, as Git's index has it. A file that was modified moments
@@ -13,13 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sluice.storage import atomic
+from sluice.storage import atomic, digest
 
+# The environment variable that names the cache of digests of the parent process.
+DIGESTS_FILE = "SLUICE_FILE_DIGESTS"
 _SETTLED_S = 2.0
 
 
-class FileMemory:
-    """A memory of answers in a JSON file; a damaged one counts as empty."""
+class StatCache:
+    """Cache of one value per file in a JSON file; a damaged one counts as empty."""
 
     def __init__(self, memory: Path | None, look: Callable[[Path], Any]) -> None:
         """Reads what is remembered.
@@ -61,6 +63,13 @@ class FileMemory:
             del self._known[path]
         atomic.write_json(self._memory, self._known)
         self._changed = False
+
+
+class FileDigests(StatCache):
+    """Cache of the SHA-256 of each file's content, in hexadecimal."""
+
+    def __init__(self, memory: Path) -> None:
+        super().__init__(memory, digest.of_file)
 
 
 def unchanged_files(memory: Path) -> list[Path] | None:

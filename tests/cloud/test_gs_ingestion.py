@@ -27,7 +27,7 @@ from sluice.errors import DataError, UsageError
 from sluice.records import tfrecord
 from sluice.records.tf_example_proto import parse
 from sluice.records.tfrecord_framing import frame
-from sluice.storage.file_digests import FileDigests
+from sluice.storage.stat_cache import FileDigests
 
 pytestmark = pytest.mark.cloud
 

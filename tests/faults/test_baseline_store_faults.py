@@ -29,7 +29,7 @@ TOO_FEW = ("--set", "validate.min_examples.train=1000")
 WRITER = """
 import os, resource, signal, sys
 from components.accept_data.baseline_store import Identity, SplitStatistics, write_entry
-from sluice.files import atomic
+from sluice.storage import atomic
 
 store, fault = sys.argv[1:]
 if fault == "kill":

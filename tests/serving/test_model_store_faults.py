@@ -43,7 +43,7 @@ os.rename = stop
 PUBLISHER = """
 import os, shutil, sys, time
 from serving.model_store import ModelStore
-from sluice.files import atomic
+from sluice.storage import atomic
 def wait(*_):
     print("waiting", flush=True)
     time.sleep(600)

@@ -19,7 +19,7 @@ from sluice.record.documents.feature_statistics import (
     feature_name,
     feature_statistics,
 )
-from sluice.statistics_files import (
+from sluice.splits import (
     SPLIT_PREFIX,
     STATISTICS_FILE,
     over_all_examples,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners.cache.up_to_date import likely_unchanged
-from sluice.storage.file_digests import FileDigests
+from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit

@@ -19,7 +19,7 @@ from sluice.errors import DataError
 from sluice.project import own_root
 from sluice.record.journal import Journal
 from sluice.record.run_record import RunRecord
-from sluice.storage.file_digests import FileDigests
+from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit

@@ -20,7 +20,7 @@ from runners.doctor.locked_packages import check_locked_packages
 from runners.doctor.machine import check_cloud_credentials, check_cores, check_memory
 from runners.doctor.run_checks import run_checks
 from runners.doctor.versions import check_keras_flavour
-from sluice.cgroup_limits import CgroupLimits
+from sluice.machine_resources import CgroupLimits
 from sluice.project import own_root
 
 unit = pytest.mark.unit

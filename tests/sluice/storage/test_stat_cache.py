@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice.storage import digest
-from sluice.storage.file_digests import FileDigests
-from sluice.storage.stat_cache import unchanged_files
+from sluice.storage.stat_cache import FileDigests, unchanged_files
 
 pytestmark = pytest.mark.unit
 

@@ -1,12 +1,13 @@
-"""What a container allows, read from files as the kernel writes them."""
+"""What a container allows, and how many nodes run at once by default."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from sluice.cgroup_limits import CgroupLimits, cgroup_limits
+from sluice.machine_resources import CgroupLimits, cgroup_limits, usable_cores
 
 pytestmark = pytest.mark.unit
 
@@ -58,3 +59,25 @@ def test_no_limits_and_no_groups(tmp_path: Path) -> None:
     write_group(mount / "memory", memory__limit_in_bytes=9223372036854771712)
     write_group(mount / "cpu", cpu__cfs_quota_us=-1, cpu__cfs_period_us=100000)
     assert cgroup_limits(proc, mount) == CgroupLimits()
+
+
+@pytest.mark.parametrize(
+    ("affinity", "cores", "workers"),
+    [
+        (8, None, 8),
+        (8, 2.0, 2),
+        (8, 2.5, 2),
+        (8, 0.5, 1),
+        (2, 16.0, 2),
+        (1, None, 1),
+    ],
+)
+def test_a_container_gets_its_share(
+    monkeypatch: pytest.MonkeyPatch, affinity: int, cores: float | None, workers: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(affinity)))
+    assert usable_cores(CgroupLimits(cores=cores)) == workers
+
+
+def test_this_machine_gives_at_least_one() -> None:
+    assert 1 <= usable_cores() <= len(os.sched_getaffinity(0))

@@ -1,11 +1,26 @@
-"""Which node made an artifact, and in which run, as ML Metadata has it."""
+"""Artifacts and executions of ML Metadata: plain properties, and the node of origin."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from ml_metadata.proto import metadata_store_pb2
+_PLAIN = ("int_value", "double_value", "string_value", "bool_value")
+
+
+def plain_properties(item: Any) -> dict[str, Any]:
+    """Returns the declared and the custom properties; a custom one wins.
+
+    Args:
+      item: an artifact or an execution; values that are messages are left out.
+    """
+    plain = {}
+    for properties in (item.properties, item.custom_properties):
+        for key, value in properties.items():
+            kind = value.WhichOneof("value")
+            if kind in _PLAIN:
+                plain[key] = getattr(value, kind)
+    return plain
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,8 @@ def origin_of(store: Any, artifact_id: int) -> Origin:
       store: an ML Metadata store.
       artifact_id: of the artifact.
     """
+    from ml_metadata.proto import metadata_store_pb2
+
     events = store.get_events_by_artifact_ids([artifact_id])
     output = metadata_store_pb2.Event.OUTPUT
     # Executions that took it from the cache come later.

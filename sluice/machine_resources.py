@@ -1,7 +1,8 @@
-"""What the control group of this process allows: containers are limited by it."""
+"""CPU cores and memory that this process may use: the machine's or its cgroup's."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,17 @@ def cgroup_limits(proc: Path = _PROC, mount: Path = _MOUNT) -> CgroupLimits:
         ),
         cores=min(cores, default=None),
     )
+
+
+def usable_cores(limits: CgroupLimits | None = None) -> int:
+    """Returns how many whole cores that is, at least 1.
+
+    Args:
+      limits: of the control group, such as a container's; None reads them.
+    """
+    allowed = len(os.sched_getaffinity(0))
+    cores = (limits or cgroup_limits()).cores
+    return allowed if cores is None else max(1, min(allowed, int(cores)))
 
 
 def _folders(proc: Path, mount: Path, controller: str) -> Iterator[Path]:
