@@ -10,21 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sluice.graph import GraphNode, direct_upstream, topological_order
+from sluice.record.states import NODE_STATES, NodeLook
 
 # All that may mean something to Mermaid or to the Markdown in its labels.
 _SPECIAL = re.compile(r"[^\w .,-]")
 _GATE = ("{{", "}}")
 _NODE = ("[", "]")
-_STATE_STYLES = {
-    "ran": "fill:#dafbe1,stroke:#1a7f37,color:#1f2328",
-    "cached": "fill:#ddf4ff,stroke:#0969da,color:#1f2328",
-    "running": "fill:#fff8c5,stroke:#9a6700,color:#1f2328",
-    "skipped": "fill:#eaeef2,stroke:#57606a,color:#1f2328,stroke-dasharray:4",
-    "blocked": "fill:#fff1e5,stroke:#bc4c00,color:#1f2328,stroke-dasharray:4",
-    "failed": "fill:#ffebe9,stroke:#cf222e,color:#1f2328,stroke-width:3px",
-    "interrupted": "fill:#fff1e5,stroke:#bc4c00,color:#1f2328",
-    "not_reached": "fill:#ffffff,stroke:#8c959f,color:#57606a,stroke-dasharray:4",
-}
 
 
 def as_mermaid(
@@ -54,10 +45,10 @@ def as_mermaid(
         for upstream in dict.fromkeys(node.upstream):
             arrow = "-->" if upstream in direct[node.id] else "-.->"
             lines.append(f"    {names[upstream]} {arrow} {names[node.id]}")
-    for state, style in _STATE_STYLES.items():
+    for state, look in NODE_STATES.items():
         members = [names[node.id] for node in ordered if states.get(node.id) == state]
         if members:
-            lines.append(f"    classDef {state} {style}")
+            lines.append(f"    classDef {state} {_style(look)}")
             lines.append(f"    class {','.join(members)} {state}")
     return "\n".join(lines)
 
@@ -67,6 +58,12 @@ def _label(node: GraphNode, state: str | None) -> str:
     facts += [state.replace("_", " ")] if state else []
     label = _escaped(node.id)
     return f"{label}<br/>{_escaped(', '.join(facts))}" if facts else label
+
+
+def _style(look: NodeLook) -> str:
+    fill, stroke = look.light
+    dashes = ",stroke-dasharray:4" if look.dashed else ""
+    return f"fill:{fill},stroke:{stroke},color:#1f2328{dashes}"
 
 
 def _escaped(text: str) -> str:

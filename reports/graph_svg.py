@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from reports.graph_layout import LAYER_GAP, MARGIN, NODE_HEIGHT, Link, Slot, lay_out
 from sluice.graph import GraphNode, topological_order
+from sluice.record.states import NODE_STATES
 
 _ARROW = 7.0
 _GATE_POINT = 12.0
@@ -21,19 +22,6 @@ _ID_SIZE = 13
 _FACT_SIZE = 11
 _TEXT_PADDING = 14.0
 _LEGEND = "faint lines: implied by the others"
-
-# Each state: fill and stroke in light, then in dark.
-_STATE_COLORS = {
-    "ran": ("#dafbe1", "#1a7f37", "#12261e", "#3fb950"),
-    "cached": ("#ddf4ff", "#0969da", "#121d2f", "#58a6ff"),
-    "running": ("#fff8c5", "#9a6700", "#272115", "#d29922"),
-    "skipped": ("#eaeef2", "#57606a", "#1c2128", "#8b949e"),
-    "blocked": ("#fff1e5", "#bc4c00", "#2a1a10", "#f0883e"),
-    "failed": ("#ffebe9", "#cf222e", "#2d1517", "#f85149"),
-    "interrupted": ("#fff1e5", "#bc4c00", "#2a1a10", "#f0883e"),
-    "not_reached": ("#ffffff", "#8c959f", "#0d1117", "#6e7681"),
-}
-_DASHED = ("skipped", "blocked", "not_reached")
 
 
 def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) -> str:
@@ -121,7 +109,7 @@ def _draw_node(svg: ET.Element, slot: Slot, facts: str, state: str | None) -> No
         svg,
         "g",
         {
-            "class": f"node {state}" if state in _STATE_COLORS else "node",
+            "class": f"node {state}" if state in NODE_STATES else "node",
             "role": "graphics-symbol img",
         },
     )
@@ -181,18 +169,21 @@ def _style() -> str:
             ".sluice-graph .edge { fill: none; stroke-width: 1.5 }",
             *(
                 f".sluice-graph .{state} * {{ stroke-dasharray: 4 }}"
-                for state in _DASHED
+                for state, look in NODE_STATES.items()
+                if look.dashed
             ),
-            *_colors("#ffffff", "#1f2328", "#f6f8fa", "#57606a", "#b8c0c9", 0),
+            *_colors("#ffffff", "#1f2328", "#f6f8fa", "#57606a", "#b8c0c9"),
             "@media (prefers-color-scheme: dark) {",
-            *_colors("#0d1117", "#e6edf3", "#161b22", "#9198a1", "#4d555e", 2),
+            *_colors(
+                "#0d1117", "#e6edf3", "#161b22", "#9198a1", "#4d555e", is_dark=True
+            ),
             "}",
         ]
     )
 
 
 def _colors(
-    page: str, text: str, fill: str, line: str, light: str, scheme: int
+    page: str, text: str, fill: str, line: str, light: str, *, is_dark: bool = False
 ) -> list[str]:
     rules = [
         f".page {{ fill: {page} }}",
@@ -204,8 +195,8 @@ def _colors(
         f".arrow.direct {{ fill: {line} }}",
         f".arrow.implied {{ fill: {light} }}",
     ]
-    for state, colors in _STATE_COLORS.items():
-        inside, outline = colors[scheme : scheme + 2]
+    for state, look in NODE_STATES.items():
+        inside, outline = look.dark if is_dark else look.light
         shape = f".{state} rect, .{state} polygon"
         rules.append(f"{shape} {{ fill: {inside}; stroke: {outline} }}")
     return [f".sluice-graph {rule.replace(', ', ', .sluice-graph ')}" for rule in rules]

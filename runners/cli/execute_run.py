@@ -8,11 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from runners.cli.console import make_console, plain, plain_lines
+from runners.cli.console import make_console, plain
 from runners.cli.ignore_broken_pipe import ignore_broken_pipe
 from runners.cli.run_view import RunView
 from runners.cli.say import say_json
-from runners.cli.verdict_table import print_verdict
 from runners.local.complete_runs import complete_killed_runs
 from runners.local.plan import Plan
 from runners.local.processes.process_pool import ProcessPool, start_method
@@ -129,43 +128,6 @@ def _carry_out(
             on_tick()
     finally:
         ignore_broken_pipe(console, view.__exit__, None, None, None)
-
-
-def report(record: RunRecord, predict: str | None, console: Console) -> None:
-    """Prints the gates, where the model went, and what to do next."""
-    for gate in record.gates:
-        console.print()
-        print_verdict(console, gate)
-    console.print()
-    for note in record.notes:
-        console.print(plain(f"note: {note}", "yellow"), soft_wrap=True)
-    if record.error:
-        lines = record.error.message.splitlines()
-        if record.status == "blocked":
-            # The failed rows and their examples are above.
-            lines = [line for line in lines if not line.startswith("  - ")]
-        console.print(plain_lines(lines, "red"), soft_wrap=True)
-        for line in record.error.log_tail:
-            console.print(plain(f"  | {line}", "dim"), soft_wrap=True)
-        if record.error.log:
-            console.print(plain(f"  log:      {record.error.log}"), soft_wrap=True)
-    push = record.pushes[0]
-    if push.state == "pushed":
-        text = f"pushed as version {push.version}: {push.uri}"
-        console.print(plain(text, "green"), soft_wrap=True)
-    elif push.state == "already_served":
-        text = f"already served as version {push.version}: {push.uri}"
-        console.print(plain(text, "cyan"), soft_wrap=True)
-    elif push.state == "blocked" and not record.error:
-        text = "not pushed: the model has not passed the gate; see the rows marked FAIL"
-        console.print(plain(text, "red"))
-    if record.resume_command:
-        if record.status == "interrupted":
-            console.print(plain("interrupted", "red"))
-        text = f"go on:   {record.resume_command}   (nodes that have finished stay)"
-        console.print(plain(text), soft_wrap=True)
-    if push.uri and predict:
-        console.print(plain(f"ask it:  {predict}"), soft_wrap=True)
 
 
 def say_record(

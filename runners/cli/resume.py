@@ -22,7 +22,6 @@ from runners.cli.console import plain
 from runners.cli.execute_run import (
     execute_run,
     hold,
-    report,
     say_record,
 )
 from runners.cli.ignore_broken_pipe import ignore_broken_pipe
@@ -30,6 +29,7 @@ from runners.cli.next_command import next_command
 from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import json_option, workspace_option
 from runners.cli.predict_command import predict_command
+from runners.cli.render_run import print_outcome
 from runners.cli.run_pipeline import (
     INPUTS_FILE,
     memory_of,
@@ -141,7 +141,8 @@ def _resume(request: _Request, console: Console) -> RunRecord:
         if _is_whole(asked) and inputs == _inputs_now(record, config, workspace):
             up_to_date.remember(workspace, record, inputs)
     predict = predict_command(config, name)
-    ignore_broken_pipe(console, report, record, predict, console)
+    show = partial(print_outcome, console, record, predict=predict)
+    ignore_broken_pipe(console, show)
     return record
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -24,7 +25,6 @@ from runners.cli.console import plain
 from runners.cli.execute_run import (
     execute_run,
     hold,
-    report,
     say_record,
 )
 from runners.cli.exit_on_sigint import exit_on_sigint
@@ -33,6 +33,7 @@ from runners.cli.next_command import next_command
 from runners.cli.note_acceptance import note_acceptance
 from runners.cli.options import serving_dir_of, workspace_of
 from runners.cli.predict_command import predict_command
+from runners.cli.render_run import print_outcome
 from runners.local.job_environment import JobEnvironment
 from runners.local.limit_memory import MemoryLimits
 from runners.local.plan import Plan
@@ -143,7 +144,8 @@ def _run(
         place = _Place(workspace, start_process_pool, lock, window)
         record = _run_locked(request, config, place, notes, console)
     predict = predict_command(config, request.name)
-    ignore_broken_pipe(console, report, record, predict, console)
+    show = partial(print_outcome, console, record, predict=predict)
+    ignore_broken_pipe(console, show)
     return record
 
 

@@ -10,20 +10,11 @@ from rich.live import Live
 from rich.table import Table
 
 from runners.cli.console import plain
+from runners.cli.render_run import describe_progress, node_table, seconds
 from runners.local.run_result import NOT_ASKED_FOR
-from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.record.run_record import RunRecord
+from sluice.record.states import NODE_STATES
 
-# What a state is called on the screen, and how it looks.
-LABELS = {
-    "ran": ("done", "green"),
-    "cached": ("cached", "cyan"),
-    "running": ("running", "yellow"),
-    "skipped": ("skipped", "dim"),
-    "blocked": ("blocked", "red"),
-    "failed": ("failed", "bold red"),
-    "interrupted": ("interrupted", "red"),
-    "not_reached": ("-", "dim"),
-}
 _PLAIN_PROGRESS_S = 10.0
 
 
@@ -33,7 +24,6 @@ class RunView:
     def __init__(self, console: Console, record: RunRecord) -> None:
         self._console = console
         self._record = record
-        self._started: dict[str, float] = {}
         self._notes: dict[str, str] = {}
         self._last_plain_note = 0.0
         self._live = (
@@ -53,15 +43,15 @@ class RunView:
 
     def on_event(self, event: dict[str, Any]) -> None:
         """Shows an event that the record has already taken in."""
-        if event["event"] == "node_started":
-            self._started[event["node"]] = time.monotonic()
-        elif event["event"] == "node_finished" and self._live is None:
+        if event["event"] == "node_finished" and self._live is None:
             node = self._record.node(event["node"])
             if node.reason == NOT_ASKED_FOR:
                 return
             note = node.reason or ""
             took = seconds(node.duration_s)
-            self._line(f"{node.id:<20} {LABELS[node.state][0]:<12} {took:>7}  {note}")
+            self._line(
+                f"{node.id:<20} {NODE_STATES[node.state].label:<12} {took:>7}  {note}"
+            )
         elif event["event"] == "node_retried":
             self._line(
                 f"{event['node']:<20} failed, again in {event['wait_s']:g} s: "
@@ -95,45 +85,7 @@ class RunView:
         self._console.print(plain(text.rstrip()), soft_wrap=True)
 
     def _table(self) -> Table:
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        for node in self._record.nodes:
-            label, style = LABELS[node.state]
-            table.add_row(
-                plain(node.id),
-                plain(label, style),
-                plain(self._time_of(node)),
-                plain(node.reason or self._notes.get(node.id, ""), "dim"),
-            )
+        table = node_table(self._record.nodes, notes=self._notes, is_live=True)
         if not self._record.nodes:
             table.add_row(plain("starting: importing TFX", "dim"))
         return table
-
-    def _time_of(self, node: NodeRecord) -> str:
-        if node.state == "running" and node.id in self._started:
-            return seconds(time.monotonic() - self._started[node.id])
-        return seconds(node.duration_s)
-
-
-def describe_progress(facts: dict[str, Any]) -> str | None:
-    """Returns one line for a progress report, None for one that says nothing new."""
-    if facts.get("event") != "epoch":
-        return facts.get("line")
-    left = facts["epochs"] - facts["epoch"]
-    metrics = "  ".join(
-        # As text in a record, where a number is none.
-        f"{name} {float(value):.4f}"
-        for name, value in facts["metrics"].items()
-        if name.startswith("val_")
-    )
-    eta = f"  at most {seconds(left * facts['duration_s'])} left" if left else ""
-    return f"epoch {facts['epoch']}/{facts['epochs']}  {metrics}{eta}"
-
-
-def seconds(value: float | None) -> str:
-    """Returns a duration as people read it, nothing for None."""
-    if value is None:
-        return ""
-    if value < 60:
-        return f"{value:.1f}s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes}m{rest:02d}s"

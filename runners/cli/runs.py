@@ -12,8 +12,7 @@ from runners.cli.say import say, say_json
 from runners.local.complete_runs import complete_killed_runs
 from runners.operations.find_run import find_workspace
 from sluice.record.run_record import RunRecord
-
-STYLES = {"succeeded": "green", "up_to_date": "cyan", "running": "yellow"}
+from sluice.record.states import RUN_STYLES
 
 
 @click.command()
@@ -47,7 +46,7 @@ def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
         why = record.error.message.splitlines()[0] if record.error else ""
         table.add_row(
             plain(record.run_id),
-            plain(record.status, STYLES.get(record.status, "red")),
+            plain(record.status, RUN_STYLES[record.status]),
             plain("" if record.exit_code is None else str(record.exit_code)),
             plain(f"{len(ran)} of {len(record.nodes)}"),
             plain(f"{push.state}{version}" if push else ""),

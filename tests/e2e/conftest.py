@@ -197,10 +197,10 @@ class Trips:
         """Returns what the command line prints at the end of a run."""
         from rich.console import Console
 
-        from runners.cli.execute_run import report
+        from runners.cli.render_run import print_outcome
 
         stream = io.StringIO()
-        report(record, None, Console(file=stream, width=400))
+        print_outcome(Console(file=stream, width=400), record)
         return stream.getvalue()
 
     def quarantine(self, record: RunRecord) -> list[dict[str, Any]]:

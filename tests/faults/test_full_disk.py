@@ -87,7 +87,7 @@ def test_a_full_disk_of_the_metadata_is_named(disks: tuple[Any, Path]) -> None:
     assert "TFRecordGen failed: " in out
     assert "Metadata" in out and "database or disk is full" in out
     assert "try:      free some disk space" in out
-    assert "go on:   sluice resume digits --run " in out
+    assert "resume:  sluice resume digits --run " in out
 
 
 def test_a_full_disk_of_the_outputs_is_named(disks: tuple[Any, Path]) -> None:
@@ -96,7 +96,7 @@ def test_a_full_disk_of_the_outputs_is_named(disks: tuple[Any, Path]) -> None:
     assert "TFRecordGen failed: " in out
     assert "[Errno 28] No space left on device" in out
     assert "try:      free some disk space" in out
-    assert "go on:   sluice resume digits --run " in out
+    assert "resume:  sluice resume digits --run " in out
     assert (disks[1] / "left").read_text() == ""
 
 

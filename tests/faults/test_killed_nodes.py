@@ -187,7 +187,7 @@ def test_a_workspace_that_is_deleted_during_a_run_is_named(make_place: Any) -> N
     assert message.startswith("the workspace was deleted while the run went on\n")
     assert f"where:    {place.workspace.root}/runs/" in message
     assert "readonly" not in outcome.err and message.splitlines()[0] in outcome.err
-    assert "go on:" not in outcome.err
+    assert "resume:" not in outcome.err
 
 
 @pytest.mark.usefixtures("served")

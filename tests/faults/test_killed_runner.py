@@ -311,7 +311,7 @@ def test_a_killed_runner_is_seen_by_the_next_command(without_runner: Any) -> Non
     assert "status    interrupted" in status.out
     assert "the run was killed" in status.out
     run_id = without_runner["record"]["run_id"]
-    assert f"go on:   sluice resume digits --run {run_id}" in status.out
+    assert f"resume:  sluice resume digits --run {run_id}" in status.out
 
 
 def test_the_lock_of_a_dead_runner_is_taken_over_with_a_note(

@@ -121,7 +121,7 @@ def test_status_shows_nodes_memory_and_the_way_on(
         lines.setdefault(line.split()[0], line)
     assert "failed" in lines["Examples"] and "1m01s" in lines["Examples"]
     assert "3.1 GB" in lines["Examples"] and "boom" in lines["Examples"]
-    assert f"sluice resume digits --run {FIRST}" in lines["go"]
+    assert f"sluice resume digits --run {FIRST}" in lines["resume:"]
     document = json.loads(sluice("status", "digits", "--json")[1])
     assert document == RunRecord.load(workspace.run_dir(FIRST)).to_dict()
 
@@ -230,7 +230,7 @@ def test_nothing_that_a_record_holds_disturbs_the_terminal(
 ) -> None:
     """Names come from data, files and arguments: of features, of folders, of runs."""
     from runners.cli.console import make_console
-    from runners.cli.execute_run import report
+    from runners.cli.render_run import print_outcome
 
     _fail(workspace, FIRST)
     record = RunRecord.load(workspace.run_dir(FIRST))
@@ -247,7 +247,7 @@ def test_nothing_that_a_record_holds_disturbs_the_terminal(
     record.error.log, record.error.log_tail = evil, [evil]
     record.save(workspace.run_dir(FIRST))
     shown = [sluice(verb, "digits") for verb in ("status", "runs")]
-    report(record, evil, make_console())
+    print_outcome(make_console(), record, predict=evil)
     shown += [
         sluice("status"),
         sluice("validate", evil),

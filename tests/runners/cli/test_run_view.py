@@ -7,11 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from runners.cli.run_view import RunView, describe_progress
-from runners.cli.verdict_table import MAX_DETAILS, MAX_ROWS, print_verdict
+from runners.cli.render_run import describe_progress
+from runners.cli.run_view import RunView
 from runners.local.run_result import NOT_ASKED_FOR
 from sluice.record.run_record import NodeRecord, RunRecord
-from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -87,85 +86,3 @@ def test_a_terminal_gets_one_live_row_per_node() -> None:
     assert "running" in shown
     assert "epoch 2/5" in shown
     assert "Pusher" in shown
-
-
-def test_a_verdict_shows_markup_as_text() -> None:
-    row = {
-        "check": "[red]auc",
-        "slice": "company: [bold]",
-        "limit": ">= 0.9",
-        "baseline": None,
-        "actual": 0.5,
-        "passed": False,
-        "why": "misses the limit by 0.4000",
-    }
-    text = io.StringIO()
-    gate = {"gate": "model", "passed": False, "override": None, "rows": [row]}
-    print_verdict(Console(file=text, width=120), gate)
-    assert "[red]auc" in text.getvalue() and "company: [bold]" in text.getvalue()
-    assert "FAIL" in text.getvalue()
-
-
-WHY = "Examples contain values missing from the schema: Apple Pay (~1%), Bit (<1%)."
-PLACE = "/srv/data/trips/20261120/train-00003-of-00010.tfrecord.gz, record 5,123"
-
-
-def _failed(number: int, **changes: object) -> Check:
-    fields: dict = {
-        "check": f"feature 'pickup_community_area_{number}'",
-        "slice": "train",
-        "limit": "the domain's 7 values",
-        "baseline": "span 20261119",
-        "actual": "anomaly",
-        "passed": False,
-        "why": WHY,
-        "severity": "fail",
-        "policy": "validate.default: fail",
-        "examples": (PLACE,),
-    }
-    return Check(**(fields | changes))
-
-
-HOLDS = Check("number of examples", "train", ">= 1", None, 10_502, True)
-
-
-def _shown(rows: tuple[Check, ...], width: int) -> list[str]:
-    text = io.StringIO()
-    console = Console(file=text, width=width, color_system=None)
-    print_verdict(console, Verdict("data", rows).to_dict())
-    return [line.rstrip() for line in text.getvalue().splitlines()]
-
-
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_no_width_cuts_what_matters(width: int) -> None:
-    warning = _failed(2, severity="warn", passed=True, examples=(), policy="rules[0]")
-    lines = _shown((_failed(1), warning, HOLDS), width)
-    text = "\n".join(lines)
-    assert "\u2026" not in text
-    words = " ".join(text.split())
-    assert words.count(WHY) == 2 or width == 200
-    assert "FAIL" in text and "warn" in text and "10502" in text
-    assert "(validate.default: fail)" in words and "(rules[0])" in words
-    assert f"  - {PLACE}" in lines
-    folded = [line for line in lines if "pickup" in line and len(line) > width]
-    assert all(line.startswith(("FAIL:", "warn:")) for line in folded)
-
-
-def test_a_wide_terminal_has_sentences_in_the_table() -> None:
-    lines = _shown((_failed(1), HOLDS), 250)
-    assert lines[1].split()[-1] == "why"
-    assert lines[2].endswith(WHY)
-    assert lines[-2:] == [
-        "FAIL: feature 'pickup_community_area_1', train   (validate.default: fail)",
-        f"  - {PLACE}",
-    ]
-
-
-def test_many_failures_fit_on_a_screen_or_two() -> None:
-    rows = (*(HOLDS for _ in range(90)), *(_failed(number) for number in range(50)))
-    lines = _shown(rows, 250)
-    assert len(lines) < MAX_ROWS + 2 * MAX_DETAILS + 6
-    assert sum(" FAIL " in line for line in lines) == MAX_ROWS
-    assert "and 10 FAIL, 90 pass more: see run.json" in lines
-    assert sum(line.startswith("  - ") for line in lines) == MAX_DETAILS
-    assert lines[-1] == "likewise 30 FAIL: see run.json"

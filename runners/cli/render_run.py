@@ -1,0 +1,160 @@
+"""Draws a run from its record: its nodes, its gates and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from runners.cli.console import plain, plain_lines
+from runners.cli.render_verdict import print_verdict
+from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
+from sluice.record.states import NODE_STATES, RUN_STYLES
+
+_NO_NOTES: Mapping[str, str] = {}
+
+
+def print_run(console: Console, record: RunRecord) -> None:
+    """Prints all that the record says of a run, running or ended."""
+    console.print(plain(f"{record.pipeline}  run {record.run_id}", "bold"))
+    lines = [f"status    {record.status}", f"started   {record.started_at}"]
+    lines += [f"resumed   {at}" for at in record.resumed_at]
+    if record.ended_at:
+        lines.append(f"ended     {record.ended_at}")
+    lines.append(f"command   {record.command}")
+    for number, line in enumerate(lines):
+        style = RUN_STYLES[record.status] if number == 0 else ""
+        console.print(plain(line, style), soft_wrap=True)
+    console.print()
+    console.print(node_table(record.nodes))
+    print_outcome(console, record)
+
+
+def print_outcome(
+    console: Console, record: RunRecord, *, predict: str | None = None
+) -> None:
+    """Prints the gates, what went wrong, where the model went, and what to do next.
+
+    Args:
+      console: for people.
+      record: of a run.
+      predict: a command that asks the pushed model, if there is one.
+    """
+    for gate in record.gates:
+        console.print()
+        print_verdict(console, gate)
+    console.print()
+    for note in record.notes:
+        console.print(plain(f"note: {note}", "yellow"), soft_wrap=True)
+    if record.error:
+        _print_error(console, record.error, is_blocked=record.status == "blocked")
+    for push in record.pushes:
+        _print_push(console, push, has_error=record.error is not None)
+    if record.resume_command:
+        if record.status == "interrupted":
+            console.print(plain("interrupted", "red"))
+        text = f"resume:  {record.resume_command}   (finished nodes are kept)"
+        console.print(plain(text), soft_wrap=True)
+    if predict and any(push.uri for push in record.pushes):
+        console.print(plain(f"predict: {predict}"), soft_wrap=True)
+
+
+def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> None:
+    lines = error.message.splitlines()
+    if is_blocked:
+        # The failed rows and their examples are above.
+        lines = [line for line in lines if not line.startswith("  - ")]
+    console.print(plain_lines(lines, "red"), soft_wrap=True)
+    for line in error.log_tail:
+        console.print(plain(f"  | {line}", "dim"), soft_wrap=True)
+    if error.log:
+        console.print(plain(f"  log:      {error.log}"), soft_wrap=True)
+
+
+def _print_push(console: Console, push: PushRecord, *, has_error: bool) -> None:
+    if push.state == "pushed":
+        text, style = f"pushed as version {push.version}: {push.uri}", "green"
+    elif push.state == "already_served":
+        text, style = f"already served as version {push.version}: {push.uri}", "cyan"
+    elif push.state == "blocked" and not has_error:
+        text = "not pushed: the model has not passed the gate; see the rows marked FAIL"
+        style = "red"
+    else:
+        return
+    console.print(plain(text, style), soft_wrap=True)
+
+
+def node_table(
+    nodes: Sequence[NodeRecord],
+    *,
+    notes: Mapping[str, str] = _NO_NOTES,
+    is_live: bool = False,
+) -> Table:
+    """Returns one row per node: state, time and why.
+
+    Args:
+      nodes: of the record.
+      notes: by node id, what a node that has no reason was last heard of.
+      is_live: leaves out the header and what is known only of a node that has ended:
+        memory and tries.
+    """
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=not is_live
+    )
+    ended = () if is_live else ("peak memory", "tries")
+    for column in ("node", "state", "time", *ended, "why"):
+        table.add_column(column, no_wrap=column != "why")
+    for node in nodes:
+        look = NODE_STATES[node.state]
+        memory = node.peak_memory_bytes
+        why = node.reason or notes.get(node.id)
+        facts = (
+            f"{memory / 1e9:.1f} GB" if memory else "",
+            str(node.attempts) if node.attempts > 1 else "",
+        )
+        table.add_row(
+            plain(node.id),
+            plain(look.label, look.style),
+            plain(seconds(_elapsed_s(node))),
+            *(() if is_live else map(plain, facts)),
+            plain(
+                why or describe_progress(node.progress or {}) or "",
+                "dim" if is_live else "",
+            ),
+        )
+    return table
+
+
+def _elapsed_s(node: NodeRecord) -> float | None:
+    if node.state != "running" or node.started_at is None:
+        return node.duration_s
+    started = datetime.fromisoformat(node.started_at)
+    return (datetime.now(timezone.utc) - started).total_seconds()
+
+
+def describe_progress(facts: Mapping[str, Any]) -> str | None:
+    """Returns one line for a progress report, None for one that says nothing new."""
+    if facts.get("event") != "epoch":
+        return facts.get("line")
+    left = facts["epochs"] - facts["epoch"]
+    metrics = "  ".join(
+        # As text in a record, where a number is none.
+        f"{name} {float(value):.4f}"
+        for name, value in facts["metrics"].items()
+        if name.startswith("val_")
+    )
+    eta = f"  at most {seconds(left * facts['duration_s'])} left" if left else ""
+    return f"epoch {facts['epoch']}/{facts['epochs']}  {metrics}{eta}"
+
+
+def seconds(value: float | None) -> str:
+    """Returns a duration as people read it, nothing for None."""
+    if value is None:
+        return ""
+    if value < 60:
+        return f"{value:.1f}s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes}m{rest:02d}s"
