@@ -13,7 +13,8 @@ import signal
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+
+import psutil
 
 from runners.local.processes.process_tree import descendants, kill_group
 from sluice.errors import NodeError
@@ -109,15 +110,12 @@ def _used(pids: Iterable[int]) -> int:
 
 def _proportional(pid: int) -> int:
     """Returns a process' proportional set size; 0 where the kernel does not say it."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
+    with suppress(psutil.Error):
+        return getattr(psutil.Process(pid).memory_full_info(), "pss", 0)
     return 0
 
 
 def _resident(pid: int) -> int:
-    with suppress(OSError, IndexError):
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+    with suppress(psutil.Error):
+        return psutil.Process(pid).memory_info().rss
     return 0

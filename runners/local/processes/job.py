@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import importlib
+import json
 import os
 import random
 import sys
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from runners.local.processes.process_tree import die_with
 from sluice import interrupt
 
 # Set in every process that a run has made.
@@ -37,6 +39,16 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
         return asdict(self)
+
+
+def main(arguments: list[str]) -> None:
+    """Runs one job in an interpreter of its own, where processes are not forked.
+
+    Args:
+      arguments: the pid of the parent, and the job as JSON.
+    """
+    die_with(int(arguments[0]))
+    os._exit(run_job(Job(**json.loads(arguments[1]))))
 
 
 def run_job(job: Job) -> int:

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
@@ -70,18 +69,12 @@ def kill_descendants() -> None:
 def descendants(root: int) -> list[int]:
     """Returns the pids of the children of a process, and theirs, and so on.
 
-    Zombies count until they are reaped. Without ``/proc`` the list is empty.
+    Zombies count until they are reaped. Empty where ``root`` is gone.
     """
-    children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError):
-            # "pid (name) state ppid ...", and the name may hold anything.
-            fields = path.read_text().rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
+    import psutil  # Not at the top: the first process of a run starts before it.
+
+    try:
+        children = psutil.Process(root).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    return [child.pid for child in children]

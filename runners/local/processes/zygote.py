@@ -235,7 +235,7 @@ class _Zygote:
             if self._mode == SPAWN:
                 text = json.dumps(job.to_dict())
                 command = python_command(
-                    "runners.local.processes.job_process", str(parent), text
+                    "runners.local.processes.job", str(parent), text
                 )
                 os.execv(sys.executable, command)
             status = run_job(job)
