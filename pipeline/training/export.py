@@ -1,4 +1,4 @@
-"""Exports a SavedModel that takes raw features and never asks for the label.
+"""Training step 4, export: a SavedModel of raw features that never asks for the label.
 
 Signatures:
   serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
@@ -22,18 +22,73 @@ take (seen with tf_keras 2.16).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet, identifier
-from pipeline.training.input_pipeline import decode_images
+from pipeline.training.data import decode_images
 from schemas.loader import has_one_value
 from sluice.storage import atomic
 
 CLASSES_FILE = "assets.extra/classes.json"
+HISTORY_FILE = "history.json"
+WEIGHTS_FILE = "model.weights.h5"
 MISSING_INT = tf.int64.min
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """Where the SavedModel goes, and what it asks for.
+
+    Attributes:
+      directory: must not exist.
+      all_raw_features: ask for every feature of the schema but the label, for a user's
+        preprocessing that may read any of them; else for the declared ones.
+    """
+
+    directory: str
+    all_raw_features: bool = False
+
+
+def export_model(
+    model: tf.keras.Model,
+    settings: ExportSettings,
+    feature_set: FeatureSet,
+    tf_transform_output: Any,
+) -> None:
+    """Writes the SavedModel.
+
+    Args:
+      model: the trained model.
+      settings: where it goes.
+      feature_set: the features and the label.
+      tf_transform_output: of Transform.
+    """
+    servable = ServableModel(
+        model, tf_transform_output, feature_set, settings.all_raw_features
+    )
+    tf.saved_model.save(servable, settings.directory, signatures=servable.signatures())
+    classes = Path(settings.directory, CLASSES_FILE)
+    classes.parent.mkdir(exist_ok=True)
+    atomic.write_json(classes, {"classes": feature_set.label.class_names})
+
+
+def write_model_run(
+    model: tf.keras.Model, history: Mapping[str, Sequence[float]], directory: Path
+) -> None:
+    """Writes the weights, and each metric by epoch (null where it is not finite)."""
+    directory.mkdir(parents=True, exist_ok=True)
+    model.save_weights(str(directory / WEIGHTS_FILE))
+    epochs = {
+        name: [float(value) if math.isfinite(value) else None for value in values]
+        for name, values in history.items()
+    }
+    atomic.write_json(directory / HISTORY_FILE, epochs)
 
 
 class ServableModel(tf.Module):
@@ -124,31 +179,6 @@ class ServableModel(tf.Module):
             "probabilities": probabilities,
             "label": tf.gather(names, best)[:, None],
         }
-
-
-def export_model(
-    model: tf.keras.Model,
-    tf_transform_output: Any,
-    feature_set: FeatureSet,
-    directory: str,
-    *,
-    all_raw_features: bool = False,
-) -> None:
-    """Writes the SavedModel to ``directory``.
-
-    Args:
-      model: the trained model.
-      tf_transform_output: of Transform.
-      feature_set: the features and the label.
-      directory: must not exist.
-      all_raw_features: ask for every feature of the schema but the label, for a user's
-        preprocessing that may read any of them; else for the declared ones.
-    """
-    servable = ServableModel(model, tf_transform_output, feature_set, all_raw_features)
-    tf.saved_model.save(servable, directory, signatures=servable.signatures())
-    classes = Path(directory, CLASSES_FILE)
-    classes.parent.mkdir(exist_ok=True)
-    atomic.write_json(classes, {"classes": feature_set.label.class_names})
 
 
 def _as_parsed(value: tf.Tensor, spec: Any) -> Any:

@@ -1,6 +1,52 @@
-"""The models that come with Sluice, and how one is found by name.
+"""The models that come with Sluice, one module each, and what a model is built from.
 
-A model is built by ``build_model(inputs: ModelInputs, params: dict) -> tf.keras.Model``
-from a dict of transformed features to one output: class probabilities ``[batch,
-classes]``, or for two classes the probability ``[batch, 1]`` of the second one.
+A module has ``build_model(inputs: ModelInputs, params: dict) -> tf.keras.Model``: from
+a dict of transformed features to one output, uncompiled. The output is class
+probabilities ``[batch, classes]``, or for two classes the probability ``[batch, 1]`` of
+the second one. To add a model, write its module and name it in ``BUNDLED_MODELS`` of
+``pipeline.config.config``; one of a user's own needs no name: a config gives its import
+path.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.config.feature_set import FeatureSet, identifier
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """The transformed features.
+
+    Attributes:
+      feature_set: the features and the label of the config.
+      shapes: transformed name -> shape without the batch; images are decoded.
+      dtypes: transformed name -> dtype.
+      number_of_ids: transformed name of a categorical feature -> how many ids it has.
+    """
+
+    feature_set: FeatureSet
+    shapes: Mapping[str, tuple[int, ...]]
+    dtypes: Mapping[str, Any]
+    number_of_ids: Mapping[str, int]
+
+    def keras_inputs(self) -> dict[str, Any]:
+        """Returns one new ``tf.keras.Input`` per transformed feature, by name."""
+        return {
+            name: tf.keras.Input(shape, dtype=self.dtypes[name], name=identifier(name))
+            for name, shape in self.shapes.items()
+        }
+
+    def output_layer(self) -> Any:
+        """Returns the layer that gives the probabilities of the classes."""
+        classes = len(self.feature_set.label.classes)
+        if classes == 2:
+            return tf.keras.layers.Dense(1, activation="sigmoid", name="probability")
+        return tf.keras.layers.Dense(
+            classes, activation="softmax", name="probabilities"
+        )

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.models.model_inputs import ModelInputs
+from pipeline.training.models import ModelInputs
 
 
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:

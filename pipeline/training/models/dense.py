@@ -1,4 +1,4 @@
-"""A multilayer perceptron over any features; images are flattened."""
+"""A multilayer perceptron over any features; the deep part of wide and deep too."""
 
 from __future__ import annotations
 
@@ -6,12 +6,41 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.models.model_inputs import ModelInputs
-from pipeline.training.models.tower import tower
+from pipeline.training.models import ModelInputs
+
+MAX_EMBEDDING = 16
 
 
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
-    """Returns the model; ``params`` are those of ``tower``."""
+    """Returns the model; ``params`` are those of ``hidden_layers``."""
     keras_inputs = inputs.keras_inputs()
-    deep = tower(inputs, keras_inputs, params)
+    deep = hidden_layers(inputs, keras_inputs, params)
     return tf.keras.Model(keras_inputs, inputs.output_layer()(deep))
+
+
+def hidden_layers(
+    inputs: ModelInputs, keras_inputs: dict[str, Any], params: dict[str, Any]
+) -> Any:
+    """Returns a float tensor ``[batch, units of the last layer]``.
+
+    Numeric features are taken as they are, images flattened, and each categorical
+    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most.
+
+    Args:
+      inputs: the transformed features.
+      keras_inputs: their ``tf.keras.Input`` by name.
+      params: ``hidden_units`` (list of layer widths) and ``dropout`` (fraction).
+    """
+    layers = tf.keras.layers
+    columns = []
+    for name, tensor in keras_inputs.items():
+        ids = inputs.number_of_ids.get(name)
+        if ids is not None:
+            width = min(MAX_EMBEDDING, round(ids**0.5) + 1)
+            tensor = layers.Embedding(ids, width)(tensor)
+        columns.append(layers.Flatten()(tensor))
+    x = columns[0] if len(columns) == 1 else layers.Concatenate()(columns)
+    for units in params.get("hidden_units", [128, 64]):
+        x = layers.Dense(units, activation="relu")(x)
+        x = layers.Dropout(params.get("dropout", 0.1))(x)
+    return x

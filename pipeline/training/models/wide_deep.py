@@ -10,19 +10,19 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.models.model_inputs import ModelInputs
-from pipeline.training.models.tower import tower
+from pipeline.training.models import ModelInputs
+from pipeline.training.models.dense import hidden_layers
 
 
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     """Returns the model.
 
     Categorical features feed both sides, numeric ones the deep side. ``params`` are
-    those of ``tower``.
+    those of ``hidden_layers``.
     """
     layers = tf.keras.layers
     keras_inputs = inputs.keras_inputs()
-    deep = tower(inputs, keras_inputs, params)
+    deep = hidden_layers(inputs, keras_inputs, params)
     # An embedding of width 1 is a linear weight per category.
     wide = [
         layers.Flatten()(layers.Embedding(ids, 1)(keras_inputs[name]))

@@ -12,7 +12,7 @@ from sluice.record.json_number import json_number
 
 MAX_EPOCHS = 10_000
 
-# pipeline.training.run_fn writes it; that module imports TensorFlow.
+# pipeline.training.export writes it; that module imports TensorFlow.
 _HISTORY_FILE = "history.json"
 
 

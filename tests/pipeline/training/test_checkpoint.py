@@ -37,7 +37,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from sluice.compat import prepare_environment
 prepare_environment()
 import tensorflow as tf
-from pipeline import checkpoint, training
+from pipeline.training import checkpoint
+from pipeline.training import run_fn as training
 from pipeline.config.feature_set import Feature, FeatureSet, Label
 from sluice import interrupt
 

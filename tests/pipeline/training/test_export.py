@@ -101,16 +101,15 @@ def schema(**features: str) -> schema_pb2.Schema:
 def _export(build, directory: Path, output: Output | None = None):
     import tensorflow as tf
 
-    from pipeline.training.export import export_model
+    from pipeline.training.export import ExportSettings, export_model
 
     inputs = tf.keras.Input((1,), name="a_xf")
     model = tf.keras.Model({"a_xf": inputs}, build(inputs))
     export_model(
         model,
-        output or Output(),
+        ExportSettings(str(directory), all_raw_features=output is not None),
         FEATURES,
-        str(directory),
-        all_raw_features=output is not None,
+        output or Output(),
     )
     return tf.saved_model.load(str(directory))
 

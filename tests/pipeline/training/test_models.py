@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from pipeline.config.feature_set import Feature, FeatureSet, Label
@@ -14,7 +16,7 @@ IMAGE = {"height": 4, "width": 4, "channels": 3}
 def _inputs(*features: Feature, classes: tuple[int, ...] = (0, 1)):
     import tensorflow as tf
 
-    from pipeline.training.models.model_inputs import ModelInputs
+    from pipeline.training.models import ModelInputs
 
     categorical = [f for f in features if f.kind not in ("numeric", "image")]
     return ModelInputs(
@@ -29,7 +31,7 @@ def _learns(model, inputs, classes: int) -> None:
     """Asserts that a few steps on data with a rule make the loss smaller."""
     import tensorflow as tf
 
-    from pipeline.training.run_fn import compile_model
+    from pipeline.training.build import compile_model
     from sluice.compat import teach_autograph
 
     teach_autograph()
@@ -59,14 +61,14 @@ def test_cnn() -> None:
 @pytest.mark.parametrize("kinds", [("numeric", "hashed"), ("image",)])
 def test_dense_and_wide_deep(name: str, kinds: tuple) -> None:
     from pipeline.config.config import BUNDLED_MODELS
-    from pipeline.training.run_fn import load_function
 
     inputs = _inputs(*(Feature(kind, kind, IMAGE) for kind in kinds))
-    build_model = load_function(BUNDLED_MODELS[name])
+    module, _, function = BUNDLED_MODELS[name].partition(":")
+    build_model = getattr(importlib.import_module(module), function)
     _learns(build_model(inputs, {"hidden_units": [16]}), inputs, 2)
 
 
-def test_params_shape_the_tower() -> None:
+def test_params_shape_the_hidden_layers() -> None:
     from pipeline.training.models.dense import build_model
 
     model = build_model(_inputs(Feature("a", "numeric")), {"hidden_units": [7, 3]})

@@ -1,8 +1,10 @@
-"""tf.data over the transformed examples: read, shuffle, batch, parse, decode."""
+"""Training step 1, data: datasets of the transformed examples for train and eval."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +13,62 @@ from pipeline.config.feature_set import Feature, FeatureSet
 from sluice.records.image_decoder import decode_image
 
 SHUFFLE_RECORDS = 10_000
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """What is read, and in which portions.
+
+    Attributes:
+      train_files: patterns of gzip TFRecords, as Transform writes them.
+      eval_files: the same of the examples that an epoch is validated with.
+      batch_size: records per batch over all replicas; the last may be smaller.
+      seed: of the order of the training examples.
+    """
+
+    train_files: Sequence[str]
+    eval_files: Sequence[str]
+    batch_size: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Datasets:
+    """The datasets of a training.
+
+    Attributes:
+      make_train: returns one epoch of batches, in a new order at each iteration. Each
+        call starts again with the first order, which is how a resumed training finds
+        its place.
+      eval: the batches of validation, always in the same order.
+    """
+
+    make_train: Callable[[], tf.data.Dataset]
+    eval: tf.data.Dataset
+
+
+def make_datasets(
+    settings: DataSettings, feature_set: FeatureSet, tf_transform_output: Any
+) -> Datasets:
+    """Returns the datasets of train and eval; see ``make_dataset`` for their batches.
+
+    Args:
+      settings: which files, and how they are batched and shuffled.
+      feature_set: says which features are images, and names the label.
+      tf_transform_output: of Transform; gives the transformed feature spec.
+    """
+    make = functools.partial(
+        make_dataset,
+        tf_transform_output=tf_transform_output,
+        feature_set=feature_set,
+        batch_size=settings.batch_size,
+    )
+    return Datasets(
+        make_train=functools.partial(
+            make, settings.train_files, shuffle_seed=settings.seed
+        ),
+        eval=make(settings.eval_files),
+    )
 
 
 def make_dataset(

@@ -1,0 +1,128 @@
+"""Training step 2, build: a compiled model, spread over this machine's devices."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.config.feature_set import FeatureSet
+from pipeline.training.models import ModelInputs
+from pipeline.training.preprocessing import number_of_ids
+from sluice.compat import teach_autograph
+
+_CATEGORICAL = ("bucketized", "vocabulary", "hashed")
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which model, and how it learns.
+
+    Attributes:
+      model: import path, ``package.module:function``; see ``pipeline.training.models``.
+      params: the model's own parameters.
+      learning_rate: of Adam.
+      seed: of the initial weights, dropout, and the order of the training examples.
+    """
+
+    model: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    learning_rate: float = 0.001
+    seed: int = 0
+
+
+def build_model(
+    settings: ModelSettings,
+    feature_set: FeatureSet,
+    tf_transform_output: Any,
+    strategy: tf.distribute.Strategy | None = None,
+) -> tf.keras.Model:
+    """Returns a compiled model with its initial weights.
+
+    Seeds Python, NumPy and TensorFlow first: what is built and fit next in this process
+    is the same each time.
+
+    Args:
+      settings: the model, its parameters and its optimizer's.
+      feature_set: the features and the label.
+      tf_transform_output: of Transform; tells shapes, dtypes and vocabulary sizes.
+      strategy: how training steps are spread over devices; None for no distribution.
+
+    Raises:
+      ValueError: preprocessing returned a sparse feature.
+    """
+    teach_autograph()
+    tf.keras.utils.set_random_seed(settings.seed)
+    with (strategy or tf.distribute.get_strategy()).scope():
+        build = _load_function(settings.model)
+        inputs = _model_inputs(feature_set, tf_transform_output)
+        model = build(inputs, dict(settings.params))
+        compile_model(model, feature_set, settings.learning_rate)
+    return model
+
+
+def choose_strategy() -> tuple[tf.distribute.Strategy, str]:
+    """Returns a ``tf.distribute`` strategy and one line that says which and why.
+
+    Several GPUs train as mirrored replicas. One GPU or none trains plainly: a
+    MirroredStrategy of one replica only adds overhead.
+    """
+    gpus = tf.config.list_logical_devices("GPU")
+    if len(gpus) > 1:
+        return (
+            tf.distribute.MirroredStrategy([gpu.name for gpu in gpus]),
+            f"mirrored over {len(gpus)} GPUs, gradients are averaged at each step",
+        )
+    device = "one GPU" if gpus else "CPU, no accelerator found"
+    return tf.distribute.get_strategy(), f"plain training on {device}"
+
+
+def compile_model(
+    model: tf.keras.Model, feature_set: FeatureSet, learning_rate: float
+) -> None:
+    """Sets Adam and the cross-entropy that fits the number of classes."""
+    binary = len(feature_set.label.classes) == 2
+    keras = tf.keras
+    model.compile(
+        optimizer=keras.optimizers.Adam(learning_rate),
+        loss="binary_crossentropy" if binary else "sparse_categorical_crossentropy",
+        metrics=["binary_accuracy", keras.metrics.AUC(name="auc")]
+        if binary
+        else ["sparse_categorical_accuracy"],
+    )
+
+
+def _load_function(import_path: str) -> Any:
+    module, _, name = import_path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInputs:
+    spec = tf_transform_output.transformed_feature_spec()
+    spec.pop(feature_set.label.key)
+    sparse = [
+        name for name, item in spec.items() if isinstance(item, tf.io.VarLenFeature)
+    ]
+    if sparse:
+        raise ValueError(
+            f"preprocessing must return dense tensors; these are sparse: {sparse}"
+        )
+    shapes = {name: tuple(item.shape) for name, item in spec.items()}
+    dtypes = {name: item.dtype for name, item in spec.items()}
+    for name, feature in feature_set.images.items():
+        options = feature.options
+        shapes[name] = (options["height"], options["width"], options["channels"])
+        dtypes[name] = tf.float32
+    return ModelInputs(
+        feature_set=feature_set,
+        shapes=shapes,
+        dtypes=dtypes,
+        number_of_ids={
+            feature.key: number_of_ids(feature, tf_transform_output)
+            for feature in feature_set.features
+            if feature.kind in _CATEGORICAL and feature.key in shapes
+        },
+    )

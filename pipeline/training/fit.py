@@ -1,0 +1,113 @@
+"""Training step 3, fit: epochs with early stopping, progress and checkpoints."""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.data import Datasets
+from sluice import interrupt, progress
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How long is trained, and what is kept meanwhile.
+
+    Attributes:
+      epochs: how many at most.
+      patience: stop when ``val_loss`` has not improved for so many epochs, and take the
+        best weights; None trains all epochs.
+      tensorboard_dir: gets TensorBoard's logs; None writes none.
+      checkpoint_dir: keeps checkpoints, from which the next call resumes; None keeps
+        none. See ``pipeline.training.checkpoint``.
+    """
+
+    epochs: int
+    patience: int | None = None
+    tensorboard_dir: Path | None = None
+    checkpoint_dir: Path | None = None
+
+
+def fit_model(
+    model: tf.keras.Model, datasets: Datasets, settings: FitSettings
+) -> dict[str, list[float]]:
+    """Trains a compiled model, or resumes its training.
+
+    Returns:
+      The value of each metric by epoch, those before a resumption included.
+
+    Raises:
+      Interrupted: the process was asked to stop; the checkpoint is written.
+      NodeError: the checkpoint is of another model.
+    """
+    history = tf.keras.callbacks.History()
+    early_stopping = _early_stopping(settings.patience)
+    callbacks: list[Any] = [ReportEpochs(settings.epochs)]
+    if settings.tensorboard_dir is not None:
+        log_dir = str(settings.tensorboard_dir)
+        callbacks.append(tf.keras.callbacks.TensorBoard(log_dir, write_graph=False))
+    if early_stopping is not None:
+        callbacks.append(early_stopping)
+    callbacks.append(history)
+    fit = functools.partial(
+        model.fit, validation_data=datasets.eval, callbacks=callbacks, verbose=0
+    )
+    if settings.checkpoint_dir is None:
+        fit(datasets.make_train(), epochs=settings.epochs)
+        return history.history
+    checkpoint = Checkpoint(
+        settings.checkpoint_dir, model, settings.epochs, history, early_stopping
+    )
+    callbacks.append(checkpoint)
+
+    def fit_rest(until: int) -> None:
+        rest = checkpoint.rest_of(datasets.make_train)
+        fit(rest, initial_epoch=checkpoint.epoch, epochs=until)
+
+    with interrupt.cooperative():
+        if checkpoint.restore():
+            checkpoint.report_restored()
+        if checkpoint.batch:
+            fit_rest(until=checkpoint.epoch + 1)
+            # At the end of a fit early stopping has set the best weights.
+            checkpoint.restore()
+        fit_rest(until=settings.epochs)
+    return history.history
+
+
+class ReportEpochs(tf.keras.callbacks.Callback):
+    """Reports each epoch's metrics and duration to whoever watches the run.
+
+    Args:
+      epochs: how many there are at most in the whole training.
+    """
+
+    def __init__(self, epochs: int) -> None:
+        super().__init__()
+        self._epochs = epochs
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        self._epoch_start = time.monotonic()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        progress.report(
+            event="epoch",
+            epoch=epoch + 1,
+            epochs=self._epochs,
+            duration_s=time.monotonic() - self._epoch_start,
+            metrics={name: float(value) for name, value in (logs or {}).items()},
+        )
+
+
+def _early_stopping(patience: int | None) -> tf.keras.callbacks.EarlyStopping | None:
+    if patience is None:
+        return None
+    return tf.keras.callbacks.EarlyStopping(
+        monitor="val_loss", patience=patience, restore_best_weights=True
+    )

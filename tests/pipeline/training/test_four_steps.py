@@ -1,0 +1,160 @@
+"""Data, build, fit and export, called one by one as a tuner calls them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+from sample_data.tf_example import encode
+from serving.predictor import Predictor
+from sluice import interrupt
+from sluice.records import tfrecord
+
+pytestmark = pytest.mark.tf
+
+FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
+
+
+class Output:
+    """The parts of TFTransformOutput that training uses; a becomes a_xf as it is."""
+
+    def transformed_feature_spec(self) -> dict[str, Any]:
+        return self._spec("_xf")
+
+    def raw_feature_spec(self) -> dict[str, Any]:
+        return self._spec("")
+
+    @property
+    def raw_metadata(self) -> Any:
+        one = "shape { dim { size: 1 } }"
+        text = "".join(f"feature {{ name: '{name}' {one} }}" for name in "ay")
+        return SimpleNamespace(schema=text_format.Parse(text, schema_pb2.Schema()))
+
+    def transform_features_layer(self) -> Any:
+        return lambda raw: {"a_xf": raw["a"]}
+
+    def _spec(self, suffix: str) -> dict[str, Any]:
+        import tensorflow as tf
+
+        return {
+            f"a{suffix}": tf.io.FixedLenFeature([1], tf.float32),
+            f"y{suffix}": tf.io.FixedLenFeature([1], tf.int64),
+        }
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Examples whose label is whether ``a`` is positive."""
+    directory = tmp_path_factory.mktemp("data")
+    random = np.random.default_rng(5)
+    for name, count in {"train": 64, "eval": 32}.items():
+        values = random.normal(size=count)
+        tfrecord.write(
+            directory / f"{name}.gz",
+            [encode({"a_xf": [float(a)], "y_xf": [int(a > 0)]}) for a in values],
+        )
+    return directory
+
+
+def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
+    from pipeline.training.build import ModelSettings, build_model
+    from pipeline.training.data import DataSettings, make_datasets
+    from pipeline.training.export import ExportSettings, export_model
+    from pipeline.training.fit import FitSettings, fit_model
+
+    datasets = make_datasets(
+        DataSettings([f"{data}/train*"], [f"{data}/eval*"], batch_size=16, seed=1),
+        FEATURES,
+        Output(),
+    )
+    base = ModelSettings(
+        "pipeline.training.models.dense:build_model",
+        params={"hidden_units": [4], "dropout": 0.0},
+        seed=1,
+    )
+
+    def attempt(learning_rate: float) -> tuple[float, Any]:
+        settings = dataclasses.replace(base, learning_rate=learning_rate)
+        model = build_model(settings, FEATURES, Output())
+        history = fit_model(model, datasets, FitSettings(epochs=3))
+        assert {len(values) for values in history.values()} == {3}
+        return history["val_loss"][-1], model
+
+    attempts = {rate: attempt(rate) for rate in (1e-5, 0.1)}
+    assert attempts[0.1][0] < 0.5 * attempts[1e-5][0]
+    assert attempt(0.1)[0] == pytest.approx(attempts[0.1][0]), "it is reproducible"
+
+    export_model(
+        attempts[0.1][1], ExportSettings(str(tmp_path / "model")), FEATURES, Output()
+    )
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"a": 2.0}\n{"a": -2.0}\n')
+    labels = [
+        item.label for item in Predictor(tmp_path / "model").predict_files([rows])
+    ]
+    assert labels == ["1", "0"]
+
+
+def test_what_is_left_of_training_is_readable_json(tmp_path: Path) -> None:
+    from pipeline.training.build import ModelSettings, build_model
+    from pipeline.training.export import write_model_run
+
+    settings = ModelSettings("pipeline.training.models.dense:build_model")
+    model = build_model(settings, FEATURES, Output())
+    write_model_run(model, {"loss": [math.nan, 0.5]}, tmp_path / "run")
+    assert json.loads((tmp_path / "run/history.json").read_text()) == {
+        "loss": [None, 0.5]
+    }
+    assert (tmp_path / "run/model.weights.h5").is_file()
+
+
+def test_settings_are_parsed_from_what_tfx_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.training.run_fn import TrainingSettings
+
+    fn_args = SimpleNamespace(
+        custom_config={
+            "train": {
+                "epochs": 7,
+                "batch_size": 8,
+                "learning_rate": 0.5,
+                "seed": 17,
+                "early_stopping": {"patience": 2},
+            },
+            "feature_set": FEATURES.to_dict(),
+            "model": "my_models:build_model",
+            "model_params": {"units": 3},
+            "own_preprocessing": True,
+        },
+        transform_graph_path="graph",
+        train_files=["train-*"],
+        eval_files=["eval-*"],
+        model_run_dir=str(tmp_path / "run"),
+        serving_model_dir="serving",
+    )
+    monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
+    settings = TrainingSettings.from_fn_args(fn_args)
+    assert settings.feature_set == FEATURES
+    assert settings.data.seed == settings.model.seed == 17
+    assert settings.model.params == {"units": 3}
+    assert (settings.fit.epochs, settings.fit.patience) == (7, 2)
+    assert settings.fit.checkpoint_dir is None
+    assert settings.fit.tensorboard_dir == tmp_path / "run" / "tensorboard"
+    assert settings.export.all_raw_features
+
+    fn_args.custom_config["train"]["early_stopping"] = None
+    monkeypatch.setenv(interrupt.CHECKPOINT_DIR, str(tmp_path / "kept"))
+    settings = TrainingSettings.from_fn_args(fn_args)
+    assert settings.fit.patience is None
+    assert settings.fit.checkpoint_dir == tmp_path / "kept"
