@@ -24,7 +24,7 @@ from serving.feature_values import (
 )
 from sluice.errors import DataError, UsageError
 from sluice.records import tfrecord
-from sluice.records.image_format import image_format
+from sluice.records.file_format import image_format
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 STDIN = "-"

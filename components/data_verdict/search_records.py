@@ -15,10 +15,10 @@ from typing import Any
 
 from components.data_verdict.expectation import Expectation
 from components.tfrecord_gen.checking.sound_records import sound_records
-from components.tfrecord_gen.reading.record import Record
 from components.tfrecord_gen.report import FileReport
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
+from sluice.records.frame_reader import Record
 from sluice.records.tf_example_proto import parse
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 from sluice.splits import SERVING

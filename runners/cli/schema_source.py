@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.record_error import RecordError
 from pipeline.config.config import Config
 from pipeline.graph.check_inputs import check_inputs
 from pipeline.scaffold.find_examples import find_examples
@@ -24,6 +23,7 @@ from schemas.diff.observed import Observed
 from schemas.diff.read_statistics import read_statistics
 from sluice.errors import UsageError
 from sluice.record.run_record import RunRecord
+from sluice.records.record_error import RecordError
 
 _NODE, _OUTPUT = "StatisticsGen", "statistics"
 # The records of files without splits, before they are hashed into some.

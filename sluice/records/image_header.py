@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from sluice.records.image_format import image_format
+from sluice.records.file_format import image_format
 
 # Colour type -> channels; a palette is decoded to RGB.
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}

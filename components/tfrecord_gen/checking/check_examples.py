@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from components.tfrecord_gen.checking.filter_records import filter_records
-from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import RecordError
 from sluice.errors import DataError
+from sluice.records.frame_reader import Batch, Record
+from sluice.records.record_error import RecordError
 from sluice.records.tf_example_proto import is_sequence_example
 from sluice.records.tf_example_wire import check_wire_format
 

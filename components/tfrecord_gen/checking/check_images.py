@@ -10,8 +10,8 @@ with a palette of colours, which TensorFlow decodes to other pixels without a wo
 from __future__ import annotations
 
 from components.tfrecord_gen.checking.image_check import ImageCheck
+from sluice.records.file_format import image_format
 from sluice.records.image_decoder import why_undecodable
-from sluice.records.image_format import image_format
 from sluice.records.image_header import (
     ImageHeader,
     gif_frames,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import RecordError
+from sluice.records.frame_reader import Batch, Record
+from sluice.records.record_error import RecordError
 
 
 def filter_records(

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from components.tfrecord_gen.reading.input_stream import InputStream
 from components.tfrecord_gen.report import FileReport, Problem
 from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
+from sluice.records.input_stream import InputStream
 from sluice.storage import uri
 
 _SHARD_NAME = re.compile(

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from components.tfrecord_gen.checking.check_examples import check_examples
-from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.frame_reader import read_frames
-from components.tfrecord_gen.reading.input_stream import InputStream
-from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import RecordError
+from sluice.records.frame_reader import Batch, Record, read_frames
+from sluice.records.input_stream import InputStream
+from sluice.records.record_error import RecordError
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.record import Record
 from sluice.errors import SluiceError
+from sluice.records.frame_reader import Record
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 

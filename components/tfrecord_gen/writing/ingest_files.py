@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from components.tfrecord_gen.checking.filter_records import filter_records
 from components.tfrecord_gen.checking.scan import scan_batches
 from components.tfrecord_gen.ingestion import Ingestion
-from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.input_stream import InputStream
-from components.tfrecord_gen.reading.record_error import RecordError
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.writing.ingested import Ingested
 from components.tfrecord_gen.writing.quarantine import Quarantine, QuarantinePart
 from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
 from sluice.errors import UsageError
+from sluice.records.frame_reader import Batch
+from sluice.records.input_stream import InputStream
+from sluice.records.record_error import RecordError
 from sluice.storage import uri
 
 # What came uncompressed goes on so, within gzip's frame, and what came compressed is

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from components.tfrecord_gen.reading.record_error import RecordError
 from components.tfrecord_gen.report import FileReport, FirstError
 from components.tfrecord_gen.writing.shard_writer import Part
 from sluice.errors import MAX_EXAMPLES
+from sluice.records.record_error import RecordError
 from sluice.records.tfrecord_framing import FRAME_BYTES
 
 

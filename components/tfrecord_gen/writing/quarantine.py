@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import IO
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.record_error import RecordError
 from components.tfrecord_gen.writing.shard_writer import ShardWriter
+from sluice.records.record_error import RecordError
 from sluice.records.tf_example_proto import parse
 from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, frame
 from sluice.storage import uri

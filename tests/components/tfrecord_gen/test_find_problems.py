@@ -55,7 +55,7 @@ def test_two_streams_that_hold_nothing_are_not_one_content(room):
 
 
 def test_a_checksum_that_two_contents_share_makes_no_duplicate(room, make, monkeypatch):
-    from components.tfrecord_gen.reading import input_stream
+    from sluice.records import input_stream
 
     monkeypatch.setattr(input_stream.google_crc32c, "extend", lambda *_: 7)
     contents = [make.framed(make.examples(3, start)) for start in (10, 20)]

@@ -12,9 +12,9 @@ import zlib
 import pytest
 
 from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.reading.record import Record
-from components.tfrecord_gen.reading.record_error import RecordError
 from sluice.errors import DataError, UsageError
+from sluice.records.frame_reader import Record
+from sluice.records.record_error import RecordError
 from sluice.records.tfrecord_framing import frame, masked_crc
 
 pytestmark = pytest.mark.unit

@@ -1,10 +1,16 @@
-"""What a file is that is no TFRecord, by its first bytes, which are not shown.
+"""Tells a file format by its first bytes, which are never shown.
 
 They may be somebody's data: a CSV begins with a column's name or with a value.
 """
 
 from __future__ import annotations
 
+_IMAGES = {
+    b"\x89PNG\r\n\x1a\n": "png",
+    b"\xff\xd8\xff": "jpeg",
+    b"BM": "bmp",
+    b"GIF8": "gif",
+}
 _MAGIC = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
@@ -34,3 +40,14 @@ def sniff_format(head: bytes) -> str:
     if all(0x20 <= byte < 0x7F or byte in b"\t\r\n" for byte in head):
         return "it begins as text"
     return "it begins as nothing that is known here"
+
+
+def image_format(data: bytes) -> str | None:
+    """Returns ``png``, ``jpeg``, ``bmp``, ``gif`` or ``webp``, None for any other.
+
+    ``bmp`` is said of much that is none: its magic, "BM", begins many a word.
+    """
+    for magic, name in _IMAGES.items():
+        if data.startswith(magic):
+            return name
+    return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.tfrecord_gen.reading.sniff_format import sniff_format
+from sluice.records.file_format import sniff_format
 
 pytestmark = pytest.mark.unit
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import google_crc32c
 
-from components.tfrecord_gen.reading.batch import Batch
-from components.tfrecord_gen.reading.input_stream import InputStream
-from components.tfrecord_gen.reading.record_error import RecordError
-from components.tfrecord_gen.reading.sniff_format import sniff_format
+from sluice.records.file_format import sniff_format
+from sluice.records.input_stream import InputStream
+from sluice.records.record_error import RecordError
 from sluice.records.tfrecord_framing import (
     CRC,
     CRC_MASK,
@@ -23,6 +23,63 @@ from sluice.records.tfrecord_framing import (
 )
 
 _MAX_KNOWN_HEADERS = 1 << 16
+
+
+# Not a frozen dataclass, which takes four times as long to make.
+class Record(NamedTuple):
+    """A record whose framing and checksums hold, and that is a tf.Example.
+
+    Attributes:
+        number: its place in the file, from 1; bad records count.
+        offset: where its frame starts in the decompressed stream, in bytes.
+        data: the record's bytes.
+    """
+
+    number: int
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of one file in a row, with their frames.
+
+    Attributes:
+        number: number of the first record in the file.
+        offset: where its frame starts in the decompressed stream, in bytes.
+        buffer: holds the frames.
+        starts: where each frame starts in the buffer, and where the last one ends.
+        records: their data.
+    """
+
+    number: int
+    offset: int
+    buffer: bytes
+    starts: list[int]
+    records: list[bytes]
+
+    def __iter__(self) -> Iterator[Record]:
+        shift = self.offset - self.starts[0]
+        for index, data in enumerate(self.records):
+            yield Record(self.number + index, self.starts[index] + shift, data)
+
+    def frames(self) -> memoryview:
+        """Returns the frames of all records, as they are in the file."""
+        return memoryview(self.buffer)[self.starts[0] : self.starts[-1]]
+
+    def frame(self, index: int) -> bytes:
+        """Returns the frame of one record."""
+        return self.buffer[self.starts[index] : self.starts[index + 1]]
+
+    def part(self, first: int, end: int) -> Batch:
+        """Returns the records from one index to before another."""
+        return Batch(
+            self.number + first,
+            self.offset + self.starts[first] - self.starts[0],
+            self.buffer,
+            self.starts[first : end + 1],
+            self.records[first:end],
+        )
 
 
 class _Cut(NamedTuple):

@@ -1,1 +1,0 @@
-"""TFRecord files as records and record errors; knows nothing of what a record holds."""
