@@ -13,7 +13,7 @@ from pathlib import Path
 from google.protobuf import message, text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.domains import string_domain
+from schemas.features import string_domain
 from schemas.limits import invalid_entries
 from sluice.errors import ConfigError
 

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff import messages
-from schemas.domains import number_bounds, string_domain
+from schemas.features import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 
 

@@ -31,7 +31,7 @@ from components.data_verdict.schema_findings import (
 )
 from components.data_verdict.uncompared import uncompared
 from components.data_verdict.validate import validate
-from schemas.live_features import live_features
+from schemas.features import live_features
 
 _Reasons = anomalies_pb2.AnomalyInfo
 _COUNT_COMPARATOR = "num_examples_drift_comparator"

@@ -9,7 +9,7 @@ import math
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from schemas.domains import number_bounds, string_domain
+from schemas.features import number_bounds, string_domain
 
 
 def expected(kind: str, name: str, schema: schema_pb2.Schema) -> str | None:

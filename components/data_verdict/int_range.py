@@ -20,8 +20,7 @@ from components.data_verdict.expected import expected, seen
 from components.data_verdict.finding import Finding
 from components.data_verdict.schema_findings import features_of, withheld
 from components.data_verdict.search_records import Search
-from schemas.domains import number_bounds
-from schemas.live_features import live_features
+from schemas.features import live_features, number_bounds
 from sluice.splits import number_of_examples
 
 _EXACT = 2.0**53

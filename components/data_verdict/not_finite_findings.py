@@ -11,7 +11,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from components.data_verdict.finding import Finding
 from components.data_verdict.schema_findings import features_of
-from schemas.live_features import live_features
+from schemas.features import live_features
 
 
 def not_finite_findings(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.finding import Finding
-from schemas.live_features import live_features
+from schemas.features import live_features
 
 _IMAGE_LIMITS = ("minimum_supported_image_fraction", "max_image_byte_size")
 

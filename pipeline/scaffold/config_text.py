@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pipeline.scaffold.choose_features import FeatureChoice
-from pipeline.scaffold.one_line import one_line
 from pipeline.scaffold.propose import Proposal
 
 # What YAML 1.1 reads as something else than a string.
@@ -226,3 +225,8 @@ def _quoted(value: str) -> str:
     # JSON's strings are YAML's, but for what YAML does not take for printable.
     text = json.dumps(value, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+
+
+def one_line(text: str) -> str:
+    """Returns text without what would end a comment, such as a name's line break."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -7,8 +7,6 @@ who somebody is. What it writes is meant to be reviewed.
 
 from __future__ import annotations
 
-import math
-
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.scaffold.semantic_type import (
@@ -17,15 +15,13 @@ from pipeline.scaffold.semantic_type import (
     semantic_type_of,
 )
 from pipeline.scaffold.summarize import FeatureSummary, Summary
-
-TRAINING, SERVING = "TRAINING", "SERVING"
+from schemas.features import SERVING, TRAINING, min_fraction, set_number_of_values
 
 _TYPES = {
     "int": schema_pb2.INT,
     "float": schema_pb2.FLOAT,
     "bytes": schema_pb2.BYTES,
 }
-_STANDARD_ERRORS = 3
 
 
 def infer_schema(summary: Summary, label: str | None = None) -> schema_pb2.Schema:
@@ -56,46 +52,13 @@ def infer_schema(summary: Summary, label: str | None = None) -> schema_pb2.Schem
     return schema
 
 
-def min_fraction(feature: FeatureSummary) -> float:
-    """Returns the least fraction of records to expect it in: two digits, rounded down.
-
-    Three standard errors (of a binomial share) below what was seen, for a split of a
-    tenth of the records: a split is judged by itself, and is the smaller sample.
-    """
-    if feature.always:
-        return 1.0
-    share, records = feature.fraction, max(feature.records / 10, 1)
-    low = share - _STANDARD_ERRORS * math.sqrt(share * (1 - share) / records)
-    return max(0.0, math.floor(100 * min(low, 0.99)) / 100)
-
-
 def _add_presence(found: schema_pb2.Feature, feature: FeatureSummary) -> None:
-    found.presence.min_fraction = min_fraction(feature)
+    found.presence.min_fraction = min_fraction(feature.present, feature.records)
     if found.presence.min_fraction:
         found.presence.min_count = 1
     set_number_of_values(
         found, feature.min_values, feature.max_values, always=feature.always
     )
-
-
-def set_number_of_values(
-    found: schema_pb2.Feature, fewest: int, most: int, *, always: bool
-) -> None:
-    """Declares how many values a feature has.
-
-    Args:
-      found: the feature.
-      fewest: in a record that has it.
-      most: in a record.
-      always: whether every record has it.
-    """
-    if always and fewest == most:
-        found.shape.dim.add(size=most)
-        return
-    # Without a shape: TensorFlow refuses a record that lacks a feature with one.
-    found.value_count.min = 1
-    if most <= 1:
-        found.value_count.max = 1
 
 
 def _add_classes(

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from google.protobuf import text_encoding, text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.scaffold.one_line import one_line
+from pipeline.scaffold.config_text import one_line
 from pipeline.scaffold.propose import Proposal
 from pipeline.scaffold.semantic_type import share
 from pipeline.scaffold.summarize import FeatureSummary
-from schemas.domains import string_domain
+from schemas.features import string_domain
 
 _HEAD = """\
 # {name}: what a record must look like to train.

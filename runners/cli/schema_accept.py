@@ -15,8 +15,8 @@ from runners.cli.say import say_json
 from runners.cli.schema_command import run_command, schema_command
 from runners.cli.schema_compare import Compared, compare, show_diff, source_options
 from schemas.diff.change import Change
-from schemas.edit.accept_changes import accept_changes
-from schemas.edit.describe_edit import describe_edit
+from schemas.edit.edit_schema import accept_changes
+from schemas.edit.schema_text import describe_edit
 from sluice.errors import UsageError
 from sluice.printable import printable
 

@@ -15,7 +15,7 @@ from runners.cli.options import workspace_option
 from runners.cli.schema_command import run_command, schema_command
 from runners.cli.schema_source import Source, expectations, from_data, from_run
 from schemas.diff.diff_schema import Diff, diff_schema
-from schemas.edit.accept_changes import read_schema_text
+from schemas.edit.edit_schema import read_schema_text
 from schemas.loader import load
 from sluice.errors import DataError, UsageError
 

@@ -12,7 +12,7 @@ from runners.cli.console import make_console, plain
 from runners.cli.options import config_options, json_option
 from runners.cli.say import say, say_json
 from runners.cli.schema_source import summary_of
-from schemas.edit.plain_text import plain_text
+from schemas.edit.schema_text import plain_text
 from schemas.edit.without_values import without_values
 from schemas.loader import feature_names
 from sluice.errors import DataError, UsageError

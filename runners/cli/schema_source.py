@@ -11,16 +11,15 @@ from components.tfrecord_gen.checking.scan import scan
 from pipeline.config.config import Config
 from pipeline.graph.check_inputs import check_inputs
 from pipeline.scaffold.find_examples import find_examples
+from pipeline.scaffold.observe_summary import observe_summary
 from pipeline.scaffold.summarize import Summary, summarize
 from runners.cli.say import say_warning
 from runners.cli.schema_command import run_command
 from runners.local.complete_runs import complete_killed_runs
 from runners.operations.find_run import find_run, find_workspace, readable_runs
 from schemas.diff.diff_schema import Expectations
-from schemas.diff.observe_statistics import observe_statistics
-from schemas.diff.observe_summary import observe_summary
 from schemas.diff.observed import Observed
-from schemas.diff.read_statistics import read_statistics
+from schemas.diff.statistics import observe_statistics, read_statistics
 from sluice.errors import UsageError
 from sluice.record.run_record import RunRecord
 from sluice.records.record_error import RecordError

@@ -13,15 +13,24 @@ from dataclasses import dataclass, field
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff import messages
-from schemas.diff.case import Case
-from schemas.diff.change import Change
+from schemas.diff.change import Case, Change
 from schemas.diff.observed import Observed, ObservedFeature
-from schemas.diff.propose_feature import propose_feature
-from schemas.diff.structure_rules import missing, wrong_shape, wrong_type
-from schemas.diff.value_rules import invalid_text, new_value, not_finite, out_of_range
-from schemas.domains import string_domain
+from schemas.diff.rules import (
+    invalid_text,
+    missing,
+    new_value,
+    not_finite,
+    out_of_range,
+    wrong_shape,
+    wrong_type,
+)
 from schemas.edit.edit import AddFeature
-from schemas.live_features import live_features
+from schemas.features import (
+    live_features,
+    min_fraction,
+    set_number_of_values,
+    string_domain,
+)
 
 _RULES = (wrong_shape, missing, new_value, invalid_text, out_of_range, not_finite)
 
@@ -99,4 +108,23 @@ def _new_feature(seen: ObservedFeature, sensitive: bool) -> Change:
     text = f"not in the schema ({', '.join(facts)})"
     if seen.type == "STRUCT":
         return Change(seen.name, "new_feature", text, refusal=messages.NO_STRUCTS)
-    return Change(seen.name, "new_feature", text, (AddFeature(propose_feature(seen)),))
+    return Change(seen.name, "new_feature", text, (AddFeature(_propose_feature(seen)),))
+
+
+def _propose_feature(seen: ObservedFeature) -> schema_pb2.Feature:
+    """Returns type, presence and number of values as they were seen.
+
+    No domain: which of the values are right is for a person to say.
+
+    Raises:
+      ValueError: it has no type that a schema has.
+    """
+    found = schema_pb2.Feature(name=seen.name)
+    found.type = schema_pb2.FeatureType.Value(str(seen.type))
+    found.presence.min_fraction = min(
+        min_fraction(item.present, item.records) for item in seen.presence
+    )
+    if min(item.present for item in seen.presence):
+        found.presence.min_count = 1
+    set_number_of_values(found, seen.min_values, seen.max_values, always=seen.always)
+    return found

@@ -1,20 +1,24 @@
 """Edits the text of a reviewed schema, and proves that it says what was meant.
 
 The text is edited by its places (``edit_text``), the proto that it stood for by its
-fields (``edit_proto``). The new text is returned only if it parses to the same.
+fields. The new text is returned only if it parses to the same. The file is replaced as
+a whole, by one rename. No copy of the old one is kept beside it: a reviewed schema is
+under version control, which says who changed what, and a stray ``.bak`` would be
+committed or read as a schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.edit.edit import AddValues, Edit, Owner, Replace
-from schemas.edit.edit_proto import edit_proto
+from schemas.edit.edit import AddFeature, AddValues, Edit, Owner, Put, Replace
 from schemas.edit.edit_text import edit_text
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, UsageError
+from sluice.storage import atomic
 
 
 def edit_schema(text: str, edits: Sequence[Edit], where: object) -> str:
@@ -67,3 +71,86 @@ def _merged(edits: Sequence[Edit]) -> list[Edit]:
             added[edit.owner] = len(merged)
         merged.append(edit)
     return merged
+
+
+def edit_proto(schema: schema_pb2.Schema, edits: Iterable[Edit]) -> schema_pb2.Schema:
+    """Returns an edited copy of a schema.
+
+    Raises:
+      KeyError: an edit is of something that the schema does not have.
+    """
+    edited = schema_pb2.Schema()
+    edited.CopyFrom(schema)
+    for edit in edits:
+        match edit:
+            case AddFeature():
+                edited.feature.append(edit.feature)
+            case Put():
+                parent = _find(edited, edit.owner)
+                for step in edit.path[:-1]:
+                    parent = getattr(parent, step)
+                setattr(parent, edit.path[-1], edit.value)
+            case AddValues():
+                found = _find(edited, edit.owner)
+                inline = isinstance(found, schema_pb2.Feature)
+                (found.string_domain if inline else found).value.extend(edit.values)
+            case Replace():
+                feature = _find(edited, edit.owner)
+                if not feature.HasField(edit.old):
+                    raise KeyError(f"{edit.owner.name}: no {edit.old}")
+                feature.ClearField(edit.old)
+                getattr(feature, edit.new).CopyFrom(getattr(edit.message, edit.new))
+    return edited
+
+
+def _find(
+    schema: schema_pb2.Schema, owner: Owner
+) -> schema_pb2.Feature | schema_pb2.StringDomain:
+    for item in getattr(schema, owner.kind):
+        if item.name == owner.name:
+            return item
+    raise KeyError(f"no {owner.kind} {owner.name!r}")
+
+
+def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
+    """Edits a schema's file.
+
+    Args:
+      path: of the file; where it is a link, what it leads to is replaced.
+      text: of the file, as it was when the edits were chosen.
+      edits: what to do.
+
+    Raises:
+      ConfigError: the text cannot be edited safely.
+      UsageError: the file is not what it was, or cannot be written.
+    """
+    edited = edit_schema(text, edits, path)
+    path = path.resolve()
+    if read_schema_text(path) != text:
+        raise UsageError(
+            "The schema has been changed meanwhile; nothing was written.",
+            where=path,
+            hint="give the command again",
+        )
+    try:
+        atomic.write_text(path, edited)
+    except OSError as error:
+        raise UsageError(
+            "The schema cannot be written; it is as it was.",
+            where=path,
+            actual=error.strerror or str(error),
+        ) from error
+
+
+def read_schema_text(path: Path) -> str:
+    """Returns a schema's text with its line ends as they are.
+
+    Raises:
+      UsageError: it cannot be read.
+    """
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            "The schema cannot be read.", where=path, actual=str(error)
+        ) from error

@@ -14,8 +14,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.edit.edit import AddFeature, AddValues, Edit, Owner, Put, Replace
-from schemas.edit.feature_block import feature_block
-from schemas.edit.one_line import one_line
+from schemas.edit.schema_text import feature_block, one_line
 from schemas.edit.text_tree import Field, Message, Span, text_tree
 
 # What may stand behind a field on its line without being part of it.

@@ -8,14 +8,14 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.scaffold.infer_schema import TRAINING
+from pipeline.scaffold.observe_summary import observe_summary
 from pipeline.scaffold.summarize import summarize
 from sample_data.tf_example import encode
 from schemas.diff.diff_schema import Expectations, diff_schema
-from schemas.diff.observe_statistics import observe_statistics
-from schemas.diff.observe_summary import observe_summary
 from schemas.diff.observed import Observed
+from schemas.diff.statistics import observe_statistics
 from schemas.edit.edit_schema import edit_schema
+from schemas.features import TRAINING
 
 pytestmark = pytest.mark.tf
 

@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.edit.accept_changes import accept_changes, read_schema_text
 from schemas.edit.edit import AddFeature, AddValues, Edit, Owner, Put, Replace
-from schemas.edit.edit_proto import edit_proto
-from schemas.edit.edit_schema import edit_schema
-from schemas.edit.plain_text import plain_text
+from schemas.edit.edit_schema import (
+    accept_changes,
+    edit_proto,
+    edit_schema,
+    read_schema_text,
+)
+from schemas.edit.schema_text import plain_text
 from sluice.errors import ConfigError, UsageError
 from sluice.project import own_root
 

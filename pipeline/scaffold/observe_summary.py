@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.scaffold.summarize import FeatureSummary, Summary
-from schemas.diff.merge_splits import merge_splits
-from schemas.diff.observed import Observed, ObservedFeature, SplitPresence
+from schemas.diff.observed import (
+    Observed,
+    ObservedFeature,
+    SplitPresence,
+    merge_splits,
+)
 
 _TYPES = {"int": "INT", "float": "FLOAT", "bytes": "BYTES"}
 

@@ -8,9 +8,8 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from schemas.diff.observe_statistics import observe_statistics
 from schemas.diff.observed import SplitPresence
-from schemas.diff.read_statistics import read_statistics
+from schemas.diff.statistics import observe_statistics, read_statistics
 from sluice.errors import WorkspaceError
 
 pytestmark = pytest.mark.unit
