@@ -108,7 +108,7 @@ def _file_rows(
             kind = _kind(head)
             if kind == "image":
                 if (size := os.fstat(file.fileno()).st_size) > max_bytes:
-                    raise tfrecord.too_large(path, f"{size:,}", max_bytes)
+                    raise tfrecord.too_large(path, f"{size:,} bytes", max_bytes)
                 image = head + file.read()
                 yield _image_row(path, image, features)
             elif kind == "json":
@@ -166,7 +166,7 @@ def _json_rows(
     for number, line in enumerate(lines, start=1):
         if len(line) > max_bytes:
             where = f"{source}, line {number}"
-            raise tfrecord.too_large(where, f"more than {max_bytes:,}", max_bytes)
+            raise tfrecord.too_large(where, f"more than {max_bytes:,} bytes", max_bytes)
         text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         if not text.strip():
             continue

@@ -45,6 +45,7 @@ class InputStream:
       tees: each gets every chunk of the file's own bytes.
 
     Attributes:
+      head: the first 12 bytes of the file, compressed or not; fewer if it is shorter.
       compression: "none", "gzip" or "zlib".
       damage: set at the end where the compressed stream is damaged.
       one_member: at the end: whether the stream is one gzip member and nothing else.
@@ -65,8 +66,9 @@ class InputStream:
         self._tees = tees
         with uri.explain_unreadable(path):
             self._file: IO[bytes] = uri.open_file(path, "rb")
-            self._head = self._file.read(CHUNK_BYTES)
-        self.compression = _compression(self._head)
+            self._first = self._file.read(CHUNK_BYTES)
+        self.head = self._first[: HEADER.size]
+        self.compression = _compression(self.head)
 
     def __enter__(self) -> InputStream:
         return self
@@ -89,7 +91,7 @@ class InputStream:
             yield block
 
     def _chunks(self) -> Iterator[bytes]:
-        chunk, self._head = self._head, b""
+        chunk, self._first = self._first, b""
         while chunk:
             self.size_bytes += len(chunk)
             for tee in self._tees:
@@ -139,7 +141,7 @@ class InputStream:
 def _compression(head: bytes) -> str:
     # A TFRecord may begin as gzip does (a first length of 35,615), or as zlib does: the
     # checksum of the length tells them apart.
-    if length_of(head[: HEADER.size]) is not None:
+    if length_of(head) is not None:
         return "none"
     if head.startswith(_GZIP_MAGIC):
         return "gzip"

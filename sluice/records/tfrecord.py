@@ -4,10 +4,10 @@ A record is framed as its length (8 bytes, little-endian), the length's masked C
 (4 bytes), the data, and the data's masked CRC-32C (4 bytes):
 https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
 
-TFX tells a file's compression by its suffix alone, and a shard without records, or cut
-short, can pass through the whole pipeline unseen. So this module refuses what TFX would
-misread: a suffix that does not match the content, a file that holds no records, missing
-or changed bytes. It never skips or repairs a record, and it does not look inside one.
+``read`` is strict: it never skips or repairs a record. It is ``read_frames``, which
+ingestion uses, raising at the first record error. TFX tells a file's compression by its
+suffix alone, and a shard without records, or cut short, can pass through the whole
+pipeline unseen, so a suffix that does not match the content is refused too.
 
 The framing has no end mark: a file cut exactly between two records is a valid file, and
 only a manifest can tell that records are missing.
@@ -17,39 +17,55 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import io
 import os
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO
 
-from sluice.errors import DataError, UsageError
-from sluice.records.tfrecord_framing import (
-    CRC,
-    HEADER,
-    MAX_RECORD_BYTES,
-    frame,
-    length_of,
-    masked_crc,
-)
-
-_Stream = IO[bytes] | gzip.GzipFile
-
-
-class _Readable(Protocol):
-    def read(self, count: int, /) -> bytes: ...
-
-
-_CHUNK_BYTES = 1 << 20
-_PACKED_BYTES = 1 << 17
+from sluice.errors import DataError
+from sluice.records.frame_reader import read_frames
+from sluice.records.input_stream import InputStream
+from sluice.records.record_error import RecordError
+from sluice.records.tfrecord_framing import MAX_RECORD_BYTES, frame
 
 _GZIP_SUFFIX = ".gz"
-_GZIP_MAGIC = b"\x1f\x8b"
 # Beam, which reads the files for TFX, would decompress these by their names
 # (apache_beam.io.filesystem.CompressionTypes); TensorFlow's reader would not.
 _OTHER_SUFFIXES = (".bz2", ".deflate", ".zst", ".zstd", ".xz", ".lzma")
+
+_FRAMED = "a record's length followed by the checksum of the length"
+_DAMAGED = "The file has been changed or damaged: copy or write it again."
+_CUT = "Copy or write the file again; compare its size with the original's."
+# What is wrong, what was expected, and the way out, by the kind of a record error.
+_MESSAGES = {
+    "empty_file": (
+        "This TFRecord file holds no records.",
+        "at least one record",
+        "Write the file again, or remove it.",
+    ),
+    "not_tfrecord": (
+        "This file is not a TFRecord file.",
+        _FRAMED,
+        "Check the pattern; write tf.Example records with a TFRecord writer.",
+    ),
+    "compression": (
+        "This compressed TFRecord file is truncated or corrupt.",
+        "a complete compressed stream",
+        _CUT,
+    ),
+    "truncated": (
+        "This TFRecord file is truncated: bytes are missing at its end.",
+        "a whole record",
+        _CUT,
+    ),
+    "length": ("A record's length does not match its checksum.", _FRAMED, _DAMAGED),
+    "checksum": (
+        "A record's data does not match its checksum.",
+        "data with the checksum that follows it",
+        _DAMAGED,
+    ),
+}
 
 
 def write(path: str | Path, records: Iterable[bytes]) -> int:
@@ -69,7 +85,7 @@ def write(path: str | Path, records: Iterable[bytes]) -> int:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            if _is_gzip_name(path):
+            if _is_gzip_name(path.name):
                 with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
                     count = _write_frames(compressed, records)
             else:
@@ -93,52 +109,30 @@ def read(
 ) -> Iterator[bytes]:
     """Yields the records of a file in order, each checked before it is yielded.
 
-    Memory stays at one record, whatever the size of the file.
+    Memory stays at a block of the file and one record, whatever the file's size.
 
     Args:
-      path: the file.
+      path: the file, local or with "://".
       any_name: whether the file's compression (none, gzip or zlib) may be another than
         its name says; what reads it through TFX must not say so.
-      max_record_bytes: a longer record is refused before it is read.
+      max_record_bytes: a longer record is refused, and not held.
 
     Raises:
       DataError: the file is empty, cut short, changed, not a TFRecord, or compressed in
         another way than its name says, or a record is too long. Records before the
         fault have been yielded.
-      UsageError: the file cannot be opened.
+      UsageError: the file cannot be read.
     """
-    path = Path(path)
-    try:
-        with open(path, "rb", buffering=_CHUNK_BYTES) as file:
-            if any_name:
-                kind = _content_compression(file)
-            else:
-                _check_compression(path, file)
-                kind = "gzip" if _is_gzip_name(path) else "none"
-            if kind == "gzip":
-                with gzip.GzipFile(fileobj=file, mode="rb") as content:
-                    yield from _read_frames(path, content, max_record_bytes)
-            else:
-                stream: _Readable = file
-                if kind == "zlib":
-                    stream = io.BufferedReader(_ZlibFile(file), _CHUNK_BYTES)
-                yield from _read_frames(path, stream, max_record_bytes)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(
-            "This compressed TFRecord file is truncated or corrupt.",
-            where=path,
-            expected="a complete compressed stream",
-            actual=str(error),
-            hint="Copy or write the file again; compare its size with the original's.",
-        ) from error
-    except OSError as error:
-        raise UsageError(
-            "This TFRecord file cannot be read.",
-            where=path,
-            expected="a readable file",
-            actual=error.strerror or str(error),
-            hint="Check the path and its permissions.",
-        ) from error
+    with InputStream(str(path)) as stream:
+        if not any_name and stream.head:
+            _check_name(stream)
+        for item in read_frames(stream, max_record_bytes):
+            if isinstance(item, RecordError):
+                raise _data_error(item, max_record_bytes)
+            yield from item.records
+        if not stream.content_bytes:
+            nothing = "no content after decompression"
+            raise _data_error(RecordError(stream.path, 0, 0, "empty_file", nothing), 0)
 
 
 def shards(folder: Path, name: str) -> list[Path]:
@@ -159,12 +153,36 @@ def verify(path: str | Path) -> int:
     return sum(1 for _ in read(path))
 
 
-def _is_gzip_name(path: Path) -> bool:
+def too_large(where: object, actual: str, max_bytes: int) -> DataError:
+    """Returns the error of a record, or the like, of more bytes than the limit."""
+    return DataError(
+        "A record is larger than the limit.",
+        where=where,
+        expected=f"at most {max_bytes:,} bytes",
+        actual=actual,
+        hint="Write smaller records; the limit of a pipeline is "
+        "examples.max_record_bytes in its config.",
+    )
+
+
+def _data_error(error: RecordError, max_bytes: int) -> DataError:
+    where = error.path
+    if error.kind not in ("empty_file", "not_tfrecord"):
+        where += f", record {error.number:,} (at byte {error.offset:,})"
+    if error.kind == "too_large":
+        return too_large(where, error.reason, max_bytes)
+    what, expected, hint = _MESSAGES[error.kind]
+    return DataError(
+        what, where=where, expected=expected, actual=error.reason, hint=hint
+    )
+
+
+def _is_gzip_name(path: str) -> bool:
     # Beam compares suffixes in lower case.
-    return path.name.lower().endswith(_GZIP_SUFFIX)
+    return path.lower().endswith(_GZIP_SUFFIX)
 
 
-def _write_frames(file: _Stream, records: Iterable[bytes]) -> int:
+def _write_frames(file: IO[bytes] | gzip.GzipFile, records: Iterable[bytes]) -> int:
     count = 0
     for record in records:
         file.write(frame(record))
@@ -172,9 +190,10 @@ def _write_frames(file: _Stream, records: Iterable[bytes]) -> int:
     return count
 
 
-def _check_compression(path: Path, file: _Stream) -> None:
+def _check_name(stream: InputStream) -> None:
     """Refuses a suffix that TFX would read in another way than the content wants."""
-    suffix = path.suffix.lower()
+    path, suffix = stream.path, Path(stream.path).suffix.lower()
+    named, gzipped = _is_gzip_name(path), stream.compression == "gzip"
     if suffix in _OTHER_SUFFIXES:
         raise DataError(
             f"This file's compression ({suffix}) is not supported.",
@@ -183,164 +202,22 @@ def _check_compression(path: Path, file: _Stream) -> None:
             actual=f"a name that ends in {suffix}",
             hint="Decompress the file, or compress it with gzip, and name it so.",
         )
-    head = file.read(HEADER.size)
-    file.seek(0)
-    if not head:
-        raise _no_records(path, "a file of 0 bytes")
-    # A TFRecord may begin with gzip's magic number (a first length of 35,615 does);
-    # the checksum of the length tells them apart.
-    plain = length_of(head) is not None
-    gzipped = head.startswith(_GZIP_MAGIC) and not plain
-    if gzipped and not _is_gzip_name(path):
+    if gzipped and not named:
         raise DataError(
             "This file is gzip-compressed, but its name does not end in .gz.",
             where=path,
             expected="an uncompressed TFRecord file: TFX tells compression by the name",
             actual="gzip-compressed content",
-            hint=f"Rename it to {path.name}.gz, or decompress it.",
+            hint=f"Rename it to {Path(path).name}.gz, or decompress it.",
         )
-    if _is_gzip_name(path) and not head.startswith(_GZIP_MAGIC):
-        content = "an uncompressed TFRecord file" if plain else "no gzip content"
+    if named and not gzipped:
         raise DataError(
             "This file's name ends in .gz, but it is not gzip-compressed.",
             where=path,
             expected="gzip-compressed content: TFX tells compression by the name",
-            actual=f"{content} (first bytes: {head.hex(' ')})",
+            actual=f"other content (first bytes: {stream.head.hex(' ')})",
             hint="Take .gz off the name, or compress the file with gzip.",
         )
-
-
-def _content_compression(file: IO[bytes]) -> str:
-    """Returns "none", "gzip" or "zlib", told by what the file begins with."""
-    head = file.read(HEADER.size)
-    file.seek(0)
-    if length_of(head) is not None:
-        return "none"
-    if head.startswith(_GZIP_MAGIC):
-        return "gzip"
-    # RFC 1950: deflate, a window of at most 32 KiB, a check that 31 divides.
-    deflate = len(head) > 1 and head[0] & 0x8F == 8
-    return "zlib" if deflate and int.from_bytes(head[:2], "big") % 31 == 0 else "none"
-
-
-class _ZlibFile(io.RawIOBase):
-    """The content of a file of zlib streams, one after the other."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._decoder = zlib.decompressobj()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Reads at least one byte; none only at the end of the last stream."""
-        found = b""
-        while not found:
-            decoder = self._decoder
-            packed = decoder.unused_data or decoder.unconsumed_tail
-            packed = packed or self._file.read(_PACKED_BYTES)
-            if not packed and decoder.eof:
-                return 0
-            if not packed:
-                raise EOFError("the zlib stream ends early")
-            if decoder.eof:
-                self._decoder = zlib.decompressobj()
-            found = self._decoder.decompress(packed, len(buffer))
-        buffer[: len(found)] = found
-        return len(found)
-
-
-def _read_frames(path: Path, file: _Readable, max_bytes: int) -> Iterator[bytes]:
-    offset = 0
-    number = 0
-    while header := file.read(HEADER.size):
-        number += 1
-        at = f"record {number:,} (at byte {offset:,})"
-        if len(header) < HEADER.size:
-            raise _truncated(path, at, "header", HEADER.size, len(header))
-        length = length_of(header)
-        if length is None:
-            raise _bad_length(path, at, header, first=number == 1)
-        if length > max_bytes:
-            raise too_large(f"{path}, {at}", f"{length:,}", max_bytes)
-        data = _read_up_to(file, length)
-        if len(data) < length:
-            raise _truncated(path, at, "data", length, len(data))
-        footer = file.read(CRC.size)
-        if len(footer) < CRC.size:
-            raise _truncated(path, at, "checksum", CRC.size, len(footer))
-        if CRC.unpack(footer)[0] != masked_crc(data):
-            raise DataError(
-                "A record's data does not match its checksum.",
-                where=f"{path}, {at}",
-                expected=f"data with the checksum {footer.hex()}",
-                actual=f"{length:,} bytes with the checksum "
-                f"{CRC.pack(masked_crc(data)).hex()}",
-                hint="The file has been changed or damaged: copy or write it again.",
-            )
-        yield data
-        offset += HEADER.size + length + CRC.size
-    if not number:
-        raise _no_records(path, "no content after decompression")
-
-
-def _read_up_to(file: _Readable, count: int) -> bytes:
-    """Reads ``count`` bytes, fewer at the end, never reserving memory for a claim."""
-    if count <= _CHUNK_BYTES:
-        return file.read(count)
-    chunks = []
-    while count and (chunk := file.read(min(count, _CHUNK_BYTES))):
-        chunks.append(chunk)
-        count -= len(chunk)
-    return b"".join(chunks)
-
-
-def _no_records(path: Path, actual: str) -> DataError:
-    return DataError(
-        "This TFRecord file holds no records.",
-        where=path,
-        expected="at least one record",
-        actual=actual,
-        hint="Write the file again, or remove it.",
-    )
-
-
-def _truncated(path: Path, at: str, part: str, wanted: int, found: int) -> DataError:
-    return DataError(
-        "This TFRecord file is truncated: bytes are missing at its end.",
-        where=f"{path}, {at}",
-        expected=f"{wanted:,} bytes of {part}",
-        actual=f"the file ends after {found:,} of them",
-        hint="Copy or write the file again; compare its size with the original's.",
-    )
-
-
-def too_large(where: object, size: str, max_bytes: int) -> DataError:
-    """Returns the error of a record, or the like, of more bytes than the limit."""
-    return DataError(
-        "A record is larger than the limit.",
-        where=where,
-        expected=f"at most {max_bytes:,} bytes",
-        actual=f"{size} bytes",
-        hint="Write smaller records; the limit of a pipeline is "
-        "examples.max_record_bytes in its config.",
-    )
-
-
-def _bad_length(path: Path, at: str, header: bytes, *, first: bool) -> DataError:
-    if first:
-        return DataError(
-            "This file is not a TFRecord file.",
-            where=path,
-            expected="a record's length followed by the checksum of the length",
-            actual=f"first bytes: {header.hex(' ')}",
-            hint="Check the pattern; write tf.Example records with a TFRecord writer.",
-        )
-    return DataError(
-        "A record's length does not match its checksum.",
-        where=f"{path}, {at}",
-        expected="a record's length followed by the checksum of the length",
-        actual=f"bytes {header.hex(' ')}",
-        hint="The file has been changed or damaged: copy or write it again.",
-    )
+    if stream.compression == "zlib":
+        reason = f"zlib-compressed content (first bytes: {stream.head.hex(' ')})"
+        raise _data_error(RecordError(path, 1, 0, "not_tfrecord", reason), 0)
