@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
-from pipeline.config.load import load_config
 from pipeline.config.reference import json_schema
 from pipeline.config.serialize import to_yaml
 from runners.cli.options import config_options
 from runners.cli.say import say
+from runners.operations.pipeline_request import PipelineRequest
 
 
 def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -29,7 +30,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     callback=_print_schema,
     help="Print the JSON schema of all configs, for editors; NAME is not needed.",
 )
-def config(name: str, profile: str | None, overrides: tuple[str, ...]) -> None:
+def config(**asked: Any) -> None:
     """Print the resolved config of NAME as YAML."""
-    resolved = load_config(name, profile=profile, overrides=overrides)
+    resolved = PipelineRequest(**asked).load_config()
     say(*to_yaml(resolved).rstrip("\n").split("\n"))

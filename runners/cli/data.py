@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pipeline.config.load import load_config
 from runners.cli.say import say
+from runners.operations import make_data as operation
 from sample_data import catalog
 
 
@@ -28,11 +28,7 @@ def make_data(name: str) -> None:
 
     Does nothing where it is there and intact.
     """
-    catalog.get(name)
-    directory = load_config(name).root / "data" / name
-    manifest = catalog.make(name, directory)
-    counts: dict[str, int] = {}
-    for shard in manifest.shards:
-        counts[shard.split] = counts.get(shard.split, 0) + shard.records
-    splits = ", ".join(f"{split} {count:,}" for split, count in counts.items())
-    say(f"{name}: {sum(counts.values()):,} records in {directory} ({splits})")
+    made = operation.make_data(name)
+    splits = ", ".join(f"{split} {count:,}" for split, count in made.records.items())
+    total = sum(made.records.values())
+    say(f"{name}: {total:,} records in {made.directory} ({splits})")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 from rich.table import Table
 
-from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
-from runners.cli.options import json_option, workspace_of, workspace_option
+from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say_json
 from runners.doctor.check import Check
-from runners.doctor.run_checks import run_checks
-from sluice.errors import ExitCode, UsageError
-from sluice.project import find_root
-from sluice.workspace import locate
+from runners.operations import doctor as operation
+from sluice.errors import ExitCode
 
 _SCHEMA_VERSION = 1
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
@@ -33,11 +28,12 @@ def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
     With NAME it looks at that pipeline's workspace, else at the project's. Exits with 2
     if there is a problem; warnings alone are none. The network is not used.
     """
-    folder = _workspace_folder(name, workspace_dir)
+    request = operation.DoctorRequest(name=name, workspace_dir=workspace_dir)
+    found = operation.doctor(request)
     console = make_console(to_stderr=as_json)
     checks = []
     with console.status("looking; TensorFlow takes up to a minute to answer"):
-        for check in run_checks(folder):
+        for check in found:
             checks.append(check)
             console.print(_row(check))
     problems = sum(check.state == "problem" for check in checks)
@@ -55,19 +51,6 @@ def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def _workspace_folder(name: str | None, workspace_dir: str | None) -> Path | None:
-    """Returns the folder that the rows about the workspace are about, if any."""
-    if name:
-        return workspace_of(load_config(name), workspace_dir).root
-    try:
-        root = find_root(Path.cwd())
-    except UsageError:
-        if not (workspace_dir or os.environ.get("SLUICE_WORKSPACE")):
-            return None
-        root = Path.cwd()
-    return locate(root, "", workspace_dir).root
 
 
 def _row(check: Check) -> Table:

@@ -11,16 +11,10 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
-from runners.cli.options import (
-    json_option,
-    serving_dir_of,
-    workspace_of,
-    workspace_option,
-)
+from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say_json
-from runners.retention.collect_garbage import collect_garbage
+from runners.operations import gc as operation
 from runners.retention.find_garbage import Garbage
 from sluice.errors import bounded
 
@@ -44,40 +38,17 @@ _WHAT = {
 @click.option("--dry-run", is_flag=True, help="List what would go; delete nothing.")
 @workspace_option
 @json_option
-def gc(
-    name: str, keep: int, dry_run: bool, workspace_dir: str | None, as_json: bool
-) -> None:
+def gc(as_json: bool, **asked: Any) -> None:
     """Delete what no kept run of the pipeline NAME and no served model needs.
 
     Kept are the newest runs, those that the served versions came from, and the last
     that was complete, each with all that it was made of. The history stays.
     """
-    config = load_config(name)
-    workspace = workspace_of(config, workspace_dir)
-    garbage = collect_garbage(
-        workspace,
-        [serving_dir_of(config, workspace_dir), workspace.serving],
-        keep=keep,
-        dry_run=dry_run,
-        command=shlex.join(["sluice", *sys.argv[1:]]),
-    )
-    _show(garbage, dry_run, make_console(to_stderr=as_json))
+    command = shlex.join(["sluice", *sys.argv[1:]])
+    collected = operation.gc(operation.GcRequest(**asked, command=command))
+    _show(collected.garbage, collected.dry_run, make_console(to_stderr=as_json))
     if as_json:
-        say_json(_document(config.name, garbage, dry_run))
-
-
-def _document(pipeline: str, garbage: Garbage, dry_run: bool) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "pipeline": pipeline,
-        "dry_run": dry_run,
-        "deleted": {
-            kind: [item.name for item in items] for kind, items in garbage.items.items()
-        },
-        "closed_executions": list(garbage.close),
-        "freed_bytes": garbage.freed_bytes,
-        "kept_runs": list(garbage.kept_runs),
-    }
+        say_json(collected.to_dict())
 
 
 def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:

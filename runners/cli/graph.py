@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pipeline.config.config import Config
 from reports.graph_mermaid import as_mermaid
 from reports.graph_svg import as_svg
 from reports.graph_text import as_text
 from runners.cli.console import make_console
-from runners.cli.options import (
-    config_options,
-    validated_config,
-    workspace_of,
-    workspace_option,
-)
+from runners.cli.options import config_options, workspace_option
 from runners.cli.say import say
-from runners.local.graph_file import GraphFile
-from runners.local.job_result import PREPARE
-from runners.local.processes.job import Job
-from runners.local.query_job import query_job, question_folder
+from runners.operations import graph as operation
+from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
-from sluice.graph import GraphNode
 from sluice.storage import atomic
 from sluice.storage.destination import destination
-from sluice.workspace import Workspace
 
 _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 
@@ -41,20 +32,12 @@ _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "te
 )
 @click.option("--output", "-o", metavar="FILE", help="Write it there.")
 @workspace_option
-def graph(
-    name: str,
-    profile: str | None,
-    overrides: tuple[str, ...],
-    form: str | None,
-    output: str | None,
-    workspace_dir: str | None,
-) -> None:
+def graph(form: str | None, output: str | None, **asked: Any) -> None:
     """Draw the graph of the pipeline NAME."""
-    config = validated_config(name, profile, overrides)
     file = destination(output, Path.cwd(), "--output") if output else None
     form = form or _FORMATS.get(file.suffix if file else ".txt", "text")
     console = make_console()
-    nodes = graph_of(config, workspace_of(config, workspace_dir))
+    nodes = operation.graph(PipelineRequest(**asked))
     if form == "svg":
         text = as_svg(nodes)
     elif form == "mermaid":
@@ -71,26 +54,3 @@ def graph(
             "the graph cannot be written", where=file, actual=error.strerror
         ) from error
     say(f"wrote {output}")
-
-
-def graph_of(config: Config, workspace: Workspace) -> list[GraphNode]:
-    """Returns the nodes of a pipeline, compiled in a process of its own."""
-    with question_folder(config) as run_dir:
-        job = Job(
-            function="runners.local.prepare_job:prepare",
-            arguments={
-                "run_dir": str(run_dir),
-                "workspace": str(workspace.root),
-                "from_nodes": [],
-                "to_nodes": [],
-                "base_run_id": None,
-            },
-            log=str(run_dir / "logs" / "graph.log"),
-        )
-        query_job(job, run_dir, PREPARE, cwd=config.root)
-        compiled = GraphFile.load(run_dir)
-    assert compiled is not None
-    return [
-        GraphNode(node.id, node.kind, node.upstream, node.gate)
-        for node in compiled.nodes
-    ]

@@ -9,22 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from pipeline.config.load import load_config
 from runners.cli.console import make_console, plain
-from runners.cli.next_command import next_command
-from runners.cli.options import (
-    json_option,
-    serving_dir_of,
-    workspace_of,
-    workspace_option,
-)
+from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say_json
-from runners.metadata.find_artifact import Found, find_artifact
+from runners.metadata.find_artifact import Found
 from runners.metadata.metadata_graph import Artifact
-from runners.metadata.read_metadata import read_metadata
-from runners.metadata.served_models import served_models
-from runners.metadata.trace_lineage import Lineage, Use, trace_lineage
-from sluice.errors import UsageError, bounded
+from runners.metadata.trace_lineage import Lineage, Use
+from runners.operations import lineage as operation
+from sluice.errors import bounded
 
 _DIGEST_CHARACTERS = 12
 _SHOWN_USES = 12
@@ -35,31 +27,16 @@ _SHOWN_USES = 12
 @click.argument("reference", metavar="ARTIFACT|VERSION")
 @workspace_option
 @json_option
-def lineage(
-    name: str, reference: str, workspace_dir: str | None, as_json: bool
-) -> None:
+def lineage(as_json: bool, **asked: Any) -> None:
     """Say which data, schema, code and run made an artifact or a served version.
 
     ARTIFACT is artifact:ID, an output such as Trainer.model (the newest one), or a
     path or URI, also of a file inside of it. VERSION is v3, or 3.
     """
-    config = load_config(name)
-    workspace = workspace_of(config, workspace_dir)
-    graph = read_metadata(workspace.metadata_db)
-    if not graph.artifacts:
-        raise UsageError(
-            f"{config.name} has made no artifact yet",
-            where=workspace.metadata_db,
-            hint=next_command("run", name),
-        )
-    serving_dirs = [serving_dir_of(config, workspace_dir), workspace.serving]
-    served = served_models(graph, serving_dirs)
-    found = find_artifact(graph, served, reference)
-    traced = trace_lineage(graph, found.artifact_id, served)
-    _show(traced, found, make_console(to_stderr=as_json))
+    traced = operation.lineage(operation.LineageRequest(**asked))
+    _show(traced.lineage, traced.found, make_console(to_stderr=as_json))
     if as_json:
-        head = {"schema_version": 1, "pipeline": config.name, "read_as": found.read_as}
-        say_json({**head, **traced.to_dict()})
+        say_json(traced.to_dict())
 
 
 def _show(traced: Lineage, found: Found, console: Console) -> None:

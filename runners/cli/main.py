@@ -39,7 +39,7 @@ _VERBS = {
     "resume": ("runners.cli.resume:resume", "Go on with a run that has not finished."),
     "status": ("runners.cli.status:status", "Show a run, or all pipelines."),
     "logs": ("runners.cli.logs:logs", "Print what a node has printed."),
-    "runs": ("runners.cli.runs:runs", "List the runs of a pipeline."),
+    "runs": ("runners.cli.status:runs", "List the runs of a pipeline."),
     "explain": ("runners.cli.explain:explain", "Say why a node would run again."),
     "graph": ("runners.cli.graph:graph", "Draw a pipeline's graph."),
     "lineage": ("runners.cli.lineage:lineage", "Say what an artifact is made of."),

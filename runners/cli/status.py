@@ -1,4 +1,4 @@
-"""``sluice status [NAME]``: how a run went or goes, from its record alone."""
+"""``sluice status [NAME]`` and ``sluice runs NAME``: how runs went or go."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from runners.cli.console import make_console, plain
 from runners.cli.options import json_option, workspace_option
 from runners.cli.render_run import print_run
 from runners.cli.say import say, say_json, say_warning
-from runners.local.complete_runs import complete_killed_runs
-from runners.operations.find_run import all_workspaces, find_run, readable_runs
+from runners.operations import status as operation
+from runners.operations.next_command import next_command
+from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 
 
@@ -23,31 +24,39 @@ def status(
     name: str | None, run_id: str | None, workspace_dir: str | None, as_json: bool
 ) -> None:
     """Show a run of NAME; without NAME, the last run of every pipeline."""
-    if name is None:
-        _show_all(workspace_dir, as_json)
-        return
-    record = find_run(name, workspace_dir, run_id=run_id, warn=say_warning).record
+    request = operation.StatusRequest(
+        name=name, run_id=run_id, workspace_dir=workspace_dir
+    )
+    records = operation.status(request, say_warning)
     if as_json:
-        say_json(record.to_dict())
-        return
-    print_run(make_console(), record)
+        rows = [record.to_dict() for record in records]
+        say_json(rows if name is None else rows[0])
+    elif name is not None:
+        print_run(make_console(), records[0])
+    elif records:
+        _print_pipelines(records)
+    else:
+        say("nothing has run yet; try: sluice run NAME")
 
 
-def _show_all(workspace_dir: str | None, as_json: bool) -> None:
-    records = []
-    for workspace in all_workspaces(workspace_dir):
-        complete_killed_runs(workspace)
-        if record := next(readable_runs(workspace, say_warning), None):
-            records.append(record)
+@click.command()
+@click.argument("name")
+@workspace_option
+@json_option
+def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
+    """List the runs of the pipeline NAME, newest first."""
+    records = operation.runs(name, workspace_dir, say_warning)
     if as_json:
         say_json([record.to_dict() for record in records])
-        return
-    if not records:
-        say("nothing has run yet; try: sluice run NAME")
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for column in ("pipeline", "last run", "status", "served", "why"):
-        table.add_column(column, no_wrap=column != "why")
+    elif records:
+        _print_runs(records)
+    else:
+        command = next_command("run", name, workspace_dir=workspace_dir)
+        say(f"{name} has not run yet; try: {command}")
+
+
+def _print_pipelines(records: list[RunRecord]) -> None:
+    table = _table("pipeline", "last run", "status", "served", "why")
     for record in records:
         versions = [str(push.version) for push in record.pushes if push.version]
         table.add_row(
@@ -55,6 +64,34 @@ def _show_all(workspace_dir: str | None, as_json: bool) -> None:
             plain(record.run_id),
             plain(record.status, RUN_STYLES[record.status]),
             plain(", ".join(versions)),
-            plain(record.error.message.splitlines()[0] if record.error else ""),
+            plain(_why(record)),
         )
     make_console().print(table)
+
+
+def _print_runs(records: list[RunRecord]) -> None:
+    table = _table("run", "status", "exit", "nodes that ran", "push", "why")
+    for record in records:
+        ran = [node.id for node in record.nodes if node.state == "ran"]
+        push = record.pushes[0] if record.pushes else None
+        version = f" (version {push.version})" if push and push.version else ""
+        table.add_row(
+            plain(record.run_id),
+            plain(record.status, RUN_STYLES[record.status]),
+            plain("" if record.exit_code is None else str(record.exit_code)),
+            plain(f"{len(ran)} of {len(record.nodes)}"),
+            plain(f"{push.state}{version}" if push else ""),
+            plain(_why(record)),
+        )
+    make_console().print(table)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, no_wrap=column != "why")
+    return table
+
+
+def _why(record: RunRecord) -> str:
+    return record.error.message.splitlines()[0] if record.error else ""

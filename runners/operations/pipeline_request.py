@@ -60,3 +60,8 @@ class PipelineRequest:
     def next_command(self, *words: str) -> str:
         """Returns a command to go on with, in the same workspace."""
         return next_command(*words, workspace_dir=self.workspace_dir)
+
+    def same_config(self) -> list[str]:
+        """Returns the options that give a command the same config."""
+        profile = ["--profile", self.profile] if self.profile else []
+        return profile + [x for item in self.overrides for x in ("--set", item)]

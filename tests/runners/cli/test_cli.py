@@ -243,7 +243,7 @@ def test_runs_lists_the_newest_first_and_survives_a_damaged_one(
     lines = out.splitlines()
     assert "20260102T000000Z-bbbb" in lines[1] and "blocked" in lines[1]
     assert "pushed (version 4)" in lines[2] and "1 of 2" in lines[2]
-    assert "20260103T000000Z-cccc is unreadable" in err
+    assert "the record of run 20260103T000000Z-cccc cannot be read" in err
     rows = json.loads(sluice("runs", "digits", "--json")[1])
     assert [row["status"] for row in rows] == ["blocked", "succeeded"]
 

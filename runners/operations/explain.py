@@ -1,0 +1,83 @@
+"""Whether a node would run now, and what has changed; nothing is run or changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.graph.check_inputs import check_inputs
+from runners.local.processes.job import Job
+from runners.local.query_job import query_job, question_folder
+from runners.metadata.metadata_file import copy_metadata
+from runners.operations.pipeline_request import PipelineRequest
+from sluice.storage import stat_cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest(PipelineRequest):
+    """Which node of which pipeline."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What would run, and why.
+
+    Attributes:
+      pipeline: its name.
+      node: that was asked for.
+      nodes: the node and what is before it; each with ``node``, ``would_run``,
+        ``because``, ``waits_for`` and ``last_run``.
+    """
+
+    pipeline: str
+    node: str
+    nodes: list[dict[str, Any]]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What is known of the node that was asked for."""
+        return next(item for item in self.nodes if item["node"] == self.node)
+
+    @property
+    def causes(self) -> list[dict[str, Any]]:
+        """The other nodes that would run because of a change of their own."""
+        return [
+            item
+            for item in self.nodes
+            if item["because"] and item["would_run"] and item["node"] != self.node
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return {"schema_version": 1, "pipeline": self.pipeline, "nodes": self.nodes}
+
+
+def explain(request: ExplainRequest) -> Explanation:
+    """Asks a process that imports TFX what it would run; takes as long as that does.
+
+    Raises:
+      UsageError: the config or its data is wrong, or there is no such node.
+      NodeError: the process failed otherwise.
+    """
+    config = request.validated_config()
+    check_inputs(config)
+    workspace = request.workspace_of(config)
+    with question_folder(config) as run_dir:
+        copy = run_dir / "metadata.db"
+        if workspace.metadata_db.exists():
+            copy_metadata(workspace.metadata_db, copy)
+        job = Job(
+            function="runners.local.explain_job:explain",
+            arguments={
+                "run_dir": str(run_dir),
+                "workspace": str(workspace.root),
+                "metadata_copy": str(copy),
+                "node_id": request.node,
+            },
+            log=str(run_dir / "logs" / "explain.log"),
+            environment={stat_cache.DIGESTS_FILE: str(workspace.digests_file)},
+        )
+        nodes = query_job(job, run_dir, "explain", cwd=config.root)["nodes"]
+    return Explanation(config.name, request.node, nodes)

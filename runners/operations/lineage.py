@@ -1,0 +1,58 @@
+"""Which data, schema, code and run made an artifact or a served version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runners.metadata.find_artifact import Found, find_artifact
+from runners.metadata.read_metadata import read_metadata
+from runners.metadata.served_models import served_models
+from runners.metadata.trace_lineage import Lineage, trace_lineage
+from runners.operations.pipeline_request import PipelineRequest
+from sluice.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineageRequest(PipelineRequest):
+    """Which artifact; ``reference`` is as ``find_artifact`` takes it."""
+
+    reference: str
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The lineage of what a reference was read as."""
+
+    pipeline: str
+    found: Found
+    lineage: Lineage
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        read_as = self.found.read_as
+        head = {"schema_version": 1, "pipeline": self.pipeline, "read_as": read_as}
+        return {**head, **self.lineage.to_dict()}
+
+
+def lineage(request: LineageRequest) -> Traced:
+    """Returns the lineage of an artifact or of a served version.
+
+    Raises:
+      UsageError: there is no such artifact, or none at all.
+      WorkspaceError: the metadata cannot be read.
+      ServingError: a serving directory cannot be read.
+    """
+    config = request.load_config()
+    workspace = request.workspace_of(config)
+    graph = read_metadata(workspace.metadata_db)
+    if not graph.artifacts:
+        raise UsageError(
+            f"{config.name} has made no artifact yet",
+            where=workspace.metadata_db,
+            hint=request.next_command("run", request.name),
+        )
+    served = served_models(graph, [request.serving_dir_of(config), workspace.serving])
+    found = find_artifact(graph, served, request.reference)
+    traced = trace_lineage(graph, found.artifact_id, served)
+    return Traced(config.name, found, traced)

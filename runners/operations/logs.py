@@ -1,0 +1,148 @@
+"""All that a node has printed in a run, TensorFlow's messages too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runners.operations.find_run import (
+    FoundRun,
+    Warn,
+    find_run,
+    ignore,
+    load_run,
+    readable_runs,
+)
+from runners.operations.next_command import next_command
+from sluice.errors import UsageError, unknown_node
+
+_POLL_S = 0.3
+START = "start"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogsRequest:
+    """Which log is asked for.
+
+    Attributes:
+      name: a config's name or path.
+      node: of the graph; ``START`` for how the run started.
+      run_id: which run, or the beginning of its id; None for the newest with a log.
+      follow: whether the log may still be written.
+      workspace_dir: the folder that holds one workspace per pipeline.
+    """
+
+    name: str
+    node: str = START
+    run_id: str | None = None
+    follow: bool = False
+    workspace_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class Log:
+    """The log of one node in one run."""
+
+    run: FoundRun
+    node: str
+
+    @property
+    def path(self) -> Path:
+        """The file; where the run goes on, it need not be there yet."""
+        return self.run.run_dir / "logs" / f"{self.node}.log"
+
+    def read(self) -> Iterator[bytes]:
+        """Yields what the log has so far."""
+        yield self._read_from(0)
+
+    def follow(self) -> Iterator[bytes]:
+        """Yields whole lines as they are written, until the run has ended."""
+        position = 0
+        while is_running(self.run):
+            data = self._read_from(position)
+            data = data[: data.rfind(b"\n") + 1]
+            position += len(data)
+            yield data
+            time.sleep(_POLL_S)
+        yield self._read_from(position)
+
+    def _read_from(self, position: int) -> bytes:
+        if not self.path.exists():
+            return b""
+        with open(self.path, "rb") as file:
+            file.seek(position)
+            return file.read()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form, with all lines so far."""
+        text = b"".join(self.read()).decode(errors="replace")
+        return {
+            "schema_version": 1,
+            "run_id": self.run.record.run_id,
+            "node": self.node,
+            "log": str(self.path),
+            "lines": text.splitlines(),
+        }
+
+
+def logs(request: LogsRequest, warn: Warn = ignore) -> Log:
+    """Finds the log of a node.
+
+    Raises:
+      UsageError: there is no such pipeline, run, node or log.
+      WorkspaceError: the run's record is damaged.
+    """
+    where, run_id, node = request.workspace_dir, request.run_id, request.node
+    found = find_run(request.name, where, run_id=run_id, warn=warn)
+    if Path(node).name != node:
+        raise UsageError(
+            f"{node!r} is a path, not a node",
+            where=found.run_dir,
+            expected="one of " + ", ".join([START, *_nodes(found)]),
+        )
+    if run_id is None and node != START and not is_running(found):
+        found = _newest_with_log(found, node, warn)
+    log = Log(found, node)
+    if not log.path.exists() and not (request.follow and is_running(found)):
+        raise _no_log(log, request)
+    return log
+
+
+def is_running(found: FoundRun) -> bool:
+    """Whether a run goes on, by its record now and by the lock."""
+    record = load_run(found.workspace, found.record.run_id)
+    return record.status == "running" and found.workspace.is_running()
+
+
+def _newest_with_log(found: FoundRun, node: str, warn: Warn) -> FoundRun:
+    """Returns the newest run in which the node has a log and was not only cached."""
+    workspace = found.workspace
+    for record in readable_runs(workspace, warn):
+        log = workspace.run_dir(record.run_id) / "logs" / f"{node}.log"
+        states = {item.id: item.state for item in record.nodes}
+        if log.exists() and states.get(node) != "cached":
+            return FoundRun(workspace, record)
+    return found
+
+
+def _nodes(found: FoundRun) -> list[str]:
+    return [item.id for item in found.record.nodes]
+
+
+def _no_log(log: Log, request: LogsRequest) -> UsageError:
+    found = log.run
+    known = sorted(item.stem for item in log.path.parent.glob("*.log"))
+    if log.node not in _nodes(found):
+        return unknown_node(log.node, [START, *_nodes(found)], found.run_dir)
+    return UsageError(
+        f"{log.node} has no log in run {found.record.run_id}: "
+        + found.record.node(log.node).state.replace("_", " "),
+        where=log.path,
+        expected="one of " + ", ".join(known) if known else None,
+        hint=next_command(
+            "runs", found.record.pipeline, workspace_dir=request.workspace_dir
+        ),
+    )

@@ -1,0 +1,32 @@
+"""Writes a sample data set into the project whose config has its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.config.load import load_config
+from sample_data import catalog
+
+
+@dataclass(frozen=True)
+class MadeData:
+    """A data set on disk; ``records`` is by split."""
+
+    name: str
+    directory: Path
+    records: dict[str, int]
+
+
+def make_data(name: str) -> MadeData:
+    """Writes the data set ``name`` into data/; nothing where it is there and intact.
+
+    Raises:
+      UsageError: there is no such data set, or no config of that name.
+    """
+    catalog.get(name)
+    directory = load_config(name).root / "data" / name
+    records: dict[str, int] = {}
+    for shard in catalog.make(name, directory).shards:
+        records[shard.split] = records.get(shard.split, 0) + shard.records
+    return MadeData(name, directory, records)

@@ -1,0 +1,133 @@
+"""The pushed versions of a pipeline's model, and how one is retired as a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runners.metadata.metadata_graph import MetadataGraph
+from runners.metadata.read_metadata import read_metadata
+from runners.metadata.served_models import served_models
+from runners.operations.find_run import Warn, ignore
+from runners.operations.pipeline_request import PipelineRequest
+from runners.retention.baselines import Retired, blessed_in, retire
+from serving.model_store import ModelStore, ModelVersion
+from sluice.errors import WorkspaceError
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A pushed version.
+
+    Attributes:
+      version: as the model store has it.
+      damage: how its files differ from what was pushed; None if they do not.
+      retired: why a person has retired its model as a baseline; None if nobody has.
+    """
+
+    version: ModelVersion
+    damage: str | None
+    retired: str | None
+
+    @property
+    def flaws(self) -> dict[str, str]:
+        """What a person should know of it, and why; by one word each."""
+        damaged = "damaged" if self.version.digest else "unrecorded"
+        flaws = {damaged: self.damage, "retired": self.retired}
+        return {state: why for state, why in flaws.items() if why}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return {
+            "version": self.version.version,
+            "uri": str(self.version.path),
+            "digest": self.version.digest,
+            "published_at": self.version.published_at,
+            "facts": self.version.facts,
+            "damage": self.damage,
+            "retired": self.retired,
+        }
+
+
+def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedModel]:
+    """Returns the pushed versions of a pipeline, newest first; reads all their bytes.
+
+    Raises:
+      UsageError: the config is wrong.
+      ServingError: the serving directory cannot be read.
+    """
+    config = request.load_config()
+    serving_dir = request.serving_dir_of(config)
+    versions = ModelStore(serving_dir).versions()[::-1]
+    if not versions:
+        return []
+    try:
+        graph = read_metadata(request.workspace_of(config).metadata_db)
+    except WorkspaceError as error:
+        warn(f"{error.what}: which models are retired is not known")
+        graph = MetadataGraph()
+    models = {
+        item.version.path.name: item.model_id
+        for item in served_models(graph, [serving_dir])
+        if item.version.path.parent == serving_dir.resolve()
+    }
+    retired = {item.model.id: item.retired for item in blessed_in(graph)}
+    return [
+        ListedModel(
+            item, item.difference(), retired.get(models.get(item.path.name) or 0)
+        )
+        for item in versions
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetireRequest(PipelineRequest):
+    """Which model is to be no baseline any more.
+
+    Attributes:
+      reference: as ``find_artifact`` takes it; None for all that are damaged beyond
+        repair.
+      reason: why; it is recorded, and the verdict on the next model says it.
+      command: what others are told while this holds the lock.
+    """
+
+    reference: str | None
+    reason: str
+    command: str = "sluice models retire"
+
+
+@dataclass(frozen=True)
+class RetiredModels:
+    """What was retired, and what the next model is compared with."""
+
+    pipeline: str
+    reason: str
+    retired: Retired
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        rows = [
+            {"artifact": item.model.id, "uri": item.model.uri, "name": title}
+            for item, title in self.retired.models
+        ]
+        return {
+            "schema_version": 1,
+            "pipeline": self.pipeline,
+            "reason": self.reason,
+            "retired": rows,
+            "baseline": self.retired.baseline,
+        }
+
+
+def retire_models(request: RetireRequest) -> RetiredModels:
+    """Lets blessed models be no baseline any more; raises as ``retire`` does."""
+    config = request.load_config()
+    workspace = request.workspace_of(config)
+    done = retire(
+        workspace,
+        [request.serving_dir_of(config), workspace.serving],
+        request.reference,
+        reason=request.reason,
+        command=request.command,
+    )
+    return RetiredModels(config.name, request.reason, done)
