@@ -89,35 +89,20 @@ def process_pool(
 
 @pytest.fixture(scope="session")
 def run_config(process_pool: ProcessPool) -> RunConfig:
-    """Runs a config as the command line does, but without its text, and records it."""
+    """Runs a config as the command line does, but without its text."""
 
     def run_config(config: Config, workspace: Workspace, **options: Any) -> RunRecord:
-        from pipeline.config.serialize import write_stored_config
-        from pipeline.config.validate import validate_config
-        from runners.local.execute import execute
-        from runners.local.job_environment import JobEnvironment
-        from runners.local.plan import Plan
-        from runners.local.record_run import RecordRun
-        from runners.local.scheduler import Watch
-        from sluice.workspace import utc_now
+        from runners.local.engine import LocalEngine
+        from runners.operations.run import RunRequest, run
 
-        workspace.prepare()
-        run_id = workspace.new_run_id()
-        run_dir = workspace.run_dir(run_id)
-        run_dir.mkdir()
-        config = validate_config(config).config
-        write_stored_config(config, run_dir / "config.json")
-        record = RunRecord(run_id, config.name, utc_now(), "test")
-        recorder = RecordRun(record, run_dir, config.serving_dir or workspace.serving)
-        plan = Plan(
-            run_dir=run_dir,
-            job_environment=JobEnvironment(project_root=str(config.root)),
-            workers=2,
-            workspace=workspace.root,
-            **options,
+        request = RunRequest(
+            name=str(config.root / config.origin.file),
+            profile=config.origin.profile,
+            overrides=config.origin.overrides,
+            workspace_dir=str(workspace.root.parent),
+            command="test",
+            **{"workers": 2, **options},
         )
-        execute(plan, process_pool, Watch(recorder.apply))
-        recorder.close()
-        return record
+        return run(request, engine=LocalEngine(process_pool))
 
     return run_config

@@ -9,6 +9,10 @@ import errno
 import importlib
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runners.engine import Engine
 
 
 def _packages_missing(name: str | None) -> None:
@@ -82,10 +86,8 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="sluice")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
-@click.pass_context
-def cli(ctx: click.Context, verbose: bool) -> None:
+def cli(verbose: bool) -> None:
     """From TFRecords to a served model, with gates that hold and explain."""
-    ctx.obj = verbose
     _check_directory()
 
 
@@ -102,12 +104,19 @@ def _check_directory() -> None:
         ) from error
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line and exits with its code."""
+def main(arguments: list[str] | None = None, *, engine: Engine | None = None) -> None:
+    """Runs the command line and exits with its code.
+
+    Args:
+      arguments: None for those of the process.
+      engine: executes runs; None for processes of this machine.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     verbose = "-v" in arguments[:1] or "--verbose" in arguments[:1]
     try:
-        code = cli.main(arguments, prog_name="sluice", standalone_mode=False)
+        code = cli.main(
+            arguments, prog_name="sluice", standalone_mode=False, obj=engine
+        )
     except click.exceptions.Abort:
         code = ExitCode.INTERRUPTED
     except click.ClickException as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.config.find import find_config
 from runners.cache.up_to_date import likely_unchanged
-from runners.local.processes.process_pool import ProcessPool
+from runners.local.engine import LocalEngine
 from sluice.errors import UsageError
 from sluice.project import find_root
 from sluice.workspace import locate
@@ -21,8 +21,8 @@ from sluice.workspace import locate
 @contextmanager
 def prewarm(
     name: str, workspace_dir: str | None, command: str
-) -> Iterator[ProcessPool | None]:
-    """Starts the zygote of a run; ends it if none comes.
+) -> Iterator[LocalEngine | None]:
+    """Yields an engine that has begun to import TFX; ends it if no run comes.
 
     Args:
       name: of the pipeline, or a path to its config.
@@ -33,18 +33,20 @@ def prewarm(
       None where the run will probably have nothing to do, or cannot be, for a reason
       that it will find and say itself.
     """
-    process_pool = _start(name, workspace_dir, command)
-    with process_pool or nullcontext():
-        yield process_pool
+    engine = _start(name, workspace_dir, command)
+    with engine or nullcontext():
+        yield engine
 
 
-def _start(name: str, workspace_dir: str | None, command: str) -> ProcessPool | None:
+def _start(name: str, workspace_dir: str | None, command: str) -> LocalEngine | None:
     try:
         config_file = find_config(name, Path.cwd())
         root = find_root(config_file.parent)
         workspace = locate(root, config_file.stem, workspace_dir)
         if likely_unchanged(workspace, config_file, command):
             return None
-        return ProcessPool(cwd=root)
+        engine = LocalEngine()
+        engine.prewarm(root)
+        return engine
     except UsageError:
         return None

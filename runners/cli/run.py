@@ -5,13 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 
 import click
 
 from runners.cli.exit_on_sigint import exit_on_sigint
 from runners.cli.options import config_options, json_option, workspace_option
 from runners.cli.prewarm import prewarm
-from sluice.machine_resources import usable_cores
+from runners.engine import Engine
 
 _RUN_OPTIONS = (
     click.option(
@@ -50,7 +52,9 @@ def _run_options(function: Callable) -> Callable:
 @_run_options
 @workspace_option
 @json_option
+@click.pass_obj
 def run(
+    engine: Engine | None,
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
@@ -75,18 +79,20 @@ def run(
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
     command = shlex.join(["sluice", *sys.argv[1:]])
-    with prewarm(name, workspace_dir, command) as process_pool:
+    prewarmed = nullcontext(engine) if engine else prewarm(name, workspace_dir, command)
+    with prewarmed as chosen:
         with exit_on_sigint():
-            # While the zygote imports TFX.
-            from runners.cli.run_pipeline import Request, run_pipeline
+            # While TFX is imported in another process.
+            from runners.cli.report_run import report_run
+            from runners.operations import run as operations
 
-        request = Request(
+        request = operations.RunRequest(
             name=name,
             profile=profile,
             overrides=overrides,
             workspace_dir=workspace_dir,
             command=command,
-            workers=workers or usable_cores(),
+            workers=workers,
             wait=wait,
             use_cache=not no_cache,
             forced=forced,
@@ -94,4 +100,5 @@ def run(
             to_nodes=(only,) if only else to_nodes,
             accept_data=accept_data.strip() if accept_data else None,
         )
-        return run_pipeline(request, process_pool, as_json)
+        operate = partial(operations.run, request, engine=chosen)
+        return report_run(as_json, name, command, operate)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from runners.cli.console import plain
+from runners.cli.console import plain, plain_lines
+from runners.cli.ignore_broken_pipe import ignore_broken_pipe
 from runners.cli.render_run import describe_progress, node_table, seconds
+from runners.engine import Observer
 from runners.local.run_result import NOT_ASKED_FOR
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES
@@ -18,12 +22,17 @@ from sluice.record.states import NODE_STATES
 _PLAIN_PROGRESS_S = 10.0
 
 
-class RunView:
-    """Draws a run record; a context manager around the run."""
+class RunView(Observer):
+    """Draws a run while it goes on; a context manager around the operation.
 
-    def __init__(self, console: Console, record: RunRecord) -> None:
+    Attributes:
+      commands: what may be typed next, by purpose.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.commands: dict[str, str] = {}
         self._console = console
-        self._record = record
+        self._record: RunRecord | None = None
         self._notes: dict[str, str] = {}
         self._last_plain_note = 0.0
         self._live = (
@@ -33,37 +42,36 @@ class RunView:
         )
 
     def __enter__(self) -> RunView:
-        if self._live:
-            self._live.__enter__()
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        if self._live:
-            self._live.__exit__(*exc_info)
+        if self._live and self._live.is_started:
+            self._show(self._live.stop)
 
-    def on_event(self, event: dict[str, Any]) -> None:
-        """Shows an event that the record has already taken in."""
-        if event["event"] == "node_finished" and self._live is None:
-            node = self._record.node(event["node"])
+    def on_event(self, event: dict[str, Any], record: RunRecord) -> None:
+        self._record = record
+        kind = event["event"]
+        if kind == "run_started":
+            self._line(f"{record.pipeline}  run {record.run_id}", "bold")
+        elif kind == "run_resumed":
+            self._line(f"{record.pipeline}  resuming run {record.run_id}", "bold")
+        elif kind == "node_finished" and self._live is None:
+            node = record.node(event["node"])
             if node.reason == NOT_ASKED_FOR:
                 return
-            note = node.reason or ""
-            took = seconds(node.duration_s)
-            self._line(
-                f"{node.id:<20} {NODE_STATES[node.state].label:<12} {took:>7}  {note}"
-            )
-        elif event["event"] == "node_retried":
+            label, took = NODE_STATES[node.state].label, seconds(node.duration_s)
+            self._line(f"{node.id:<20} {label:<12} {took:>7}  {node.reason or ''}")
+        elif kind == "node_retried":
             self._line(
                 f"{event['node']:<20} failed, again in {event['wait_s']:g} s: "
                 f"{event['reason']}"
             )
-        elif event["event"] == "stopping" and event["nodes"]:
+        elif kind == "stopping" and event["nodes"]:
             nodes = " and ".join(event["nodes"])
             self._line(f"stopping: {nodes} may finish what is begun; again to kill")
-        self.tick()
+        self._refresh()
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
-        """Shows what a node says about itself, such as the epoch it is in."""
         note = describe_progress(facts)
         if note is None:
             return
@@ -76,16 +84,35 @@ class RunView:
             self._last_plain_note = now
             self._line(f"{node:<20} {note}")
 
-    def tick(self) -> None:
-        """Draws the clock of the running node anew."""
+    def on_tick(self) -> None:
         if self._live:
-            self._live.refresh()
+            # From now on: what was said so far is not to be drawn over.
+            self._show(self._live.start)
+        self._refresh()
 
-    def _line(self, text: str) -> None:
-        self._console.print(plain(text.rstrip()), soft_wrap=True)
+    def on_warning(self, text: str) -> None:
+        self._line(f"warning: {text}", "yellow")
+
+    def on_note(self, text: str) -> None:
+        self._line(text, "cyan")
+
+    def on_command(self, purpose: str, command: str) -> None:
+        self.commands[purpose] = command
+
+    def _refresh(self) -> None:
+        if self._live and self._live.is_started:
+            self._show(self._live.refresh)
+
+    def _line(self, text: str, style: str = "") -> None:
+        line = plain_lines(text.rstrip().split("\n"), style)
+        self._show(partial(self._console.print, line, soft_wrap=True))
+
+    def _show(self, show: Callable[[], None]) -> None:
+        ignore_broken_pipe(self._console, show)
 
     def _table(self) -> Table:
-        table = node_table(self._record.nodes, notes=self._notes, is_live=True)
-        if not self._record.nodes:
+        nodes = self._record.nodes if self._record else []
+        table = node_table(nodes, notes=self._notes, is_live=True)
+        if not nodes:
             table.add_row(plain("starting: importing TFX", "dim"))
         return table

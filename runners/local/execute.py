@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from runners.engine import Plan
 from runners.local.graph_file import GraphFile
+from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, RESOLVE_CACHED, forget_result, read_result
-from runners.local.plan import Plan
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
 from runners.local.read_back import read_back
@@ -22,8 +23,19 @@ from sluice.storage.uri import is_remote
 from sluice.workspace import Workspace
 
 
-def execute(plan: Plan, process_pool: ProcessPool, watch: Watch) -> RunResult | None:
+def execute(
+    plan: Plan,
+    process_pool: ProcessPool,
+    watch: Watch,
+    job_environment: JobEnvironment | None = None,
+) -> RunResult | None:
     """Runs the nodes of a pipeline to the end, or as far as they go.
+
+    Args:
+      plan: what is to be run.
+      process_pool: where the nodes' processes come from.
+      watch: who follows the run.
+      job_environment: of every process; None for that of a project of ours.
 
     Returns:
       How each node ended; None if the run could not begin, which the event
@@ -34,7 +46,8 @@ def execute(plan: Plan, process_pool: ProcessPool, watch: Watch) -> RunResult | 
     """
     graph = GraphFile.load(plan.run_dir) if plan.resumed else None
     if graph is None:
-        plan.job_environment.save(plan.run_dir)
+        root = str(plan.project_root) if plan.project_root else None
+        (job_environment or JobEnvironment(project_root=root)).save(plan.run_dir)
         graph = _prepare(plan, process_pool, watch)
     if graph is None:
         return None

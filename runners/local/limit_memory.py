@@ -10,45 +10,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import psutil
 
+from runners.engine import MemoryLimits
 from runners.local.processes.process_tree import descendants, kill_group
 from sluice.errors import NodeError
 
 _MB = 1_000_000
-_KEY = "memory_mb"
-
-
-@dataclass(frozen=True)
-class MemoryLimits:
-    """How much memory each node may use, in MB; None for what the machine has.
-
-    Attributes:
-      default_mb: of nodes that are not named.
-      nodes_mb: by node id.
-      in_config: whether they are the config's ``memory_mb``; errors name the setting.
-    """
-
-    default_mb: int | None = None
-    nodes_mb: Mapping[str, int | None] = field(default_factory=dict)
-    in_config: bool = False
-
-    def of(self, node_id: str) -> tuple[int, str] | None:
-        """Returns a node's limit in bytes and the setting that it comes from."""
-        named = node_id in self.nodes_mb
-        limit_mb = self.nodes_mb[node_id] if named else self.default_mb
-        if limit_mb is None:
-            return None
-        if self.in_config:
-            setting = f"{_KEY}.nodes.{node_id}" if named else f"{_KEY}.default"
-        else:
-            name = f"nodes_mb[{node_id!r}]" if named else "default_mb"
-            setting = f"{type(self).__name__}.{name}"
-        return limit_mb * _MB, setting
 
 
 class LimitMemory:

@@ -19,12 +19,11 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.orchestration.portable import runtime_parameter_utils, tfx_runner
 from tfx.proto.orchestration import pipeline_pb2
 
+from runners.engine import MemoryLimits, Plan
 from runners.local.execute import execute
 from runners.local.graph_file import IR_FILE, GraphFile
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, read_exception
-from runners.local.limit_memory import MemoryLimits
-from runners.local.plan import Plan
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.processes.job import INSIDE_JOB
 from runners.local.processes.process_pool import PRELOADED, ProcessPool, can_fork
@@ -178,7 +177,6 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         partial = run_options.partial_run if run_options else None
         return Plan(
             run_dir=run_dir,
-            job_environment=_job_environment(),
             workers=self._workers,
             from_nodes=tuple(partial.from_nodes) if partial else (),
             to_nodes=tuple(partial.to_nodes) if partial else (),
@@ -202,7 +200,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         watch = Watch(record, stop=stop)
         log = plan.run_dir / "logs" / "start.log"
         with stop.listen(), self._processes(log, lock) as process_pool:
-            result = execute(plan, process_pool, watch)
+            result = execute(plan, process_pool, watch, _job_environment())
             if stop.signal is not None:
                 raise KeyboardInterrupt(stop.reason)
         if result is None:

@@ -47,6 +47,16 @@ class RecordRun:
             record.pushes = [PushRecord(destination=str(serving_dir))]
         record.save(run_dir)
 
+    @classmethod
+    def open(cls, run_dir: Path) -> RecordRun:
+        """Returns what goes on with the record of a run that has begun."""
+        record = RunRecord.load(run_dir)
+        recorder = cls(record, run_dir, Path(record.pushes[0].destination))
+        for event in Journal(run_dir).events():
+            if event["event"] in ("run_started", "run_resumed"):
+                recorder.replay(event)
+        return recorder
+
     def apply(self, event: dict[str, Any]) -> None:
         """Takes in one event; see ``runners.local.run_result``."""
         self.replay(self._journal.append(event))

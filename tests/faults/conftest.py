@@ -72,25 +72,6 @@ class Outcome:
         return {node["id"]: node["state"] for node in self.document["nodes"]}
 
 
-class _Shared:
-    """A process pool of many runs, which belongs to none and so holds no lock."""
-
-    def __init__(self, process_pool: ProcessPool) -> None:
-        self._process_pool = process_pool
-
-    def __enter__(self) -> _Shared:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def belong_to(self, log: Path, keep_open: Any = ()) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._process_pool, name)
-
-
 class Place:
     """A project of a user, with a workspace, and what is done there.
 
@@ -138,15 +119,15 @@ class Place:
 
     def here(self, *arguments: str) -> Outcome:
         """Runs ``sluice`` in this process, its nodes in the zygote of all tests."""
-        import runners.cli.prewarm
-        import runners.cli.resume
-        import runners.cli.run_pipeline
         import runners.local.query_job
         from runners.cli.main import main
+        from runners.local.engine import LocalEngine
 
-        def shared(*arguments: Any, **options: Any) -> Any:
-            return _Shared(self._process_pool())
+        def lend(*_: Any, **__: Any) -> Any:
+            return contextlib.nullcontext(self._process_pool())
 
+        runs = arguments[0] in ("run", "resume")
+        engine = LocalEngine(self._process_pool()) if runs else None
         out, err, code = io.StringIO(), io.StringIO(), 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["sluice", *arguments])
@@ -154,13 +135,10 @@ class Place:
             patch.setenv("SLUICE_WORKSPACE", str(self.workspace.root.parent))
             patch.setenv("COLUMNS", "200")
             patch.chdir(self.project)
-            patch.setattr(runners.cli.prewarm, "ProcessPool", shared)
-            patch.setattr(runners.cli.resume, "ProcessPool", shared)
-            patch.setattr(runners.cli.run_pipeline, "ProcessPool", shared)
-            patch.setattr(runners.local.query_job, "ProcessPool", shared)
+            patch.setattr(runners.local.query_job, "ProcessPool", lend)
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
-                    main(list(arguments))
+                    main(list(arguments), engine=engine)
                 except SystemExit as end:
                     code = int(end.code or 0)
         return Outcome(code, out.getvalue(), err.getvalue())

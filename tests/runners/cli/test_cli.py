@@ -265,7 +265,7 @@ def test_the_command_to_ask_repeats_what_was_given(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipeline.config.load import load_config
-    from runners.cli.predict_command import predict_command
+    from runners.operations.predict_command import predict_command
 
     monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
     monkeypatch.setenv("SLUICE_WORKSPACE", "/w")
@@ -280,7 +280,7 @@ def test_the_command_to_ask_repeats_what_was_given(
 def test_a_bug_is_one_json_object_too(
     root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import runners.cli.run_pipeline as module
+    import runners.operations.run as module
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("we are wrong")

@@ -28,7 +28,9 @@ def _view(*, terminal: bool) -> tuple[RunView, RunRecord, io.StringIO]:
     console = Console(file=text, force_terminal=terminal, width=100, color_system=None)
     record = RunRecord("r", "p", "t", "c")
     record.nodes = [NodeRecord("Trainer", "Trainer"), NodeRecord("Pusher", "Pusher")]
-    return RunView(console, record), record, text
+    view = RunView(console)
+    view.on_event({"event": "graph"}, record)
+    return view, record, text
 
 
 def test_an_epoch_has_its_metrics_and_an_eta() -> None:
@@ -55,11 +57,11 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
     view, record, text = _view(terminal=False)
     with view:
         record.nodes[0].state = "running"
-        view.on_event({"event": "node_started", "node": "Trainer"})
+        view.on_event({"event": "node_started", "node": "Trainer"}, record)
         for epoch in range(1, 6):
             view.on_progress("Trainer", {**EPOCH, "epoch": epoch})
         record.nodes[0].state, record.nodes[0].duration_s = "ran", 2.0
-        view.on_event({"event": "node_finished", "node": "Trainer"})
+        view.on_event({"event": "node_finished", "node": "Trainer"}, record)
     lines = text.getvalue().splitlines()
     assert [line.split()[:3] for line in lines] == [
         ["Trainer", "epoch", "1/5"],
@@ -71,7 +73,7 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
 def test_a_pipe_has_no_line_for_what_nobody_asked_for() -> None:
     view, record, text = _view(terminal=False)
     record.nodes[1].state, record.nodes[1].reason = "skipped", NOT_ASKED_FOR
-    view.on_event({"event": "node_finished", "node": "Pusher"})
+    view.on_event({"event": "node_finished", "node": "Pusher"}, record)
     assert text.getvalue() == ""
 
 
@@ -79,9 +81,9 @@ def test_a_terminal_gets_one_live_row_per_node() -> None:
     view, record, text = _view(terminal=True)
     with view:
         record.nodes[0].state = "running"
-        view.on_event({"event": "node_started", "node": "Trainer"})
+        view.on_event({"event": "node_started", "node": "Trainer"}, record)
         view.on_progress("Trainer", EPOCH)
-        view.tick()
+        view.on_tick()
     shown = text.getvalue()
     assert "running" in shown
     assert "epoch 2/5" in shown

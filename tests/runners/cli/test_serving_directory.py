@@ -107,7 +107,7 @@ def test_a_part_without_the_push_does_not_ask_for_it(
     root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes on to compile the graph, which is far enough here."""
-    from runners.cli import run_pipeline
+    from runners.operations import run as operations
 
     class Began(Exception):
         pass
@@ -115,7 +115,7 @@ def test_a_part_without_the_push_does_not_ask_for_it(
     def begin(*_: object) -> None:
         raise Began
 
-    monkeypatch.setattr(run_pipeline, "execute_run", begin)
+    monkeypatch.setattr(operations, "execute", begin)
     bad = ["--set", "push.serving_dir=/dev/null/x"]
 
     _, _, err = sluice("run", "digits", "--to", "Trainer", *bad)

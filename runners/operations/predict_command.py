@@ -6,12 +6,30 @@ from pathlib import Path
 
 from pipeline.config.config import Config
 from pipeline.graph.check_inputs import check_inputs
-from runners.cli.next_command import next_command
+from runners.engine import Observer
+from runners.operations.next_command import next_command
 from sluice.errors import SluiceError
+from sluice.record.run_record import RunRecord
 from sluice.storage.uri import is_remote
 
 
-def predict_command(config: Config, name: str) -> str | None:
+def suggest_predict(
+    record: RunRecord,
+    config: Config,
+    name: str,
+    workspace_dir: str | None,
+    observer: Observer,
+) -> None:
+    """Tells an observer how to ask the model of a run, if it is served."""
+    if not any(push.uri for push in record.pushes):
+        return
+    if command := predict_command(config, name, workspace_dir):
+        observer.on_command("predict", command)
+
+
+def predict_command(
+    config: Config, name: str, workspace_dir: str | None = None
+) -> str | None:
     """Returns a command that asks the pushed model, None where the data is gone."""
     if is_remote(config.data.dir):
         return None
@@ -29,4 +47,4 @@ def predict_command(config: Config, name: str) -> str | None:
     for override in config.origin.overrides:
         if override.startswith("push."):
             words += ["--set", override]
-    return next_command(*words)
+    return next_command(*words, workspace_dir=workspace_dir)

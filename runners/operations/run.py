@@ -1,0 +1,318 @@
+"""Runs a pipeline from its config to its record."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from components.tfrecord_gen.spans.window import Window
+from pipeline.config.config import Config
+from pipeline.config.serialize import plain_config, write_stored_config
+from pipeline.config.validate import validate_config
+from pipeline.graph.check_inputs import check_inputs, serving_inputs
+from pipeline.graph.staleness import check_staleness
+from runners.cache import up_to_date
+from runners.cache.run_inputs import RunInputs, differences
+from runners.engine import Engine, Observer, Plan
+from runners.local.record_run import RecordRun
+from runners.metadata.metadata_file import keep_copy
+from runners.operations.begun_run import (
+    INPUTS_FILE,
+    engine_or_local,
+    execute,
+    hold_workspace,
+    memory_of,
+    note_acceptance,
+    prepare_store,
+    read_inputs,
+    retries_of,
+    write_inputs,
+)
+from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.predict_command import suggest_predict
+from sample_data import catalog
+from sluice.errors import bounded
+from sluice.machine_resources import usable_cores
+from sluice.project import activate
+from sluice.record.run_record import RunRecord
+from sluice.workspace import Workspace, private_umask, utc_now
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest(PipelineRequest):
+    """What is to be run, and how.
+
+    Attributes:
+      command: what was typed or called, for the record.
+      workers: how many nodes run at the same time; None for one per core.
+      wait: whether to wait for another run to end.
+      use_cache: whether outputs of earlier runs may stand for a node.
+      forced: nodes that run even so.
+      from_nodes: only what follows from these runs; empty for all.
+      to_nodes: only what leads to these runs; empty for all.
+      accept_data: why the data passes this once, whatever the data gate finds.
+    """
+
+    command: str = "runners.operations.run"
+    workers: int | None = None
+    wait: bool = False
+    use_cache: bool = True
+    forced: tuple[str, ...] = ()
+    from_nodes: tuple[str, ...] = ()
+    to_nodes: tuple[str, ...] = ()
+    accept_data: str | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether an unchanged pipeline has nothing to do."""
+        asked = self.forced or self.from_nodes or self.to_nodes or self.accept_data
+        return self.use_cache and not asked
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A request that was found to be possible.
+
+    Attributes:
+      config: validated.
+      window: the data, as it was found.
+      workspace: prepared, but not locked.
+      serving_dir: where the model goes.
+    """
+
+    config: Config
+    window: Window
+    workspace: Workspace
+    serving_dir: Path
+
+
+def run(
+    request: RunRequest,
+    observer: Observer | None = None,
+    engine: Engine | None = None,
+) -> RunRecord:
+    """Runs a pipeline, or what of it was asked for.
+
+    What can be checked without TensorFlow is checked before the run begins. Where
+    nothing has changed since a complete run, no node is started.
+
+    Args:
+      request: what to run.
+      observer: follows it; None for nobody.
+      engine: executes it; None for processes of this machine.
+
+    Returns:
+      The record, also of a run that has failed or was stopped by a gate.
+
+    Raises:
+      UsageError: the request, the config or the data is wrong.
+      LockedError: another run of the pipeline is in progress.
+      WorkspaceError: the workspace is damaged, or its disk is full.
+    """
+    observer = observer or Observer()
+    with engine_or_local(engine) as chosen:
+        checked = check_request(request, observer)
+        config, workspace = checked.config, checked.workspace
+        held = hold_workspace(workspace, request.command, request.wait, observer)
+        with private_umask(config.private), held as lock:
+            inputs, last = _look_for_changes(request, checked)
+            recorder = begin_record(request, checked, lock.notes, observer)
+            run_dir = workspace.run_dir(recorder.record.run_id)
+            if last is not None and inputs is not None:
+                write_inputs(recorder, run_dir, inputs)
+                recorder.close_unchanged(last)
+                observer.on_note(f"nothing has changed since run {last.run_id}")
+                record = recorder.record
+            else:
+                plan = plan_of(request, checked, run_dir, (lock.descriptor,))
+                record = _execute(request, checked, plan, recorder, chosen, observer)
+    suggest_predict(record, config, request.name, request.workspace_dir, observer)
+    return record
+
+
+def check_request(request: RunRequest, observer: Observer) -> Checked:
+    """Checks config, schema, code and data, and prepares the workspace.
+
+    Raises:
+      UsageError: one of them is wrong.
+      WorkspaceError: the workspace cannot be written.
+    """
+    with _sigint_deferred():
+        config = request.load_config()
+        activate(config.root)
+        valid = validate_config(config)
+    config = valid.config
+    for warning in valid.warnings:
+        observer.on_warning(warning)
+    window = check_inputs(config, hint=_data_hint(config))
+    serving_inputs(config)
+    check_staleness(window, config.validate_data.stale_after_h, time.time())
+    workspace = request.workspace_of(config)
+    workspace.prepare(private=config.private)
+    return Checked(config, window, workspace, request.serving_dir_of(config))
+
+
+def begin_record(
+    request: RunRequest, checked: Checked, notes: tuple[str, ...], observer: Observer
+) -> RecordRun:
+    """Makes the folder of a new run, with its config and a record that has begun."""
+    config, workspace = checked.config, checked.workspace
+    run_id = workspace.new_run_id()
+    run_dir = workspace.run_dir(run_id)
+    run_dir.mkdir(parents=True)
+    write_stored_config(config, run_dir / "config.json")
+    record = RunRecord(run_id, config.name, utc_now(), request.command)
+    window = checked.window
+    skipped = [f"{span.name} was not taken: {span.why}" for span in window.skipped]
+    record.notes = [*notes, *bounded(skipped)]
+    record.config = plain_config(config)
+    recorder = RecordRun(record, run_dir, checked.serving_dir)
+    event = {
+        "event": "run_started",
+        "command": request.command,
+        "workers": request.workers or usable_cores(),
+        "use_cache": request.use_cache,
+        "forced": list(request.forced),
+        "from_nodes": list(request.from_nodes),
+        "to_nodes": list(request.to_nodes),
+        "accept_data": request.accept_data,
+        "resume_command": request.next_command("resume", request.name, "--run", run_id),
+    }
+    recorder.apply(event)
+    observer.on_event(event, record)
+    if window.spans:
+        names = bounded([str(span) for span in window.spans[::-1]])
+        observer.on_note(f"data: {', '.join(names)}")
+    return recorder
+
+
+def plan_of(
+    request: RunRequest, checked: Checked, run_dir: Path, locks: tuple[int, ...]
+) -> Plan:
+    """Returns the plan of a run that has begun."""
+    config = checked.config
+    return Plan(
+        run_dir=run_dir,
+        workers=request.workers or usable_cores(),
+        project_root=config.root,
+        workspace=checked.workspace.root,
+        use_cache=request.use_cache,
+        forced=request.forced,
+        from_nodes=request.from_nodes,
+        to_nodes=request.to_nodes,
+        accept_data=request.accept_data,
+        retries=retries_of(config),
+        memory=memory_of(config),
+        locks=locks,
+    )
+
+
+def _look_for_changes(
+    request: RunRequest, checked: Checked
+) -> tuple[RunInputs | None, RunRecord | None]:
+    """Returns what the run is made of and the run that still stands, if it may.
+
+    Raises:
+      UsageError: there is something to do, and its model could not be pushed.
+    """
+    config, workspace = checked.config, checked.workspace
+    inputs = last = None
+    if request.whole and up_to_date.exists(workspace):
+        inputs = read_inputs(config, workspace, checked.serving_dir)
+        last = up_to_date.still_stands(workspace, inputs)
+    if last is None:
+        prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
+    return inputs, last
+
+
+def _execute(
+    request: RunRequest,
+    checked: Checked,
+    plan: Plan,
+    recorder: RecordRun,
+    engine: Engine,
+    observer: Observer,
+) -> RunRecord:
+    config, workspace = checked.config, checked.workspace
+    begun: list[RunInputs] = []
+
+    def look_at_inputs() -> None:
+        begun.append(read_inputs(config, workspace, checked.serving_dir))
+        write_inputs(recorder, plan.run_dir, begun[0])
+
+    record = execute(plan, recorder, engine, observer, look_at_inputs)
+    note_acceptance(record, plan.run_dir, request.accept_data)
+    keep_copy(workspace)
+    if request.from_nodes or request.to_nodes:
+        _note_base(record, workspace, plan.run_dir)
+    elif request.whole and record.exit_code == 0 and begun:
+        # What was edited meanwhile is the next run's.
+        ended = read_inputs(config, workspace, checked.serving_dir)
+        if ended == begun[0]:
+            up_to_date.remember(workspace, record, ended)
+    return record
+
+
+def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:
+    """Notes where a part of the graph ran on what is no longer as it is on disk."""
+    from runners.local.graph_file import GraphFile
+
+    graph = GraphFile.load(run_dir)
+    if graph is None or graph.base_run_id is None:
+        return
+    try:
+        text = (workspace.run_dir(graph.base_run_id) / INPUTS_FILE).read_text()
+        now = json.loads((run_dir / INPUTS_FILE).read_text())
+    except OSError:
+        return
+    before = json.loads(text)
+    lines = differences(before, now, ("schema", "code", "data"))
+    if any(
+        node.kind == "DataVerdict" and node.action == "reuse" for node in graph.nodes
+    ):
+        lines += [
+            f"config: {key}, by which the data was judged"
+            for key in ("examples", "validate")
+            if before["config"].get(key) != now["config"].get(key)
+        ]
+    for line in lines:
+        record.notes.append(f"differs from run {graph.base_run_id}, reused: {line}")
+    record.save(run_dir)
+
+
+def _data_hint(config: Config) -> str | None:
+    """Names the command that makes the data, if it is one of the sample sets."""
+    for name in catalog.names():
+        if config.data_dir == config.root / "data" / name:
+            return f"sluice data make {name}"
+    return None
+
+
+@contextmanager
+def _sigint_deferred() -> Iterator[None]:
+    """Holds a Ctrl-C back until the block is left.
+
+    pydantic turns a ``KeyboardInterrupt`` that is raised inside it into a panic.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt
