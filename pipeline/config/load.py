@@ -1,6 +1,6 @@
 """Finds a pipeline's config, reads it, overlays profile and ``--set``, checks values.
 
-What needs the schema or the metric table is ``validate_config``'s. Neither imports
+What needs the schema or the metric table is ``validate``'s. Neither imports
 TensorFlow.
 """
 
@@ -13,18 +13,10 @@ from pydantic import ValidationError
 
 from pipeline.config.config import CONFIG_VERSION, Config
 from pipeline.config.find import find_config, find_profile
-from pipeline.config.layers import (
-    Layer,
-    describe,
-    read_file,
-    read_override,
-)
+from pipeline.config.layers import Layer, read_file, read_override
 from pipeline.config.origin import KeyPath, Origin, key_path
-from pipeline.config.problems import (
-    Problem,
-    config_error,
-    from_pydantic,
-)
+from pipeline.config.problems import Problem, config_error, from_pydantic
+from pipeline.config.yaml_reader import describe
 from sluice.errors import UsageError
 from sluice.project import find_root
 

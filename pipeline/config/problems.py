@@ -17,8 +17,9 @@ from pydantic_core import ErrorDetails
 
 from pipeline.config.config import Config
 from pipeline.config.features import FEATURE_KINDS
-from pipeline.config.layers import Layer, describe
+from pipeline.config.layers import Layer
 from pipeline.config.origin import KeyPath, Origin, key_path
+from pipeline.config.yaml_reader import describe
 from sluice.errors import ConfigError, bounded, did_you_mean
 
 

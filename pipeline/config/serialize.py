@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.representer import SafeRepresenter
 
 from pipeline.config.config import Config
-from pipeline.config.layers import plain_scalar
 from pipeline.config.origin import Origin
 from sluice.printable import printable
 from sluice.storage import atomic
@@ -27,14 +28,9 @@ def to_yaml(config: Config) -> str:
     sources += [f"--set {override}" for override in origin.overrides]
     comments = [f"# project root: {origin.root}"]
     comments += [f"# from: {source}" for source in sources]
-    text = yaml.dump(
-        config.model_dump(by_alias=True),
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=88,
-    )
-    lines = [*map(printable, comments), *map(_escaped, text.split("\n"))]
+    text = StringIO()
+    _yaml().dump(plain_config(config), text)
+    lines = [*map(printable, comments), *map(_escaped, text.getvalue().split("\n"))]
     return "\n".join(lines)
 
 
@@ -43,22 +39,28 @@ def _escaped(line: str) -> str:
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes what ``layers`` would not read back as the same string."""
+def _yaml() -> YAML:
+    yaml: Any = YAML(typ="safe", pure=True)
+    yaml.Representer = _Representer
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False
+    yaml.width = 88
+    return yaml
+
+
+class _Representer(SafeRepresenter):
+    """Repeats what stands twice, and quotes what is not printable."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
-
-def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
-    style = None if plain_scalar(text) == text else "'"
-    if not text.isprintable():
-        style = '"'  # The only one with escapes: other styles hold them as they are.
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    def represent_str(self, data: str) -> Any:
+        # Double quotes alone have escapes: other styles hold characters as they are.
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
-_Dumper.add_representer(str, _represent_text)
-_Dumper.add_representer(tuple, yaml.SafeDumper.represent_list)
+_Representer.add_representer(str, _Representer.represent_str)
 
 
 def write_stored_config(config: Config, path: Path) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
-from pipeline.config.layers import describe
 from pipeline.config.metric_table import Task
 from pipeline.config.problems import (
     Problem,
@@ -27,6 +26,7 @@ from pipeline.config.resolve_features import (
 )
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
+from pipeline.config.yaml_reader import describe
 from schemas import loader
 from sluice.errors import ConfigError, did_you_mean
 from sluice.project import check_names, find_user_code

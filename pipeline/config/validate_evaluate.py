@@ -12,10 +12,10 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 from pipeline.config.evaluate import Evaluate, Metric, Threshold
-from pipeline.config.layers import describe
 from pipeline.config.metric_table import MetricClass, Task, metric_table
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
+from pipeline.config.yaml_reader import describe
 from schemas import loader
 from sluice.errors import bounded, did_you_mean
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.layers import Layer, describe, read_file, read_override
+from pipeline.config.layers import Layer, read_file, read_override
+from pipeline.config.yaml_reader import describe
 from sluice.errors import ConfigError, UsageError
 
 pytestmark = pytest.mark.unit
@@ -36,6 +37,8 @@ def read(tmp_path: Path):
         ("12:30:00", "12:30:00"),
         ("2024-01-31", "2024-01-31"),
         ("1_000", "1_000"),
+        ("<<", "<<"),
+        ("=", "="),
         ("1.2.3", "1.2.3"),
         ("'1'", "1"),
         ('"true"', "true"),
@@ -67,6 +70,14 @@ def test_an_alias_repeats_its_anchor(read) -> None:
     assert read("a: &x [1]\nb: *x\n").data == {"a": [1], "b": [1]}
 
 
+def test_a_merge_key_is_a_key_like_any_other(read) -> None:
+    assert read("a: &x {b: 1}\nc:\n  <<: *x\n").data["c"] == {"<<": {"b": 1}}
+
+
+def test_a_date_of_an_explicit_version_stays_a_string(read) -> None:
+    assert read("%YAML 1.2\n---\na: 2024-01-31\n").data == {"a": "2024-01-31"}
+
+
 def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
     assert read(b"\xef\xbb\xbfa: 1\n").data == {"a": 1}
 
@@ -80,13 +91,18 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
         ("just words", "not a mapping", "configs/x.yaml", "'just words' (a string)"),
         ("a:\n- [1, 2\n\n", "not YAML", "configs/x.yaml:4", "begins on line 2"),
         ("a: 1\n b: 2\n", "not YAML", "configs/x.yaml:2, column 3", "mapping values"),
-        ("a: \x01", "not YAML", "configs/x.yaml", "control characters"),
+        ("b: 1\na: \x01", "not YAML", "configs/x.yaml:2", "control character, 0x01"),
+        ("a:\n\t- 1", "not YAML", "configs/x.yaml:2, column 1", "\\t"),
+        ("a: " + "[" * 5000, "grows without end", "configs/x.yaml", "50 levels"),
+        (f"a: {'[' * 60}{']' * 60}", "grows without end", "configs/x.yaml:1", ""),
+        ("# " + "x" * 1_000_000, "too large", "configs/x.yaml", "1,000,000"),
+        ("a: 1\nb: !!int x", "cannot be read", "configs/x.yaml:2", "'x'"),
         ("a: 1\n---\nb: 2\n", "not YAML", "configs/x.yaml:2", "another document"),
         (
             "a: 1\nb: {c: 1,\n c: 2}",
             "The key b.c is given twice",
             "configs/x.yaml:3",
-            "already on line 2",
+            "already at configs/x.yaml:2",
         ),
         ("a: 1\n3: b", "A key is not a string", "configs/x.yaml:2", "3 (a number)"),
         ("? [a]\n: b", "A key is not a string", "configs/x.yaml:1", ""),

@@ -10,9 +10,9 @@ from typing import Any
 import hypothesis.strategies as st
 import jsonschema
 import pytest
-import yaml
 from hypothesis import given, settings
 from pydantic import ValidationError
+from ruamel.yaml import YAML
 
 from pipeline.config.config import Config
 from pipeline.config.reference import PAGE, json_schema, reference_page
@@ -21,7 +21,7 @@ from sluice.project import own_root
 pytestmark = pytest.mark.unit
 
 BUNDLED = [
-    yaml.safe_load(path.read_text())
+    YAML(typ="safe").load(path.read_text())
     for path in sorted((own_root() / "configs").glob("*.yaml"))
 ]
 # What the bundled configs leave out.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from google.protobuf import text_format
 from PIL import Image
+from ruamel.yaml import YAML
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.scaffold.choose_label import choose_label
@@ -56,7 +56,7 @@ def proposed(tmp_path: Path, named: str = "label", /, count: int = 120, **column
 
 
 def parsed(proposal: Proposal) -> dict:
-    return yaml.safe_load(config_text(proposal))
+    return YAML(typ="safe").load(config_text(proposal))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
+from ruamel.yaml import YAML
 
 from pipeline.config.config import Train
 from sluice.project import own_root
@@ -120,7 +120,7 @@ def test_a_python_with_some_of_the_packages_is_told_what_is_missing(
 def test_config_prints_what_validate_accepts(root: Path, sluice: Sluice) -> None:
     code, out, _ = sluice("config", "digits", "--set", "train.epochs=3")
     assert code == 0
-    assert yaml.safe_load(out)["train"]["epochs"] == 3
+    assert YAML(typ="safe").load(out)["train"]["epochs"] == 3
 
 
 def test_config_prints_the_schema_of_all_configs(sluice: Sluice) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from PIL import Image
+from ruamel.yaml import YAML
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import ValidConfig, validate_config
@@ -228,7 +228,7 @@ def test_nothing_is_replaced_without_force(clicks, call, here):
     assert not (here / "schemas").exists()
 
     call("clicks", "--examples", "data/the clicks/*", "--force")
-    assert yaml.safe_load(config.read_text())["name"] == "clicks"
+    assert YAML(typ="safe").load(config.read_text())["name"] == "clicks"
 
 
 def test_what_does_not_validate_does_not_stay(clicks, call, here, monkeypatch):

@@ -1,0 +1,185 @@
+"""Reads YAML as plain data, with the line of every key.
+
+Scalars are YAML 1.2's, as people write them: ``1e-3`` is a number, ``on``, ``no`` and
+``2024-01-31`` are strings, ``010`` is ten. Refused are duplicate keys, keys that are
+not strings, and all tags: a config is plain data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.resolver import VersionedResolver
+
+from pipeline.config.origin import KeyPath, key_path
+from sluice.errors import ConfigError
+
+_MAX_BYTES = 1_000_000
+MAX_DEPTH = 50
+_MAX_VALUES = 10_000
+
+_TAG = "tag:yaml.org,2002:"
+_SCALAR_TAGS = {_TAG + name for name in ("null", "bool", "int", "float", "str")}
+_TAGS = _SCALAR_TAGS | {_TAG + "seq", _TAG + "map"}
+
+
+class _Resolver(VersionedResolver):
+    """YAML 1.2's scalars; a date, ``1_000`` and ``<<`` are strings."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        tag = super().resolve(kind, value, implicit)
+        if kind is ScalarNode and (str(tag) not in _SCALAR_TAGS or "_" in value):
+            return self.DEFAULT_SCALAR_TAG
+        return tag
+
+
+class YamlReader:
+    """Reads YAML as plain data, noting the place of each key path.
+
+    Attributes:
+      shown: what error messages call the text.
+      places: ``file:line`` for each key path, or what is shown if there are no lines.
+    """
+
+    def __init__(self, shown: str, *, lines: bool = True) -> None:
+        self.shown = shown
+        self.places: dict[KeyPath, str] = {}
+        self._lines = lines
+        self._values = 0
+        self._yaml = YAML(typ="safe", pure=True)
+        self._yaml.Resolver = _Resolver
+
+    def read(self, text: str, path: KeyPath = ()) -> Any:
+        """Returns what a text says, which is to stand at ``path``.
+
+        Raises:
+          ConfigError: it is not YAML, or has one of the things that this module
+            refuses.
+        """
+        if len(text) > _MAX_BYTES:
+            raise ConfigError(
+                "The config is too large.",
+                where=self.shown,
+                expected=f"at most {_MAX_BYTES:,} characters",
+                actual=f"{len(text):,}",
+            )
+        try:
+            node = self._yaml.compose(text)
+        except YAMLError as error:
+            raise self._not_yaml(error, text) from error
+        except RecursionError as error:
+            raise self._endless(self.shown) from error
+        return None if node is None else self._value(node, path, depth=0)
+
+    def _not_yaml(self, error: YAMLError, text: str) -> ConfigError:
+        if isinstance(error, ReaderError):
+            line = text.count("\n", 0, error.position) + 1
+            return ConfigError(
+                "This is not YAML.",
+                where=f"{self.shown}:{line}" if self._lines else self.shown,
+                actual=f"a control character, 0x{error.character:02x}",
+            )
+        mark = getattr(error, "problem_mark", None)
+        begin = getattr(error, "context_mark", None)
+        found = [getattr(error, "context", None)]
+        if begin and mark and begin.line != mark.line:
+            found[0] = f"{found[0]} that begins on line {begin.line + 1}"
+        found.append(getattr(error, "problem", None))
+        column = f", column {mark.column + 1}" if mark and self._lines else ""
+        return ConfigError(
+            "This is not YAML.",
+            where=f"{self._place(mark)}{column}",
+            actual=", ".join(part for part in found if part),
+        )
+
+    def _endless(self, where: str) -> ConfigError:
+        return ConfigError(
+            "This grows without end, or nearly so.",
+            where=where,
+            expected=f"at most {MAX_DEPTH} levels and {_MAX_VALUES} values",
+            hint="look for an alias (*name) that holds itself",
+        )
+
+    def _place(self, mark: Any) -> str:
+        return f"{self.shown}:{mark.line + 1}" if mark and self._lines else self.shown
+
+    def _value(self, node: Node, path: KeyPath, depth: int) -> Any:
+        place = self._place(node.start_mark)
+        self.places.setdefault(path, place)
+        self._values += 1
+        if depth > MAX_DEPTH or self._values > _MAX_VALUES:
+            raise self._endless(place)
+        if str(node.tag) not in _TAGS:
+            raise ConfigError(
+                f"The tag {str(node.tag)!r} is not supported.",
+                where=place,
+                hint="quote the value",
+            )
+        if isinstance(node, MappingNode):
+            return self._mapping(node, path, depth)
+        if isinstance(node, SequenceNode):
+            return [
+                self._value(item, (*path, index), depth + 1)
+                for index, item in enumerate(node.value)
+            ]
+        return self._scalar(node)
+
+    def _mapping(self, node: MappingNode, path: KeyPath, depth: int) -> dict:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            place = self._place(key_node.start_mark)
+            key = self._scalar(key_node) if isinstance(key_node, ScalarNode) else None
+            if not isinstance(key, str):
+                raise ConfigError(
+                    "A key is not a string.",
+                    where=place,
+                    actual=None if key is None else describe(key),
+                    hint="quote it",
+                )
+            here = (*path, key)
+            if key in result:
+                raise ConfigError(
+                    f"The key {key_path(here)} is given twice.",
+                    where=place,
+                    actual=f"it is already at {self.places[here]}",
+                    hint="keep one of them",
+                )
+            self.places[here] = place
+            result[key] = self._value(value_node, here, depth + 1)
+        return result
+
+    def _scalar(self, node: Node) -> Any:
+        try:
+            return self._yaml.constructor.construct_object(node)
+        except (YAMLError, ValueError) as error:
+            raise ConfigError(
+                "This value cannot be read.",
+                where=self._place(node.start_mark),
+                actual=describe(node.value),
+                hint="quote it",
+            ) from error
+
+
+def describe(value: Any) -> str:
+    """Returns a value as a reader of the config would call it, on one short line."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool():
+            return f"{str(value).lower()} (true or false)"
+        case int() | float():
+            return f"{value} (a number)"
+        case dict():
+            return f"a mapping with {_short(', '.join(map(str, value)) or 'no keys')}"
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case _:
+            return f"{_short(repr(value))} (a string)"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
