@@ -152,7 +152,7 @@ def _tree_mb(root: int) -> float:
 def _ours(data: str, out: str) -> None:
     from components.tfrecord_gen.ingest import ingest
     from components.tfrecord_gen.ingestion import Ingestion
-    from components.tfrecord_gen.source_file import SourceFile
+    from components.tfrecord_gen.spans.window import SourceFile
 
     files = tuple(
         SourceFile(str(path), "train") for path in sorted(Path(data).iterdir())

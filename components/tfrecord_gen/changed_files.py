@@ -8,9 +8,7 @@ from typing import Any
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.report import Report
-from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.spans.file_lister import FileLister
-from components.tfrecord_gen.spans.window import Window
+from components.tfrecord_gen.spans.window import SourceFile
 from sluice.storage.uri import is_remote
 
 
@@ -30,9 +28,13 @@ def changed_files(
       digest_of: returns the SHA-256 of a local file.
     """
     asked = ExecProperties.from_dict(properties)
-    window = asked.select(properties.get(SPANS) or "", time.time())
+    window = asked.choose(properties.get(SPANS) or "", time.time())
     old = {file.path: file for file in before.files}
     new = {file.path: file for file in window.files}
+
+    def content(file: SourceFile) -> str | int | None:
+        return file.size_bytes if is_remote(window.base) else digest_of(file)
+
     lines = []
     for path in sorted({*old, *new}):
         shown = path.removeprefix(f"{window.base.rstrip('/')}/")
@@ -42,17 +44,6 @@ def changed_files(
             lines.append(f"file {shown}: is gone, or no longer taken")
         elif old[path].split != new[path].split:
             lines.append(f"file {shown}: is in another split")
-        elif _content(window, new[path], digest_of) not in (
-            old[path].sha256,
-            old[path].size_bytes,
-        ):
+        elif content(new[path]) not in (old[path].sha256, old[path].size_bytes):
             lines.append(f"file {shown}: content changed")
     return lines
-
-
-def _content(
-    window: Window, file: SourceFile, digest_of: Callable[[SourceFile], str]
-) -> str | int:
-    if is_remote(window.base):
-        return FileLister(window.base).state(window.relative(file))[0]
-    return digest_of(file)

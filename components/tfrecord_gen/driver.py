@@ -1,4 +1,4 @@
-"""Pins the window and fingerprints its files, so that the cache sees what is new."""
+"""Driver of ``TFRecordGen``: pins the chosen spans and fingerprints their files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 from tfx.components.example_gen import driver, utils
 
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
-from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.spans.fingerprint_listing import fingerprint_listing
-from components.tfrecord_gen.spans.window import Window
+from components.tfrecord_gen.spans.span_choice import check_unchanged
+from components.tfrecord_gen.spans.window import SourceFile
 from sluice.storage import digest
 from sluice.storage.stat_cache import DIGESTS_FILE, FileDigests
 from sluice.storage.uri import explain_unreadable, is_remote
@@ -31,23 +30,27 @@ class Driver(driver.FileBasedDriver):
     def resolve_exec_properties(
         self, exec_properties: dict[str, Any], *arguments: Any, **options: Any
     ) -> dict[str, Any]:
-        """Returns the properties with ``spans``, ``span`` and the fingerprint set."""
+        """Returns the properties with ``spans``, ``span`` and the fingerprint set.
+
+        Raises:
+          DataError: a chosen file has changed, or is gone.
+        """
         asked = ExecProperties.from_dict(exec_properties)
-        window = asked.select(exec_properties.get(SPANS) or "", time.time())
+        window = asked.choose(exec_properties.get(SPANS) or "", time.time())
+        check_unchanged(window)
         newest = window.newest
+        fingerprint = (
+            window.listing_fingerprint()
+            if is_remote(window.base)
+            else window.fingerprint(digest_reader())
+        )
         return {
             **exec_properties,
             SPANS: window.spans_json(),
             utils.SPAN_PROPERTY_NAME: newest.number if newest else 0,
             utils.VERSION_PROPERTY_NAME: newest.version if newest else None,
-            utils.FINGERPRINT_PROPERTY_NAME: _fingerprint(window),
+            utils.FINGERPRINT_PROPERTY_NAME: fingerprint,
         }
-
-
-def _fingerprint(window: Window) -> str:
-    if is_remote(window.base):
-        return fingerprint_listing(window)
-    return window.fingerprint(digest_reader())
 
 
 def digest_reader() -> Callable[[SourceFile], str]:

@@ -11,6 +11,7 @@ from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.span_choice import chosen_window
 from components.tfrecord_gen.spans.window import Window, read_spans
 
 SPANS = "spans"
@@ -79,17 +80,18 @@ class ExecProperties:
             complete_when=CompleteWhen.from_json(properties["complete_when"]),
         )
 
-    def select(self, spans: str, now_s: float) -> Window:
-        """Returns the spans that are taken.
+    def choose(self, spans: str, now_s: float) -> Window:
+        """Returns what the run has chosen, or chooses where it has left that to nodes.
 
         Args:
-          spans: as ``Window.spans_json`` has written them; "" selects anew.
+          spans: as ``Window.spans_json`` has written them; "" chooses anew.
           now_s: seconds since 1970.
 
         Raises:
           ConfigError, DataError, UsageError: as ``select_spans`` does.
         """
-        return select_spans(
+        chosen = chosen_window(self.input_base, self.patterns)
+        return chosen or select_spans(
             self.input_base,
             self.patterns,
             self.window,

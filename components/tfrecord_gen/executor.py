@@ -15,12 +15,8 @@ from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
-from components.tfrecord_gen.spans.fingerprint_listing import (
-    LISTING,
-    fingerprint_listing,
-)
-from components.tfrecord_gen.spans.window import Window
-from sluice.errors import DataError
+from components.tfrecord_gen.spans.span_choice import changed, check_unchanged
+from components.tfrecord_gen.spans.window import LISTING, Window
 from sluice.machine_resources import usable_cores
 from sluice.storage import digest, uri
 
@@ -30,8 +26,9 @@ _FILE_FORMAT = "tfrecords_gzip"
 class Executor(base_beam_executor.BaseBeamExecutor):
     """Executor of ``TFRecordGen``; it needs no driver, and no Beam.
 
-    Whatever the driver has pinned is taken; in the cloud, where TFX's driver runs
-    instead of ours, what ``spans`` says, or what is complete now.
+    It ingests what the run has chosen. Where the run has left that to its nodes, it is
+    what the driver has pinned; in the cloud, where TFX's driver runs instead of ours,
+    what ``spans`` says, or what is complete now.
     """
 
     def Do(
@@ -43,13 +40,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """Writes both outputs; TFX calls it.
 
         Raises:
-          DataError: no span is complete, a file holds SequenceExamples, or the files
-            have changed since the driver looked at them.
+          DataError: no span is complete, a file holds SequenceExamples, or a file has
+            changed since it was chosen.
           UsageError: a file cannot be read.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         asked = ExecProperties.from_dict(exec_properties)
-        window = asked.select(exec_properties.get(SPANS) or "", time.time())
+        window = asked.choose(exec_properties.get(SPANS) or "", time.time())
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         quarantine = artifact_utils.get_single_instance(output_dict["quarantine"])
         examples.split_names = artifact_utils.encode_split_names(asked.split_names)
@@ -68,8 +65,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             quarantine.uri,
             usable_cores(),
         )
+        check_unchanged(window)
         fingerprint = _fingerprint(window, report)
-        _check_unchanged(
+        _check_same(
             window, exec_properties.get(utils.FINGERPRINT_PROPERTY_NAME), fingerprint
         )
         _describe(examples, window, fingerprint)
@@ -86,21 +84,14 @@ def _fingerprint(window: Window, report: Report) -> str:
     return window.fingerprint(lambda file: contents[file.path])
 
 
-def _check_unchanged(window: Window, before: str | None, now: str) -> None:
-    # Ours for a bucket does not read the contents, and TFX's own driver none at all.
+def _check_same(window: Window, before: str | None, now: str) -> None:
+    """Raises if the files do not have the fingerprint that the driver has made."""
     if before and before.startswith(LISTING):
-        now = fingerprint_listing(window)
+        now = window.listing_fingerprint()
     elif not (before and before.startswith("sha256:")):
-        return
+        return  # TFX's own driver makes another kind.
     if before != now:
-        raise DataError(
-            "the files of the data have changed while the run began",
-            where=window.base,
-            expected=f"contents with the fingerprint {before}",
-            actual=now,
-            hint="run again; set examples.complete_when if spans are still being "
-            "written",
-        )
+        raise changed(window, [f"fingerprint {before}, now {now}"])
 
 
 def _describe(examples: Any, window: Window, fingerprint: str) -> None:

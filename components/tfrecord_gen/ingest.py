@@ -19,7 +19,7 @@ from components.tfrecord_gen.report import (
     Report,
     SplitReport,
 )
-from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing.ingest_files import Group, IngestFiles
 from components.tfrecord_gen.writing.ingested import Ingested
 from components.tfrecord_gen.writing.quarantine import write_quarantine

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.spans.window import SkippedSpan
+from components.tfrecord_gen.spans.window import SkippedSpan, SourceFile
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 

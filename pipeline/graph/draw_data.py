@@ -19,7 +19,7 @@ from components.tfrecord_gen.component import TFRecordGen
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.config.config import Config
 from pipeline.config.features import Image
-from pipeline.graph.check_inputs import complete_when
+from pipeline.graph.choose_spans import complete_when
 from pipeline.graph.graph_context import GraphContext
 from pipeline.graph.stored_inputs import store_input
 from sluice.splits import SERVING
@@ -52,7 +52,7 @@ class DataNodes:
 def draw_data(context: GraphContext) -> DataNodes:
     """Returns the nodes that take the records in, measure and judge them."""
     config, baseline_store = context.config, context.locations.baseline_store
-    tfrecord_gen = _take_in(context, config.data.patterns, hash_splits_of(config))
+    tfrecord_gen = _ingest(context, config.data.patterns, hash_splits_of(config))
     statistics_gen = _measure(context, tfrecord_gen)
     schema_gen = ImportSchemaGen(
         schema_file=str(
@@ -106,7 +106,7 @@ def draw_data(context: GraphContext) -> DataNodes:
     )
 
 
-def _take_in(
+def _ingest(
     context: GraphContext, patterns: dict[str | None, str], hashed: HashSplits | None
 ) -> Any:
     config = context.config
@@ -146,11 +146,11 @@ def _measure(context: GraphContext, tfrecord_gen: Any) -> Any:
 
 
 def _serving(context: GraphContext) -> tuple[Any, Any] | tuple[()]:
-    """Returns the nodes that take in and measure what clients have sent, if any."""
+    """Returns the nodes that ingest and measure serving requests, if any."""
     pattern = context.config.data.serving
     if pattern is None:
         return ()
-    tfrecord_gen = _take_in(context, {SERVING: pattern}, None)
+    tfrecord_gen = _ingest(context, {SERVING: pattern}, None)
     return tfrecord_gen, _measure(context, tfrecord_gen)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import datetime, time, timedelta, timezone
 
-from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.window import Window
 from sluice.errors import DataError
 
@@ -26,7 +25,6 @@ def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -
 
     Raises:
       DataError: it is older.
-      UsageError: a file is gone.
     """
     if stale_after_h is None:
         return
@@ -43,7 +41,7 @@ def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -
         expected=f"at most {stale_after_h:g} h (validate.stale_after_h)",
         actual=f"{window.newest or 'it'} is {_length(age_h)} old: "
         f"{of_what} {made:%Y-%m-%d %H:%M} UTC",
-        examples=[f"{span.name} was not taken: {span.why}" for span in window.skipped],
+        examples=window.skipped_lines,
         hint="find out why no newer span arrives, or raise the limit",
     )
 
@@ -53,9 +51,11 @@ def _made_s(window: Window) -> tuple[float, str]:
     if newest and newest.date:
         end = datetime.combine(newest.date + timedelta(days=1), time(), timezone.utc)
         return end.timestamp(), "its day ended at"
-    lister = FileLister(window.base)
-    files = [f for f in window.files if newest is None or f.span == newest.number]
-    modified_s = max(lister.modified_s(window.relative(file)) for file in files)
+    modified_s = max(
+        file.modified_s or 0.0
+        for file in window.files
+        if newest is None or file.span == newest.number
+    )
     return modified_s, "its newest file was written at"
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
-from pipeline.graph.check_inputs import check_inputs, serving_inputs
+from pipeline.graph.choose_spans import choose_spans
 from sluice import code_fingerprint
 from sluice.errors import bounded
 from sluice.project import own_root
@@ -88,15 +88,20 @@ class RunInputs:
 
 
 def run_inputs(
-    config: Config, workspace_root: Path, serving_dir: Path, digests: FileDigests
+    config: Config,
+    workspace_root: Path,
+    serving_dir: Path,
+    digests: FileDigests,
+    choice: SpanChoice | None = None,
 ) -> RunInputs:
-    """Returns the inputs of a run that would begin now.
+    """Returns the inputs of a run, as they are now.
 
     Args:
       config: a validated config.
       workspace_root: of its pipeline.
       serving_dir: where its model goes.
       digests: remembers the digests of the data; the caller saves it.
+      choice: its files; None to choose them now.
 
     Raises:
       UsageError: an input file is missing, or cannot be read.
@@ -121,8 +126,11 @@ def run_inputs(
         },
         schema=digest.of_file(config.schema_path),
         code=code_fingerprint.digests_of(entries, roots),
-        data=_contents(check_inputs(config), digests)
-        | _contents(serving_inputs(config), digests),
+        data={
+            name: content
+            for window in (choice or choose_spans(config)).windows
+            for name, content in _contents(window, digests)
+        },
         packages={
             "python": platform.python_version(),
             **{name: installed_version(name) for name in PACKAGES},
@@ -132,21 +140,16 @@ def run_inputs(
     return found
 
 
-def _contents(window: Window | None, digests: FileDigests) -> dict[str, str]:
-    """Returns what stands for each file's content: digests, in a bucket its state."""
-    found: dict[str, str] = {}
-    if window is None:
-        return found
+def _contents(window: Window, digests: FileDigests) -> Iterator[tuple[str, str]]:
+    """Yields files with what stands for their content: digests, in a bucket a state."""
     for file in (*window.files, *window.manifests):
         name = window.relative(file)
         if is_remote(window.base):
-            size, modified_s = FileLister(window.base).state(name)
-            content = f"{size} bytes of {modified_s}"
+            content = f"{file.size_bytes} bytes of {file.modified_s}"
         else:
             with explain_unreadable(file.path):
                 content = digests.of(Path(file.path))
-        found[f"{file.split or 'all'}: {name}"] = content
-    return found
+        yield f"{file.split or 'all'}: {name}", content
 
 
 def differences(

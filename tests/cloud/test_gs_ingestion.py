@@ -14,12 +14,11 @@ from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
-from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
-from components.tfrecord_gen.spans.window import Window
+from components.tfrecord_gen.spans.window import SourceFile, Window
 from pipeline.config.load import load_config
-from pipeline.graph.check_inputs import check_inputs
+from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.staleness import check_staleness
 from runners.cache.run_inputs import run_inputs
 from sample_data.tf_example import encode
@@ -94,7 +93,7 @@ def test_a_config_finds_its_files_and_sees_new_ones(
         digests = FileDigests(tmp_path / "digests")
         return run_inputs(config, tmp_path, tmp_path / "serving", digests).data
 
-    window = check_inputs(config)
+    window = choose_data(config)
     assert [(file.split, file.path) for file in window.files] == [
         ("train", bucket.uri("digits/train-0")),
         ("train", bucket.uri("digits/train-1")),
@@ -112,10 +111,9 @@ def test_a_config_finds_its_files_and_sees_new_ones(
     }
 
     bucket.remove("digits/eval-0")
-    with pytest.raises(DataError, match="not there, or not complete") as caught:
-        check_inputs(config)
+    with pytest.raises(UsageError, match="'eval-\\*' matches no file") as caught:
+        choose_data(config)
     assert bucket.uri("digits") in str(caught.value)
-    assert "no file of split eval" in str(caught.value)
 
 
 def records(count: int, start: int = 0) -> list[bytes]:
@@ -289,7 +287,7 @@ def test_a_file_that_changes_after_the_driver_is_noticed(bucket: Any) -> None:
     properties = Driver(None).resolve_exec_properties(asked, None, None)
     time.sleep(0.01)
     bucket.put("train-0", framed(records(6, 1)))
-    with pytest.raises(DataError, match="have changed while the run began") as caught:
+    with pytest.raises(DataError, match="have changed since the run chose them") as caught:
         Executor(None).Do({}, outputs(bucket), properties)
     assert f"gs://{bucket.name}" in str(caught.value)
 

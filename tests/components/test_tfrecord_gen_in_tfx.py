@@ -220,7 +220,7 @@ def test_files_that_change_after_the_driver_has_looked_are_refused(
     assert (properties["span"], properties["version"]) == (1, None)
     write(tmp_path, "span-1/train-00000-of-00001", [11])
     outputs = outputs_below(tmp_path / "out")
-    with pytest.raises(DataError, match="have changed while the run began"):
+    with pytest.raises(DataError, match="have changed since the run chose them"):
         Executor(None).Do({}, outputs, properties)
 
 

@@ -26,7 +26,7 @@ NODE = """
 import sys
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.ingestion import Ingestion
-from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.ingest import ingest
 from sluice import interrupt
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from components.tfrecord_gen.report import FileReport, Problem
-from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
+from components.tfrecord_gen.spans.window import MANIFEST_FILE
 from sluice.records.input_stream import InputStream
 from sluice.storage import uri
 

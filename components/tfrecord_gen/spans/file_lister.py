@@ -36,6 +36,10 @@ class FileLister:
             return self.base
         return f"{self.base.rstrip('/')}/{relative}"
 
+    def relative(self, path: str) -> str:
+        """Returns a file's path below the base, of its whole path."""
+        return path[len(self.base.rstrip("/")) + 1 :]
+
     def folders(self, segments: Sequence[Segment]) -> list[str]:
         """Returns the folders whose names match, one segment for each name."""
         found = [""]
@@ -64,6 +68,10 @@ class FileLister:
             for parent in folders
             for name in self._names(parent, segments[-1], of_folders=False)
         )
+
+    def matches(self, segments: Sequence[Segment]) -> bool:
+        """Whether there is a file whose path matches, one segment for each name."""
+        return bool(self.files("", segments))
 
     def exists(self, relative: str) -> bool:
         """Whether there is such a file."""

@@ -1,4 +1,4 @@
-"""Selects the files of the newest complete spans, whatever the ingestion runs on.
+"""Selects the files of the newest complete spans.
 
 A span is the files of one number, or of one day, in all splits. Of its versions the
 newest complete one counts. A span that lacks the files of a split, or that is not
@@ -13,16 +13,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.file_lister import FileLister
-from components.tfrecord_gen.spans.manifest_file import MANIFEST_FILE
+from components.tfrecord_gen.spans.inspect_file import (
+    check_no_directory,
+    inspect_file,
+)
 from components.tfrecord_gen.spans.span_pattern import SpanPattern, span_date
 from components.tfrecord_gen.spans.span_search import Files, Found, SpanSearch
-from components.tfrecord_gen.spans.window import SkippedSpan, Span, Window
-from sluice.errors import ConfigError, DataError
+from components.tfrecord_gen.spans.window import (
+    MANIFEST_FILE,
+    SkippedSpan,
+    SourceFile,
+    Span,
+    Window,
+)
+from sluice.errors import ConfigError, DataError, UsageError
+from sluice.storage.uri import is_remote
 
 Splits = Mapping[str | None, str]
+
+
+class NoFilesError(UsageError):
+    """A pattern without placeholders matches no file."""
 
 
 def select_spans(
@@ -32,8 +45,9 @@ def select_spans(
     complete_when: CompleteWhen,
     now_s: float,
     only: Sequence[Span] | None = None,
+    keys: Splits | None = None,
 ) -> Window:
-    """Returns the last complete spans and their files.
+    """Returns the last complete spans and their files, with sizes and times.
 
     Args:
       base: the data's directory, or an address such as ``gs://bucket/trips``.
@@ -42,32 +56,43 @@ def select_spans(
       complete_when: when a span counts as complete.
       now_s: seconds since 1970.
       only: exactly these spans, complete or not, as another selection has found them.
+      keys: by split where its pattern stands, such as a key of a config, for messages.
 
     Raises:
       ConfigError: a pattern cannot be used, or not together with the others.
       DataError: no span is complete, one of ``only`` is gone, one span has two names,
         or a file is matched by the patterns of two splits.
-      UsageError: a directory cannot be read.
+      NoFilesError: a pattern without placeholders matches no file.
+      UsageError: a directory cannot be read, or what is matched is no readable file.
     """
     parsed = {split: SpanPattern.parse(text) for split, text in patterns.items()}
     _check_patterns(parsed, complete_when)
-    search = SpanSearch(FileLister(base), parsed, complete_when, now_s)
+    lister, keys = FileLister(base), keys or {}
+    search = SpanSearch(lister, parsed, complete_when, now_s)
+    if not search.has_spans and not is_remote(base):
+        for split, pattern in parsed.items():
+            for path in lister.folders(pattern.segments):
+                check_no_directory(lister, path, pattern.text, keys.get(split))
     found, skipped = search.look_for_spans()
     if only is None:
         chosen = _take_newest(search, found, window, skipped)
     else:
         chosen = _take_only(search, found, only, skipped)
     if not chosen:
-        raise _nothing(search, skipped)
+        raise _nothing(search, skipped, keys)
     spans = sorted(chosen, key=lambda span: span.number)
     files = [file for span in spans for file in search.sources(span, chosen[span])]
     _check_overlap(base, files)
     return Window(
-        base=search.lister.base,
-        files=tuple(files),
+        base=lister.base,
+        files=tuple(
+            inspect_file(lister, file, patterns[file.split], keys.get(file.split))
+            for file in files
+        ),
         spans=tuple(spans) if search.has_spans else (),
         skipped=tuple(skipped),
-        manifests=_manifests(search.lister, files),
+        manifests=_manifests(lister, files),
+        patterns=tuple(patterns.items()),
     )
 
 
@@ -76,9 +101,10 @@ def _manifests(
 ) -> tuple[SourceFile, ...]:
     folders = sorted({file.path.rpartition("/")[0] for file in files})
     paths = [f"{folder}/{MANIFEST_FILE}" for folder in folders]
-    begin = len(lister.base.rstrip("/")) + 1
     return tuple(
-        SourceFile(path, split=None) for path in paths if lister.exists(path[begin:])
+        inspect_file(lister, SourceFile(path, split=None), MANIFEST_FILE, None)
+        for path in paths
+        if lister.exists(lister.relative(path))
     )
 
 
@@ -187,7 +213,21 @@ def _check_overlap(base: str, files: Sequence[SourceFile]) -> None:
         )
 
 
-def _nothing(search: SpanSearch, skipped: Sequence[SkippedSpan]) -> DataError:
+def _nothing(
+    search: SpanSearch, skipped: Sequence[SkippedSpan], keys: Splits
+) -> DataError | UsageError:
+    lister = search.lister
+    for split, pattern in search.patterns.items():
+        if search.has_spans or lister.matches(pattern.segments):
+            continue
+        names = lister.names("")
+        return NoFilesError(
+            f"the pattern {pattern.text!r} matches no file",
+            where=f"{lister.base} ({keys[split]})" if split in keys else lister.base,
+            actual=None if names else "an empty directory, or none",
+            examples=names,
+            hint="correct the pattern; the directory's files are above",
+        )
     patterns = ", ".join(repr(p.text) for p in search.patterns.values())
     if search.has_spans and skipped:
         return DataError(

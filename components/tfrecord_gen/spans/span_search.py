@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from components.tfrecord_gen.source_file import SourceFile
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.span_pattern import (
@@ -14,7 +13,7 @@ from components.tfrecord_gen.spans.span_pattern import (
     span_date,
     span_number,
 )
-from components.tfrecord_gen.spans.window import SkippedSpan, Span
+from components.tfrecord_gen.spans.window import SkippedSpan, SourceFile, Span
 from sluice.errors import DataError
 
 

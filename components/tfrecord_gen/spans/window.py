@@ -1,14 +1,43 @@
-"""The spans that a run is made of, and their files."""
+"""Spans of the data, their files, and the state in which the files were found."""
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 
-from components.tfrecord_gen.source_file import SourceFile
 from sluice.storage import digest
+
+MANIFEST_FILE = "manifest.json"
+# How the fingerprint of files begins that are not read, such as those in a bucket.
+LISTING = "listing "
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One input file of an ingestion.
+
+    Attributes:
+        path: a local path, or an address with "://".
+        split: the split that its records go to; None: each record's hash decides.
+        span: the span it belongs to; None where the data has no spans.
+        version: the version of that span; None where spans have none.
+        size_bytes: when it was chosen; None where nobody has looked.
+        modified_s: when its content was written, in seconds since 1970, likewise.
+    """
+
+    path: str
+    split: str | None
+    span: int | None = None
+    version: int | None = None
+    size_bytes: int | None = None
+    modified_s: float | None = None
+
+    @property
+    def state(self) -> str:
+        """What stands for the content of a file that is not read."""
+        return f"{self.size_bytes} {self.modified_s}"
 
 
 @dataclass(frozen=True, order=True)
@@ -23,7 +52,7 @@ class Span:
 
     number: int
     version: int | None = None
-    date: date | None = None
+    date: datetime.date | None = None
 
     def __str__(self) -> str:
         name = f"span {self.date or self.number}"
@@ -55,6 +84,7 @@ class Window:
       spans: oldest first; none where the patterns have no placeholders.
       skipped: newest first.
       manifests: what lies beside the files and says what they are.
+      patterns: of the files, by split.
     """
 
     base: str
@@ -62,11 +92,17 @@ class Window:
     spans: tuple[Span, ...]
     skipped: tuple[SkippedSpan, ...] = ()
     manifests: tuple[SourceFile, ...] = ()
+    patterns: tuple[tuple[str | None, str], ...] = ()
 
     @property
     def newest(self) -> Span | None:
         """The newest span; None where the patterns have no placeholders."""
         return self.spans[-1] if self.spans else None
+
+    @property
+    def skipped_lines(self) -> list[str]:
+        """A line for each span that was skipped: which, and why."""
+        return [f"{span.name} was not taken: {span.why}" for span in self.skipped]
 
     def relative(self, file: SourceFile) -> str:
         """Returns a file's path below the base."""
@@ -89,6 +125,10 @@ class Window:
             for file in (*self.files, *self.manifests)
         ]
         return "sha256:" + digest.of_bytes(json.dumps(lines).encode())
+
+    def listing_fingerprint(self) -> str:
+        """Returns ``listing`` and a digest over all files, of sizes and times alone."""
+        return LISTING + self.fingerprint(lambda file: file.state)
 
 
 def read_spans(text: str) -> Sequence[Span] | None:

@@ -13,7 +13,7 @@ import pytest
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
-from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.window import SourceFile
 from sample_data.tf_example import encode
 from sluice.records import tfrecord
 from sluice.records.tfrecord_framing import frame

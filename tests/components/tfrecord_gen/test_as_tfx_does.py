@@ -9,7 +9,7 @@ import pytest
 
 from components.tfrecord_gen import ingest
 from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.window import SourceFile
 from sample_data.tf_example import encode
 
 pytestmark = pytest.mark.tf

@@ -11,7 +11,7 @@ import pytest
 
 from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.report import FileReport
-from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.window import SourceFile
 from sample_data import catalog
 from sluice.records import tfrecord
 

@@ -13,7 +13,7 @@ from components.tfrecord_gen import ingest as ingest_module
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.ingestion import Ingestion
-from components.tfrecord_gen.source_file import SourceFile
+from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing import quarantine as quarantine_module
 from components.tfrecord_gen.writing import shard_writer as shard_writer_module
 from components.tfrecord_gen.writing.ingest_files import Group, IngestFiles

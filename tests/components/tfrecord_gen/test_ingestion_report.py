@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from components.tfrecord_gen.source_file import SourceFile
-from components.tfrecord_gen.spans.window import SkippedSpan
+from components.tfrecord_gen.spans.window import SkippedSpan, SourceFile
 from sample_data.tf_example import encode
 from sluice.records.tfrecord_framing import frame
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.config import Config
-from pipeline.graph.check_inputs import check_inputs
+from pipeline.graph.choose_spans import choose_data
 from sluice.errors import ExitCode, UsageError
 from sluice.project import own_root
 
@@ -45,7 +45,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_the_files_of_each_split(data: Path) -> None:
     (data / "train-2").symlink_to(data / "train-0")
-    window = check_inputs(_config(data))
+    window = choose_data(_config(data))
     assert [(file.split, Path(file.path)) for file in window.files] == [
         ("train", data / "train-0"),
         ("train", data / "train-1"),
@@ -58,7 +58,7 @@ def test_the_files_of_each_split(data: Path) -> None:
 def test_a_link_that_leads_nowhere_is_named(data: Path, pattern: str) -> None:
     (data / "train-2").symlink_to("/nowhere/train-2")
     with pytest.raises(UsageError, match="a link that leads nowhere") as caught:
-        check_inputs(_config(data, pattern))
+        choose_data(_config(data, pattern))
     assert f"{data}/train-2 (data.splits.train" in str(caught.value)
     assert "a link to /nowhere/train-2" in str(caught.value)
 
@@ -66,32 +66,32 @@ def test_a_link_that_leads_nowhere_is_named(data: Path, pattern: str) -> None:
 def test_a_link_to_itself_is_named(data: Path) -> None:
     (data / "train-2").symlink_to("train-2")
     with pytest.raises(UsageError, match="leads nowhere[\\s\\S]*train-2"):
-        check_inputs(_config(data))
+        choose_data(_config(data))
 
 
 def test_a_directory_is_named(data: Path) -> None:
     (data / "train-2").mkdir()
     with pytest.raises(UsageError, match="matches a directory[\\s\\S]*train-2/\\*"):
-        check_inputs(_config(data))
+        choose_data(_config(data))
 
 
 def test_missing_and_wrong_places(data: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        check_inputs(_config(data / "none"))
+        choose_data(_config(data / "none"))
     with pytest.raises(UsageError, match="the data directory is a file"):
-        check_inputs(_config(data / "train-0"))
+        choose_data(_config(data / "train-0"))
     with pytest.raises(UsageError, match="matches no file[\\s\\S]*eval-0"):
-        check_inputs(_config(data, "nothing-*"))
+        choose_data(_config(data, "nothing-*"))
 
 
 _CHECK = """
 import sys
-from pipeline.graph.check_inputs import check_inputs
+from pipeline.graph.choose_spans import choose_data
 from pipeline.config.config import Config
 from sluice.errors import UsageError
 
 try:
-    check_inputs(Config.model_validate_json(sys.argv[1]))
+    choose_data(Config.model_validate_json(sys.argv[1]))
 except UsageError as error:
     print(int(error.exit_code), error)
 """
@@ -150,7 +150,7 @@ def test_what_lies_in_folders_that_no_wildcard_takes_is_no_error(data: Path) -> 
     (data / "_staging" / "train-0").mkdir()
     (data / ".cache" / "train-0").symlink_to(data / "nowhere")
 
-    window = check_inputs(_config(data, "*/train-*"))
+    window = choose_data(_config(data, "*/train-*"))
 
     assert [Path(file.path).name for file in window.files if file.split == "train"] == [
         "train-7"
@@ -168,7 +168,7 @@ def test_folders_that_no_wildcard_takes_are_no_error(data: Path) -> None:
         "hash_splits": {"train": 8, "eval": 1},
     }
 
-    window = check_inputs(Config.model_validate(document))
+    window = choose_data(Config.model_validate(document))
 
     assert [Path(file.path).name for file in window.files] == [
         "eval-0",

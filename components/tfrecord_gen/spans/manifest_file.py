@@ -1,3 +1,0 @@
-"""The name of the file that says what lies beside it."""
-
-MANIFEST_FILE = "manifest.json"

@@ -1,0 +1,145 @@
+"""The choice of spans of a run: made once, stored in its folder, and pinned to files.
+
+The run operation chooses before anything else happens. What is shown, what the nodes
+ingest and what a resumed run continues with is this choice, whatever is delivered in
+the meantime. Where a plan has none, as in a service, the node's driver chooses.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from components.tfrecord_gen.spans.file_lister import FileLister
+from components.tfrecord_gen.spans.window import SourceFile, Window
+from sluice.errors import DataError, SluiceError, WorkspaceError
+from sluice.storage import atomic
+
+SPANS_FILE = "spans.json"
+# The environment variable that tells the nodes of a run where its choice is stored.
+SPANS_PATH = "SLUICE_SPANS"
+
+
+@dataclass(frozen=True)
+class SpanChoice:
+    """The files of one run.
+
+    Attributes:
+      data: what is trained and evaluated on.
+      serving: serving requests to compare with; None where the config has none.
+    """
+
+    data: Window
+    serving: Window | None = None
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The data's window, and that of serving requests if there is one."""
+        return (self.data,) if self.serving is None else (self.data, self.serving)
+
+    def save(self, run_dir: Path) -> Path:
+        """Writes the choice to the run's folder and returns where."""
+        from pydantic import TypeAdapter
+
+        path = run_dir / SPANS_FILE
+        atomic.write_bytes(path, TypeAdapter(SpanChoice).dump_json(self, indent=2))
+        return path
+
+    @classmethod
+    def load(cls, run_dir: Path) -> SpanChoice | None:
+        """Reads the choice of a run; None if it has none.
+
+        Raises:
+          WorkspaceError: the file is damaged.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        path = run_dir / SPANS_FILE
+        try:
+            return TypeAdapter(SpanChoice).validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValidationError as error:
+            raise WorkspaceError(
+                "the run's choice of spans is damaged",
+                where=path,
+                actual=str(error).splitlines()[0],
+                hint="begin a new run with `sluice run`",
+            ) from error
+
+    def restat(self) -> SpanChoice:
+        """Returns the same files with their present sizes and times.
+
+        For a run that is resumed: whoever calls has compared the contents.
+
+        Raises:
+          UsageError: a file is gone, or cannot be looked at.
+        """
+        data, *serving = map(_restat, self.windows)
+        return SpanChoice(data, *serving)
+
+
+def chosen_window(base: str, patterns: Mapping[str | None, str]) -> Window | None:
+    """Returns what the run of this process has chosen for a node; None if nothing.
+
+    Args:
+      base: the data's directory or address.
+      patterns: by split.
+    """
+    path = os.environ.get(SPANS_PATH)
+    choice = SpanChoice.load(Path(path).parent) if path else None
+    wanted = (FileLister(base).base, tuple(patterns.items()))
+    for window in choice.windows if choice else ():
+        if (window.base, window.patterns) == wanted:
+            return window
+    return None
+
+
+def check_unchanged(window: Window) -> None:
+    """Raises if a chosen file, or a manifest beside it, is not as it was chosen.
+
+    Raises:
+      DataError: it is gone, or has another size or time of modification.
+    """
+    lister = FileLister(window.base)
+    lines = []
+    for file in (*window.files, *window.manifests):
+        if file.size_bytes is None:
+            continue
+        try:
+            size_bytes, modified_s = lister.state(window.relative(file))
+        except SluiceError as error:
+            lines.append(f"{file.path}: {error.actual or error.what}")
+            continue
+        if size_bytes != file.size_bytes:
+            lines.append(f"{file.path}: {file.size_bytes:,} bytes, now {size_bytes:,}")
+        elif modified_s != file.modified_s:
+            lines.append(f"{file.path}: written anew since")
+    if lines:
+        raise changed(window, lines)
+
+
+def changed(window: Window, lines: list[str]) -> DataError:
+    """Returns the error of files that are not as they were chosen."""
+    return DataError(
+        "the files of the data have changed since the run chose them",
+        where=window.base,
+        examples=lines,
+        hint="run again; set examples.complete_when if spans are still being written",
+    )
+
+
+def _restat(window: Window) -> Window:
+    lister = FileLister(window.base)
+
+    def restat(file: SourceFile) -> SourceFile:
+        size_bytes, modified_s = lister.state(window.relative(file))
+        return replace(file, size_bytes=size_bytes, modified_s=modified_s)
+
+    return replace(
+        window,
+        files=tuple(map(restat, window.files)),
+        manifests=tuple(map(restat, window.manifests)),
+    )

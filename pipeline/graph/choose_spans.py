@@ -1,0 +1,95 @@
+"""Chooses the spans and files of a run, before anything heavy is imported."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.spans.select_spans import NoFilesError, select_spans
+from components.tfrecord_gen.spans.span_choice import SpanChoice
+from components.tfrecord_gen.spans.window import Window
+from pipeline.config.config import Config
+from sluice.errors import UsageError
+from sluice.splits import SERVING
+from sluice.storage.uri import is_remote
+
+
+def choose_spans(
+    config: Config, *, hint: str | None = None, now_s: float | None = None
+) -> SpanChoice:
+    """Returns the files of the newest complete spans, or of all data without spans.
+
+    Args:
+      config: the pipeline's config.
+      hint: what to try when there is no data at all.
+      now_s: seconds since 1970; None for the clock's.
+
+    Raises:
+      UsageError: the directory is missing or unreadable, a pattern matches nothing, or
+        something that is no readable file.
+      DataError: no span is complete.
+    """
+    now_s = time.time() if now_s is None else now_s
+    data = choose_data(config, hint=hint, now_s=now_s)
+    pattern = config.data.serving
+    if pattern is None:
+        return SpanChoice(data)
+    return SpanChoice(data, _select(config, {SERVING: pattern}, now_s))
+
+
+def choose_data(
+    config: Config, *, hint: str | None = None, now_s: float | None = None
+) -> Window:
+    """Returns what ``choose_spans`` does, without the serving requests."""
+    if not is_remote(config.data.dir):
+        name = f"{config.data_dir} (data.dir in {config.origin.file})"
+        _check_directory(config.data_dir, name, hint)
+    try:
+        now_s = time.time() if now_s is None else now_s
+        return _select(config, config.data.patterns, now_s)
+    except NoFilesError as error:
+        error.hint = hint or error.hint
+        raise
+
+
+def complete_when(config: Config) -> CompleteWhen:
+    """Returns when a span counts as complete."""
+    given = config.examples.complete_when
+    return CompleteWhen(given.marker, given.quiet_for_s)
+
+
+def _select(config: Config, patterns: Mapping[str | None, str], now_s: float) -> Window:
+    return select_spans(
+        config.data_uri,
+        patterns,
+        config.examples.window,
+        complete_when(config),
+        now_s,
+        keys={split: _key(config, split) for split in patterns},
+    )
+
+
+def _key(config: Config, split: str | None) -> str:
+    key = f"data.splits.{split}" if split else "data.files"
+    key = "data.serving" if split == SERVING else key
+    return f"{key} in {config.origin.file}"
+
+
+def _check_directory(directory: Path, where: str, hint: str | None) -> None:
+    if not os.path.isdir(directory):
+        raise UsageError(
+            "the data directory is a file"
+            if os.path.exists(directory)
+            else "the data directory does not exist",
+            where=where,
+            hint=hint or "correct data.dir, or put the TFRecords there",
+        )
+    if not os.access(directory, os.R_OK | os.X_OK):
+        raise UsageError(
+            "the data directory cannot be read",
+            where=where,
+            hint=f"chmod u+rx {directory}",
+        )
