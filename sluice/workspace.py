@@ -20,29 +20,25 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from sluice.errors import LockedError, WorkspaceError
+from sluice import run_lock
+from sluice.errors import WorkspaceError
+from sluice.run_lock import RunLock, unwritable
 from sluice.storage import atomic
 from sluice.storage.destination import destination
-from sluice.storage.full_disk import FULL
 
 FORMAT = 1
 _FORMAT_FILE = "workspace.json"
 _DIRECTORIES = ("artifacts", "inputs", "state", "runs")
 _ID_TIME = "%Y%m%dT%H%M%SZ"
-_POLL_S = 0.1
-# How long the processes of a killed owner may take to end, or a brief owner to finish.
-_ORPHANS_END_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -139,7 +135,7 @@ class Workspace:
             if private:
                 self._close_to_others()
         except OSError as error:
-            raise _unwritable(self.root, error) from error
+            raise unwritable(self.root, error) from error
 
     def _close_to_others(self) -> None:
         own = [path for path in self.root.iterdir() if path != self.serving]
@@ -160,92 +156,25 @@ class Workspace:
         return new_run_id(after=max(names, default=None))
 
     def is_running(self) -> bool:
-        """Whether a live process holds the run lock; true where that is unknown."""
+        """Whether a run is in progress; true where that is unknown."""
         try:
-            return atomic.is_locked(self._lock_file)
-        except FileNotFoundError:
-            return False
+            return run_lock.owner_of(self.lock_file) is not None
         except OSError:
             return True
 
     @property
-    def _lock_file(self) -> Path:
+    def lock_file(self) -> Path:
         return self.root / "state" / "run.lock"
 
-    @contextmanager
     def exclusive(
-        self,
-        command: str,
-        *,
-        wait: bool = False,
-        on_wait: Callable[[str], None] = lambda owner: None,
-        brief: bool = False,
-    ) -> Iterator[RunLock]:
-        """Holds the pipeline's run lock, so that two runs never write at once.
+        self, command: str, **options: Any
+    ) -> AbstractContextManager[RunLock]:
+        """Holds the pipeline's run lock alone; see ``run_lock.exclusive``."""
+        return run_lock.exclusive(self.lock_file, command, **options)
 
-        The lock is the kernel's and dies with its owner, but not before the last of
-        the owner's own processes has ended. Owners that are dead, brief or have not
-        said yet who they are get some seconds to let go.
-
-        Args:
-          command: what this process was called with, for others to read.
-          wait: whether to wait for another run to end.
-          on_wait: called once with the other's facts when waiting begins.
-          brief: whether this is no run and soon over, so that others wait for it.
-
-        Raises:
-          LockedError: another live process holds it; its facts are in the message.
-          WorkspaceError: the lock cannot be written.
-        """
-        with ExitStack() as stack:
-            handle = self._acquire(stack, wait, on_wait)
-            before = os.pread(handle, 1 << 16, 0).decode(errors="replace")
-            _write_owner(handle, command, brief)
-            try:
-                yield RunLock(handle, _taken_over(before))
-            finally:
-                os.truncate(handle, 0)
-
-    def _acquire(
-        self, stack: ExitStack, wait: bool, on_wait: Callable[[str], None]
-    ) -> int:
-        path = self._lock_file
-        patience_ends = time.monotonic() + _ORPHANS_END_S
-        told = False
-        while True:
-            try:
-                return stack.enter_context(atomic.lock(path, wait=False))
-            except BlockingIOError as error:
-                owner = _read_owner(path)
-                ending = _ends_soon(owner) and time.monotonic() < patience_ends
-                if not (wait or ending):
-                    raise LockedError(
-                        "another run of this pipeline is in progress",
-                        where=path,
-                        actual=_describe(owner),
-                        hint="wait for it (run and resume take --wait), or stop it",
-                    ) from error
-            except OSError as error:
-                if error.errno in FULL:
-                    raise
-                raise _unwritable(path, error) from error
-            if not (told or ending):
-                told = True
-                on_wait(_describe(owner))
-            time.sleep(_POLL_S)
-
-
-@dataclass(frozen=True)
-class RunLock:
-    """The run lock while it is held.
-
-    Attributes:
-      descriptor: whoever holds it open holds the lock.
-      note: that a dead owner's lock was taken over; None if it was free.
-    """
-
-    descriptor: int
-    note: str | None
+    def join(self, run_id: str) -> AbstractContextManager[RunLock]:
+        """Takes part in an open run; see ``run_lock.join``."""
+        return run_lock.join(self.lock_file, run_id)
 
 
 @contextmanager
@@ -324,72 +253,6 @@ def new_run_id(after: str | None = None) -> str:
 def utc_now() -> str:
     """Returns the time as ISO 8601 in UTC, to the second."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
-def _write_owner(handle: int, command: str, brief: bool) -> None:
-    owner: dict[str, Any] = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "command": command,
-        "started_at": utc_now(),
-    }
-    if brief:
-        owner["brief"] = True
-    os.truncate(handle, 0)
-    os.pwrite(handle, json.dumps(owner).encode(), 0)
-
-
-def _read_owner(path: Path) -> dict[str, Any]:
-    try:
-        owner = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return owner if isinstance(owner, dict) else {}
-
-
-def _describe(owner: dict[str, Any]) -> str:
-    if not owner:
-        return "an owner that has not said who it is"
-    return (
-        f"process {owner.get('pid')} on {owner.get('host')}, since "
-        f"{owner.get('started_at')}: {owner.get('command')}"
-    )
-
-
-def _ends_soon(owner: dict[str, Any]) -> bool:
-    """Whether the lock is likely to be free, or its owner known, in a moment."""
-    return not owner or bool(owner.get("brief")) or not _is_alive(owner)
-
-
-def _is_alive(owner: dict[str, Any]) -> bool:
-    """Whether the owner runs; true where that cannot be known."""
-    if owner.get("host") != socket.gethostname() or "pid" not in owner:
-        return True
-    try:
-        os.kill(int(owner["pid"]), 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, ValueError):
-        return True
-    return True
-
-
-def _taken_over(text: str) -> str | None:
-    """Returns a note on an owner that ended without releasing the lock."""
-    try:
-        owner = json.loads(text)
-    except ValueError:
-        return None
-    return f"took over the lock of a dead owner: {_describe(owner)}"
-
-
-def _unwritable(where: Path, error: OSError) -> WorkspaceError:
-    return WorkspaceError(
-        "the workspace cannot be written",
-        where=where,
-        actual=error.strerror,
-        hint="choose another with --workspace DIR or SLUICE_WORKSPACE",
-    )
 
 
 def _check_format(path: Path) -> None:

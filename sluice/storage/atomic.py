@@ -67,10 +67,15 @@ def sync_directory(directory: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def lock(path: str | Path, *, wait: bool = True) -> Iterator[int]:
-    """Holds an exclusive ``flock`` on a file, which is created if need be.
+def lock(path: str | Path, *, wait: bool = True, shared: bool = False) -> Iterator[int]:
+    """Holds a ``flock`` on a file, which is created if need be.
 
     The kernel releases it when the owner dies, however it dies.
+
+    Args:
+      path: of the file.
+      wait: whether to wait for another process to release it.
+      shared: whether others may hold it too, if they share it as well.
 
     Yields:
       The open file descriptor, to write the owner's facts into.
@@ -80,7 +85,8 @@ def lock(path: str | Path, *, wait: bool = True) -> Iterator[int]:
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
         yield handle
     finally:
         os.close(handle)

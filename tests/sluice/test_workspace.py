@@ -231,7 +231,7 @@ def test_a_refusal_waits_for_the_owners_name(tmp_path: Path) -> None:
 def test_patience_with_a_brief_owner_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice.workspace._ORPHANS_END_S", 0.3)
+    monkeypatch.setattr("sluice.run_lock._ORPHANS_END_S", 0.3)
     made = Workspace(tmp_path / "w")
     made.prepare()
     with (

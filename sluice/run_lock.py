@@ -1,0 +1,294 @@
+"""The lock of a pipeline's workspace: one run at a time, and who it is.
+
+The lock is the kernel's and dies with its owner, but not before the last of the owner's
+own processes has ended. A run whose nodes are processes of their own, called one after
+another (Airflow's tasks), has moments in which no process of it lives: such an open run
+leaves its name in the lock file, and keeps others out until it is ended or nothing was
+heard of it for as long as it has asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from sluice.errors import LockedError, UsageError, WorkspaceError
+from sluice.storage import atomic
+from sluice.storage.full_disk import FULL
+
+_POLL_S = 0.1
+# How long the processes of a killed owner may take to end, or a brief owner to finish.
+_ORPHANS_END_S = 10.0
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who holds the lock, as the lock file has it.
+
+    Attributes:
+      pid: of the process; of an open run, of the one that began it.
+      host: where it runs.
+      command: what it was called with.
+      started_at: UTC, ISO 8601.
+      brief: whether this is no run and soon over.
+      open_run: the id of an open run, None for an owner that holds the lock itself.
+      silent_s: for how long an open run may be silent before it counts as abandoned.
+    """
+
+    pid: int | None = None
+    host: str | None = None
+    command: str | None = None
+    started_at: str | None = None
+    brief: bool = False
+    open_run: str | None = None
+    silent_s: float = 0.0
+
+    def __str__(self) -> str:
+        if self.open_run:
+            return f"run {self.open_run}, open since {self.started_at}: {self.command}"
+        if self.pid is None:
+            return "an owner that has not said who it is"
+        return (
+            f"process {self.pid} on {self.host}, since {self.started_at}: "
+            f"{self.command}"
+        )
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its process is one of this machine."""
+        return self.host == socket.gethostname()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process runs; true where that cannot be known."""
+        if not self.is_here or self.pid is None:
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+@dataclass
+class RunLock:
+    """The run lock while it is held.
+
+    Attributes:
+      descriptor: whoever holds it open holds the lock.
+      note: that a dead owner's lock was taken over; None if it was free.
+    """
+
+    descriptor: int
+    note: str | None = None
+    _left_to: Owner | None = None
+
+    def leave_open(self, run_id: str, command: str, silent_s: float) -> None:
+        """Lets a run stay open when the lock is released; see ``join``."""
+        owner = _this_process(command)
+        self._left_to = replace(owner, open_run=run_id, silent_s=silent_s)
+
+    def touch(self) -> None:
+        """Says that the open run is not abandoned."""
+        os.utime(self.descriptor)
+
+    def _release(self) -> None:
+        os.truncate(self.descriptor, 0)
+        if self._left_to:
+            _write(self.descriptor, self._left_to)
+
+
+@contextmanager
+def exclusive(
+    path: Path,
+    command: str,
+    *,
+    wait: bool = False,
+    on_wait: Callable[[str], None] = lambda owner: None,
+    brief: bool = False,
+    end_open: bool = False,
+) -> Iterator[RunLock]:
+    """Holds the lock alone, so that two runs never write at once.
+
+    Owners that are dead, brief or have not said yet who they are get some seconds to
+    let go.
+
+    Args:
+      path: the lock file.
+      command: what this process was called with, for others to read.
+      wait: whether to wait for another run to end.
+      on_wait: called once with the other's facts when waiting begins.
+      brief: whether this is no run and soon over, so that others wait for it.
+      end_open: whether to take the lock from an open run of which no node runs.
+
+    Raises:
+      LockedError: another live process or an open run holds it; its facts are in the
+        message.
+      WorkspaceError: the lock cannot be written.
+    """
+    with ExitStack() as stack:
+        handle = _acquire(stack, path, wait, on_wait, end_open)
+        before = _read(handle)
+        os.truncate(handle, 0)
+        _write(handle, _this_process(command, brief))
+        lock = RunLock(handle, _taken_over(before, end_open))
+        try:
+            yield lock
+        finally:
+            lock._release()
+
+
+@contextmanager
+def join(path: Path, run_id: str) -> Iterator[RunLock]:
+    """Takes part in an open run, beside other processes that do.
+
+    Raises:
+      UsageError: the run is not open, or not any more.
+      LockedError: another run holds the lock.
+      WorkspaceError: the lock cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            handle = _acquire(stack, path, False, lambda owner: None, shared=True)
+        except FileNotFoundError:
+            raise _not_open(run_id, path) from None
+        lock = RunLock(handle)
+        owner = _read(handle)
+        if owner is None or owner.open_run != run_id:
+            raise _not_open(run_id, path)
+        lock.touch()
+        try:
+            yield lock
+        finally:
+            lock.touch()
+
+
+def owner_of(path: Path) -> Owner | None:
+    """Returns who holds the lock or has a run open, None where it is free."""
+    try:
+        owner = _read_file(path)
+        if owner and owner.open_run:
+            return None if _is_abandoned(path, owner) else owner
+        return (owner or Owner()) if atomic.is_locked(path) else None
+    except FileNotFoundError:
+        return None
+
+
+def _acquire(
+    stack: ExitStack,
+    path: Path,
+    wait: bool,
+    on_wait: Callable[[str], None],
+    end_open: bool = False,
+    shared: bool = False,
+) -> int:
+    patience_ends = time.monotonic() + _ORPHANS_END_S
+    told = False
+    while True:
+        try:
+            held = stack.enter_context(ExitStack())
+            handle = held.enter_context(atomic.lock(path, wait=False, shared=shared))
+            owner = _read(handle)
+            if shared or end_open or not (owner and owner.open_run):
+                return handle
+            if _is_abandoned(path, owner):
+                return handle
+            held.close()
+            error: Exception | None = None
+            ending = False
+        except BlockingIOError as blocked:
+            error = blocked
+            owner = _read_file(path)
+            ending = _ends_soon(owner) and time.monotonic() < patience_ends
+        except OSError as failed:
+            if failed.errno in FULL:
+                raise
+            raise unwritable(path, failed) from failed
+        if not (wait or ending):
+            raise LockedError(
+                "another run of this pipeline is in progress",
+                where=path,
+                actual=str(owner or Owner()),
+                hint="wait for it (run and resume take --wait), or stop it: "
+                f"sluice cancel {path.parents[1].name}",
+            ) from error
+        if not (told or ending):
+            told = True
+            on_wait(str(owner or Owner()))
+        time.sleep(_POLL_S)
+
+
+def unwritable(where: Path, error: OSError) -> WorkspaceError:
+    """Returns the error of a workspace that cannot be written."""
+    return WorkspaceError(
+        "the workspace cannot be written",
+        where=where,
+        actual=error.strerror,
+        hint="choose another with --workspace DIR or SLUICE_WORKSPACE",
+    )
+
+
+def _not_open(run_id: str, path: Path) -> UsageError:
+    return UsageError(
+        f"run {run_id} is not open: it was never begun, or has been ended, cancelled, "
+        "resumed or given up",
+        where=path,
+        hint="sluice resume",
+    )
+
+
+def _this_process(command: str, brief: bool = False) -> Owner:
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Owner(os.getpid(), socket.gethostname(), command, now, brief)
+
+
+def _write(handle: int, owner: Owner) -> None:
+    facts = {key: value for key, value in asdict(owner).items() if value}
+    os.pwrite(handle, json.dumps(facts).encode(), 0)
+
+
+def _read(handle: int) -> Owner | None:
+    return _parse(os.pread(handle, 1 << 16, 0))
+
+
+def _read_file(path: Path) -> Owner | None:
+    try:
+        return _parse(path.read_bytes())
+    except OSError:
+        return None
+
+
+def _parse(data: bytes) -> Owner | None:
+    try:
+        return Owner(**json.loads(data))
+    except (ValueError, TypeError):
+        return None
+
+
+def _is_abandoned(path: Path, owner: Owner) -> bool:
+    return time.time() - path.stat().st_mtime > owner.silent_s
+
+
+def _ends_soon(owner: Owner | None) -> bool:
+    """Whether the lock is likely to be free, or its owner known, in a moment."""
+    if owner is None:
+        return True
+    return not owner.open_run and (owner.brief or not owner.is_alive)
+
+
+def _taken_over(before: Owner | None, end_open: bool) -> str | None:
+    """Returns a note on an owner that ended without releasing the lock."""
+    if before is None or (before.open_run and end_open):
+        return None
+    if before.open_run:
+        return f"took over from a run of which nothing was heard any more: {before}"
+    return f"took over the lock of a dead owner: {before}"

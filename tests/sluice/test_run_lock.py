@@ -1,0 +1,91 @@
+"""Open runs: nobody else begins, many may take part, and none blocks for ever."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from sluice.errors import LockedError, UsageError
+from sluice.workspace import Workspace
+
+pytestmark = pytest.mark.unit
+
+RUN = "20260101T000000Z-0000"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    made = Workspace(tmp_path / "digits")
+    made.prepare()
+    return made
+
+
+def _open(workspace: Workspace, silent_s: float = 60.0) -> None:
+    with workspace.exclusive("begin") as lock:
+        lock.leave_open(RUN, "begin", silent_s)
+
+
+def _take_part(root: str, ready: str) -> None:
+    with Workspace(Path(root)).join(RUN):
+        Path(ready).touch()
+        time.sleep(60)
+
+
+def test_no_other_run_begins_while_one_is_open(workspace: Workspace) -> None:
+    _open(workspace)
+    assert workspace.is_running()
+    with pytest.raises(LockedError, match=f"run {RUN}, open since"):
+        workspace.exclusive("sluice run digits").__enter__()
+    with pytest.raises(LockedError):
+        workspace.exclusive("sluice status", brief=True).__enter__()
+    assert workspace.is_running()
+
+
+def test_several_take_part_at_once(workspace: Workspace) -> None:
+    _open(workspace)
+    with workspace.join(RUN), workspace.join(RUN), pytest.raises(LockedError):
+        workspace.exclusive("end", end_open=True).__enter__()
+    with workspace.exclusive("end", end_open=True) as lock:
+        assert lock.note is None
+    assert not workspace.is_running()
+
+
+def test_an_ended_run_takes_nobody_in(workspace: Workspace) -> None:
+    with pytest.raises(UsageError, match=f"run {RUN} is not open"):
+        workspace.join(RUN).__enter__()
+    _open(workspace)
+    with pytest.raises(UsageError, match="run other is not open"):
+        workspace.join("other").__enter__()
+
+
+def test_an_abandoned_run_makes_way(workspace: Workspace) -> None:
+    _open(workspace, silent_s=5.0)
+    os.utime(workspace.lock_file, (time.time() - 6,) * 2)
+    assert not workspace.is_running()
+    with workspace.exclusive("sluice run digits") as lock:
+        assert lock.note and RUN in lock.note
+    assert not workspace.is_running()
+
+
+def test_a_run_whose_node_runs_is_not_abandoned(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    _open(workspace, silent_s=0.0)
+    ready = tmp_path / "ready"
+    context = multiprocessing.get_context("fork")
+    node = context.Process(target=_take_part, args=(str(workspace.root), str(ready)))
+    node.start()
+    while not ready.exists():
+        time.sleep(0.01)
+    try:
+        with pytest.raises(LockedError):
+            workspace.exclusive("sluice run digits").__enter__()
+    finally:
+        node.kill()
+        node.join()
+    with workspace.exclusive("sluice run digits"):
+        pass
