@@ -1,11 +1,11 @@
-# Every target but help, lock and clean makes the environment first, or finds it made.
+# Every target but help, lock, protos and clean makes the environment first, or finds it made.
 # TFX=1.21 takes the second lock; see setup/environment.sh.
 # Two test processes: each imports TFX once and runs whole test modules.
 TFX ?=
 
 environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&
 
-.PHONY: help demo setup test test-unit lint format lock clean
+.PHONY: help demo setup test test-unit lint format lock protos clean
 
 help:
 	@echo "make demo       set up, make the digits data, train, judge and push a model"
@@ -15,6 +15,7 @@ help:
 	@echo "make format     set up, format and fix what can be fixed"
 	@echo "make setup      set up only"
 	@echo "make lock       resolve requirements/*.in again"
+	@echo "make protos     generate sluice/records/tf_example_pb2.py again"
 	@echo "make clean      remove environments and caches; data/ and workspace/ stay"
 	@echo "make TFX=1.21 TARGET   the same on TFX 1.21 (Python 3.12, glibc 2.39)"
 
@@ -43,6 +44,9 @@ format:
 
 lock:
 	@setup/lock.sh
+
+protos:
+	@setup/protos.sh
 
 clean:
 	rm -rf .venv .venv-1.21 build dist *.egg-info

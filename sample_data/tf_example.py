@@ -14,7 +14,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from sluice.records.varint import varint
+from sluice.records.tf_example_wire import varint
 
 Values = Sequence[int] | Sequence[float] | Sequence[bytes]
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import re
 
-from sluice.records.varint import varint
-
 # Tags: the fields 1, 2 and 3 with a length, 1 as 32 bits, 1 as a varint.
 _FIRST, _SECOND, _THIRD = 0x0A, 0x12, 0x1A
 _FLOAT, _VARINT = b"\x0d", b"\x08"
@@ -41,6 +39,7 @@ _MAX_HEADS = 1 << 15
 # Beside the name: five tags, its length and four others.
 _HEAD_BYTES, _LONG_HEAD_BYTES = 10, 14
 _MAX_INT_BYTES = 10
+_ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 
 def check_wire_format(data: bytes) -> None:
@@ -188,3 +187,18 @@ def _body(data: bytes, at: int, limit: int) -> tuple[int, int]:
 
 def _error(what: str, at: int) -> ValueError:
     return ValueError(f"not a tf.Example: {what}, at byte {at:,}")
+
+
+def varint(value: int) -> bytes:
+    """Returns Protobuf's varint encoding of a number that is not negative.
+
+    https://protobuf.dev/programming-guides/encoding/#varints
+    """
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)

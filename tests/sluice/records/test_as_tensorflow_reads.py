@@ -17,7 +17,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from sluice.records.tf_example_proto import parse
-from sluice.records.varint import varint
+from sluice.records.tf_example_wire import varint
 
 pytestmark = pytest.mark.tf
 
