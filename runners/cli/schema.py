@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import click
+from typing import Any
 
+import click
+from rich.table import Table
+
+from runners.cli.console import make_console, plain
+from runners.cli.options import config_options, json_option
+from runners.cli.say import say, say_json
 from runners.cli.schema_accept import accept
 from runners.cli.schema_diff import diff
-from runners.cli.schema_infer import infer
-from runners.cli.schema_show import show
+from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.schema import infer as infer_operation
+from runners.operations.schema import show as show_operation
 
 
 @click.group()
@@ -15,5 +22,55 @@ def schema() -> None:
     """The reviewed schema of a pipeline, and what the data says of it."""
 
 
-for _verb in (show, diff, accept, infer):
-    schema.add_command(_verb)
+@schema.command(short_help="Show the reviewed schema as a table.")
+@config_options
+@json_option
+def show(as_json: bool, **asked: Any) -> None:
+    """Show the reviewed schema of the pipeline NAME as a table."""
+    shown = show_operation.show(PipelineRequest(**asked))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    cells = [row.to_dict() for row in shown.rows]
+    # Most schemas have no comparators, and a narrow window has no room for them.
+    titles = [title for title in cells[0] if any(row[title] for row in cells)]
+    for title in titles:
+        table.add_column(
+            title,
+            no_wrap=title in ("feature", "type"),
+            overflow="fold",
+            min_width=len(title),
+        )
+    for row in cells:
+        table.add_row(*(plain(row[title]) for title in titles))
+    console = make_console(to_stderr=as_json)
+    console.print(plain(str(shown.path), "dim"), soft_wrap=True)
+    console.print()
+    console.print(table)
+    if as_json:
+        say_json(shown.to_dict())
+
+
+schema.add_command(diff)
+schema.add_command(accept)
+
+
+@schema.command(short_help="Print a schema for the data as it is now.")
+@config_options
+@click.option("--examples", metavar="PATTERN", help="Of these files, not the config's.")
+@click.option("-o", "--output", metavar="FILE", help="Write it there; a new file.")
+@json_option
+def infer(as_json: bool, **asked: Any) -> None:
+    """Print a schema for the data of the pipeline NAME; the reviewed one stays.
+
+    All records are read.
+    """
+    found = infer_operation.infer(infer_operation.InferRequest(**asked))
+    if found.missing_label:
+        say(f"note: no record has the label {found.missing_label}", err=True)
+    if found.output is not None:
+        told = f"wrote {found.output}: {found.features:,} features of {found.counted}"
+        make_console(to_stderr=as_json).print(plain(told), soft_wrap=True)
+    elif not as_json:
+        say(found.counted, err=True)
+        say(*found.text.rstrip("\n").split("\n"))
+    if as_json:
+        say_json(found.to_dict())

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import click
 
-from pipeline.config.load import load_config
-from runners.cli.options import config_options, json_option
-from runners.cli.say import say_json
-from runners.cli.schema_compare import compare, show_diff, source_options
+from runners.cli.console import make_console, plain
+from runners.cli.options import config_options, json_option, workspace_option
+from runners.cli.say import say_json, say_warning
+from runners.operations.schema import diff as operation
+from runners.operations.schema.source import SchemaRequest
 from sluice.errors import ExitCode
+
+_SOURCE_OPTIONS = (
+    click.option("run_id", "--run", metavar="ID", help="Of this run's statistics."),
+    click.option("--data", is_flag=True, help="Count all records of the files, now."),
+    workspace_option,
+)
+
+
+def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--run``, ``--data`` and ``--workspace``."""
+    for option in reversed(_SOURCE_OPTIONS):
+        function = option(function)
+    return function
 
 
 @click.command(short_help="Say where data differs from the reviewed schema.")
@@ -16,29 +34,50 @@ from sluice.errors import ExitCode
 @source_options
 @click.option("--check", is_flag=True, help="Exit with 3 where there is a difference.")
 @json_option
-def diff(
-    name: str,
-    profile: str | None,
-    overrides: tuple[str, ...],
-    run_id: str | None,
-    data: bool,
-    workspace_dir: str | None,
-    check: bool,
-    as_json: bool,
-) -> None:
+def diff(check: bool, as_json: bool, **asked: Any) -> int:
     """Say where data differs from the reviewed schema of the pipeline NAME.
 
     The data is what the last run has counted (StatisticsGen), or with --data all
     records of the config's files as they are now. The name in brackets at the end of
     a line is what `sluice schema accept` takes.
     """
-    config = load_config(name, profile=profile, overrides=overrides)
-    compared = compare(config, name, run_id, data, workspace_dir)
-    show_diff(compared, name, as_json)
+    compared = operation.diff(SchemaRequest(**asked), say_warning)
+    show_diff(compared, as_json)
     if as_json:
-        changes = [change.to_dict() for change in compared.diff.changes]
-        notes = list(compared.diff.notes)
-        document = {**compared.head(), "changes": changes, "notes": notes}
-        say_json(document)
-    if check and compared.diff.changes:
-        click.get_current_context().exit(ExitCode.DATA)
+        say_json(compared.to_dict())
+    return int(ExitCode.DATA if check and compared.diff.changes else ExitCode.DONE)
+
+
+def _short(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def show_diff(compared: operation.Compared, as_json: bool) -> None:
+    """Prints the differences and their ids."""
+    console = make_console(to_stderr=as_json)
+    observed = compared.source.observed
+    splits = ", ".join(observed.splits)
+    for fact in (
+        f"schema  {_short(compared.path)}",
+        f"data    {compared.source.text}",
+        f"        {observed.records:,} records, splits: {splits}",
+    ):
+        console.print(plain(fact, "dim"), soft_wrap=True)
+    for change in compared.diff.changes:
+        line = plain(f"{change.feature}: {change.text}")
+        line.append_text(plain(f"  [{change.id}]", "dim"))
+        console.print(line, soft_wrap=True)
+        if change.refusal:
+            console.print(plain(f"  not to be accepted: {change.refusal}", "dim"))
+    for note in compared.diff.notes:
+        console.print(plain(f"note: {note}", "dim"), soft_wrap=True)
+    if not compared.diff.changes:
+        console.print("no difference")
+    possible = [change.id for change in compared.diff.changes if not change.refusal]
+    if possible:
+        wanted = possible[0] if len(possible) == 1 else "CHANGE..."
+        command = compared.request.schema_command("accept", wanted)
+        console.print()
+        text = plain(f"if the data is right: {command}", "dim")
+        console.print(text, soft_wrap=True)

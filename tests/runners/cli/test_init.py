@@ -237,14 +237,14 @@ def test_what_does_not_validate_does_not_stay(clicks, call, here, monkeypatch):
 
     written = [here / "configs/clicks.yaml", here / "schemas/clicks/schema.pbtxt"]
     with monkeypatch.context() as patch:
-        patch.setattr("runners.cli.init.validate_config", refuse)
+        patch.setattr("runners.operations.init.validate_config", refuse)
         with pytest.raises(ConfigError, match="refused"):
             call("clicks", "--examples", "data/the clicks")
     assert not any(path.exists() for path in written)
 
     call("clicks", "--examples", "data/the clicks")
     before = [path.read_text() for path in written]
-    monkeypatch.setattr("runners.cli.init.validate_config", refuse)
+    monkeypatch.setattr("runners.operations.init.validate_config", refuse)
     arguments = ("--examples", "data/the clicks/t*", "--label", "colour", "--force")
     with pytest.raises(ConfigError, match="refused"):
         call("clicks", *arguments)

@@ -1,4 +1,4 @@
-"""What ``sluice schema`` looks at: a run's statistics, or the records themselves."""
+"""The data that a schema is compared with: a run's statistics, or the records."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from pipeline.graph.check_inputs import check_inputs
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.observe_summary import observe_summary
 from pipeline.scaffold.summarize import Summary, summarize
-from runners.cli.say import say_warning
-from runners.cli.schema_command import run_command
 from runners.local.complete_runs import complete_killed_runs
-from runners.operations.find_run import find_run, find_workspace, readable_runs
+from runners.operations.find_run import (
+    Warn,
+    find_run,
+    find_workspace,
+    ignore,
+    readable_runs,
+)
+from runners.operations.pipeline_request import PipelineRequest
 from schemas.diff.diff_schema import Expectations
 from schemas.diff.observed import Observed
 from schemas.diff.statistics import observe_statistics, read_statistics
@@ -27,6 +32,30 @@ from sluice.records.record_error import RecordError
 _NODE, _OUTPUT = "StatisticsGen", "statistics"
 # The records of files without splits, before they are hashed into some.
 _HASHED = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaRequest(PipelineRequest):
+    """Which data the reviewed schema is compared with.
+
+    Attributes:
+      run_id: the statistics of this run; None for the last that has some.
+      data: count all records of the config's files instead, as they are now.
+    """
+
+    run_id: str | None = None
+    data: bool = False
+
+    def schema_command(self, verb: str, *changes: str) -> str:
+        """Returns ``sluice schema VERB`` of the same config and data."""
+        source = ["--data"] * self.data
+        source += ["--run", self.run_id] if self.run_id else []
+        words = [self.name, *changes, *self.same_config(), *source]
+        return self.next_command("schema", verb, *words)
+
+    def run_command(self, *options: str) -> str:
+        """Returns ``sluice run`` of the same config."""
+        return self.next_command("run", self.name, *self.same_config(), *options)
 
 
 @dataclass(frozen=True)
@@ -44,18 +73,22 @@ class Source:
     facts: dict[str, Any]
 
 
-def from_run(name: str, workspace_dir: str | None, run_id: str | None) -> Source:
+def from_run(request: SchemaRequest, warn: Warn = ignore) -> Source:
     """Returns what the statistics of a run show; by default of the last with some.
 
     Raises:
       UsageError: there is no such run, or it has no statistics.
       WorkspaceError: the statistics are damaged.
     """
-    workspace = find_workspace(name, workspace_dir)
+    name, run_id = request.name, request.run_id
+    workspace = find_workspace(name, request.workspace_dir)
     complete_killed_runs(workspace)
-    records: Iterable[RunRecord] = readable_runs(workspace, say_warning)
+    records: Iterable[RunRecord] = readable_runs(workspace, warn)
     if run_id:
-        records = [find_run(name, workspace=workspace, run_id=run_id).record]
+        found = find_run(
+            name, request.workspace_dir, workspace=workspace, run_id=run_id
+        )
+        records = [found.record]
     for record in records:
         directory = _statistics(record)
         if directory is not None:
@@ -68,7 +101,7 @@ def from_run(name: str, workspace_dir: str | None, run_id: str | None) -> Source
         if run_id
         else f"no run of {name} has statistics",
         where=workspace.runs,
-        hint=f"{run_command(name, '--to', _NODE)}, or look at the records: --data",
+        hint=f"{request.run_command('--to', _NODE)}, or look at the records: --data",
     )
 
 

@@ -1,0 +1,1 @@
+"""The reviewed schema of a pipeline: shown, inferred, compared with data, changed."""

@@ -1,0 +1,72 @@
+"""Compares the reviewed schema of a pipeline with data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.config import Config
+from runners.operations.find_run import Warn, ignore
+from runners.operations.schema.source import (
+    SchemaRequest,
+    Source,
+    expectations,
+    from_data,
+    from_run,
+)
+from schemas.diff.diff_schema import Diff, diff_schema
+from schemas.edit.edit_schema import read_schema_text
+from schemas.loader import load
+from sluice.errors import DataError, UsageError
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A schema's file beside what data shows."""
+
+    request: SchemaRequest
+    config: Config
+    path: Path
+    text: str
+    source: Source
+    diff: Diff
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        changes = [change.to_dict() for change in self.diff.changes]
+        return {**self.head(), "changes": changes, "notes": list(self.diff.notes)}
+
+    def head(self) -> dict[str, Any]:
+        """Returns what is compared with what, in its JSON form."""
+        return {
+            "schema_version": 1,
+            "pipeline": self.config.name,
+            "schema": str(self.path),
+            "source": {**self.source.facts, "splits": self.source.observed.splits},
+        }
+
+
+def diff(request: SchemaRequest, warn: Warn = ignore) -> Compared:
+    """Returns where the data that the request names differs from the schema.
+
+    Raises:
+      UsageError: the schema is wrong, or there is no such data.
+      DataError: there is no record.
+      WorkspaceError: the run's statistics are damaged.
+    """
+    config = request.load_config()
+    if request.data and request.run_id:
+        raise UsageError("--run and --data exclude each other", hint="give one")
+    path = config.schema_path
+    text = read_schema_text(path) if path.is_file() else ""
+    reviewed = load(path)
+    source = from_data(config) if request.data else from_run(request, warn)
+    if not source.observed.records:
+        raise DataError(
+            "there is no record to compare the schema with",
+            where=source.text,
+            hint=request.run_command(),
+        )
+    found = diff_schema(reviewed, source.observed, expectations(config))
+    return Compared(request, config, path, text, source, found)

@@ -1,0 +1,115 @@
+"""Infers a schema from the data as it is now; the reviewed one stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.scaffold.infer_schema import infer_schema
+from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.schema.source import summary_of
+from schemas.edit.schema_text import plain_text
+from schemas.edit.without_values import without_values
+from schemas.loader import feature_names
+from sluice.errors import DataError, UsageError
+from sluice.storage import atomic
+from sluice.storage.destination import destination
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferRequest(PipelineRequest):
+    """What the schema is inferred from.
+
+    Attributes:
+      examples: a pattern of TFRecord files; None for the config's.
+      output: a new file to write the schema to, if any.
+    """
+
+    examples: str | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """A schema, and what it was inferred from.
+
+    Attributes:
+      pipeline: its name.
+      text: the schema.
+      features: how many it has.
+      records: how many were read.
+      counted: what was read, for a line.
+      missing_label: the label's name, where no record has it.
+      output: the file that was written, as it was given.
+    """
+
+    pipeline: str
+    text: str
+    features: int
+    records: int
+    counted: str
+    missing_label: str | None
+    output: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return {
+            "schema_version": 1,
+            "pipeline": self.pipeline,
+            "records": self.records,
+            "text": self.text,
+            "path": self.output,
+        }
+
+
+def infer(request: InferRequest) -> Inferred:
+    """Reads all records and returns a schema without values of sensitive features.
+
+    Raises:
+      UsageError: there are no such files, or the output is there or cannot be written.
+      DataError: there is no record, or no span is complete.
+    """
+    config = request.load_config()
+    output = request.output
+    path = destination(output, Path.cwd(), "--output") if output else None
+    summary, counted = summary_of(config, request.examples)
+    label = config.label.feature
+    found = infer_schema(summary, label if label in summary.features else None)
+    found = without_values(found, config.sensitive)
+    if not found.feature:
+        raise DataError(
+            "there is no record to infer a schema from",
+            expected="at least one record with a value",
+            actual=counted,
+        )
+    text = plain_text(found)
+    if path is not None:
+        _write_new(path, text)
+    return Inferred(
+        pipeline=config.name,
+        text=text,
+        features=len(found.feature),
+        records=summary.records,
+        counted=counted,
+        missing_label=None if label in feature_names(found) else label,
+        output=output,
+    )
+
+
+def _write_new(path: Path, text: str) -> None:
+    if path.exists():
+        raise UsageError(
+            "the file exists; nothing was written",
+            where=path,
+            hint="give another file with -o; a reviewed schema is changed by "
+            "sluice schema accept",
+        )
+    try:
+        atomic.write_text(path, text)
+    except OSError as error:
+        raise UsageError(
+            "the schema cannot be written",
+            where=path,
+            actual=error.strerror or str(error),
+        ) from error
