@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -29,3 +31,22 @@ def plain(text: str, style: str = "") -> Text:
 def plain_lines(lines: Iterable[str], style: str = "") -> Text:
     """Returns several such lines."""
     return Text("\n".join(map(printable, lines)), style=style)
+
+
+def ignore_broken_pipe(
+    console: Console, show: Callable[..., Any], *arguments: Any
+) -> None:
+    """Calls ``show``; where nobody reads any more, all further output is dropped.
+
+    Args:
+      console: what ``show`` writes to.
+      show: draws or prints.
+      *arguments: of ``show``.
+    """
+    try:
+        show(*arguments)
+    except (OSError, SystemExit):
+        # rich turns a broken pipe into the end of the program.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2 if console.stderr else 1)
+        os.close(nowhere)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from runners.cli.console import make_console
-from runners.cli.ignore_broken_pipe import ignore_broken_pipe
+from runners.cli.console import ignore_broken_pipe, make_console
 from runners.cli.render_run import print_outcome
 from runners.cli.run_view import RunView
 from runners.cli.say import say_json

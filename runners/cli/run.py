@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 
 import click
 
+from pipeline.config.find import find_config
+from runners.cache.up_to_date import likely_unchanged
 from runners.cli.exit_on_sigint import exit_on_sigint
 from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.prewarm import prewarm
 from runners.engine import Engine
+from runners.local.engine import LocalEngine
+from sluice.errors import UsageError
+from sluice.project import find_root
+from sluice.workspace import locate
 
 _RUN_OPTIONS = (
     click.option(
@@ -79,7 +85,9 @@ def run(
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
     command = shlex.join(["sluice", *sys.argv[1:]])
-    prewarmed = nullcontext(engine) if engine else prewarm(name, workspace_dir, command)
+    prewarmed = (
+        nullcontext(engine) if engine else _prewarm(name, workspace_dir, command)
+    )
     with prewarmed as chosen:
         with exit_on_sigint():
             # While TFX is imported in another process.
@@ -102,3 +110,39 @@ def run(
         )
         operate = partial(operations.run, request, engine=chosen)
         return report_run(as_json, name, command, operate)
+
+
+@contextmanager
+def _prewarm(
+    name: str, workspace_dir: str | None, command: str
+) -> Iterator[LocalEngine | None]:
+    """Starts to import TFX before anything else is imported or checked.
+
+    The import is most of what a small run takes, and has a core of its own meanwhile.
+
+    Args:
+      name: of the pipeline, or a path to its config.
+      workspace_dir: as the user has given it.
+      command: what was typed.
+
+    Yields:
+      The engine, which is ended if no run comes; None where the run will probably have
+      nothing to do, or cannot be, for a reason that it will find and say itself.
+    """
+    engine = _start(name, workspace_dir, command)
+    with engine or nullcontext():
+        yield engine
+
+
+def _start(name: str, workspace_dir: str | None, command: str) -> LocalEngine | None:
+    try:
+        config_file = find_config(name, Path.cwd())
+        root = find_root(config_file.parent)
+        workspace = locate(root, config_file.stem, workspace_dir)
+        if likely_unchanged(workspace, config_file, command):
+            return None
+        engine = LocalEngine()
+        engine.prewarm(root)
+        return engine
+    except UsageError:
+        return None

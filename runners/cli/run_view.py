@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from runners.cli.console import plain, plain_lines
-from runners.cli.ignore_broken_pipe import ignore_broken_pipe
+from runners.cli.console import ignore_broken_pipe, plain, plain_lines
 from runners.cli.render_run import describe_progress, node_table, seconds
 from runners.engine import Observer
 from runners.local.run_result import NOT_ASKED_FOR

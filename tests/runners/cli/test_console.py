@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 SCRIPT = """
 import sys, time
 from runners.cli.console import make_console
-from runners.cli.ignore_broken_pipe import ignore_broken_pipe
+from runners.cli.console import ignore_broken_pipe
 console = make_console()
 sys.stdin.readline()
 for number in range(3):
