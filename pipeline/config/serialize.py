@@ -93,6 +93,11 @@ def read_stored_config(path: Path) -> Config:
     return config
 
 
+def own_nodes(path: Path) -> dict[str, Any]:
+    """Returns the section of nodes that the user has added to the graph."""
+    return json.loads(path.read_text(encoding="utf-8"))["config"].get("nodes", {})
+
+
 def sensitive_features(path: Path) -> list[str]:
     """Returns the features whose values are not shown."""
     return json.loads(path.read_text(encoding="utf-8"))["config"]["sensitive"]

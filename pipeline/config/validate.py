@@ -26,6 +26,7 @@ from pipeline.config.resolve_features import (
 )
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
+from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.yaml_reader import describe
 from schemas import loader
 from sluice.errors import ConfigError, did_you_mean
@@ -73,6 +74,7 @@ def validate_config(config: Config) -> ValidConfig:
     classes = _check_label(config, schema, problems)
     _check_features(config, schema, problems)
     _check_code(config, problems)
+    check_secrets(config, problems)
     check_data(config, schema, problems)
     task: Task = "binary" if len(classes) == 2 else "multiclass"
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)

@@ -19,6 +19,7 @@ from pipeline.training.data import DataSettings, make_datasets
 from pipeline.training.export import ExportSettings, export_model, write_model_run
 from pipeline.training.fit import FitSettings, fit_model
 from sluice import interrupt, progress
+from sluice.secrets import resolve
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class TrainingSettings:
             ),
             model=ModelSettings(
                 model=config["model"],
-                params=config["model_params"],
+                params=resolve(config["model_params"]),
                 learning_rate=train["learning_rate"],
                 seed=train["seed"],
             ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from runners.local.run_result import NodeFailure, NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
 from sluice import interrupt
 from sluice.compat import teach_autograph
+from sluice.secrets import redact, redact_output
 
 
 def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
@@ -44,6 +45,8 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     teach_autograph()
     job_environment = JobEnvironment.load(place)
     job_environment.enter()
+    if job_environment.project_root:
+        redact_output()
     ir = read_ir(place)
     graph = GraphFile.load(place)
     assert graph is not None
@@ -53,20 +56,27 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     error: NodeFailure | None = None
     stopped = False
     try:
-        launch(ir, node_id, cache, in_project=bool(job_environment.project_root))
+        launch(
+            ir,
+            node_id,
+            cache,
+            in_project=bool(job_environment.project_root),
+            resolves_secrets=node_id in _own_nodes(place),
+        )
     except interrupt.Interrupted:
         stopped = True
     except (Exception, SystemExit) as raised:
         # Some libraries turn the interrupt into an error of their own.
         stopped = interrupt.requested()
         if not stopped:
-            os.write(2, traceback.format_exc().encode())
+            os.write(2, redact(traceback.format_exc()).encode())
             error = explain_failure(
                 node_id,
                 planned.kind,
                 raised,
                 partial(bad_records, place, planned.upstream),
             )
+            error = replace(error, message=redact(error.message))
             if not job_environment.project_root:
                 write_exception(place, node_id, raised)
     ended = Ended(time.monotonic() - started, error, stopped)
@@ -121,7 +131,12 @@ def make_cache(
 
 
 def launch(
-    ir: Any, node_id: str, cache: NodeCache, *, in_project: bool = False
+    ir: Any,
+    node_id: str,
+    cache: NodeCache,
+    *,
+    in_project: bool = False,
+    resolves_secrets: bool = False,
 ) -> None:
     """Launches a node by TFX's portable launcher, with the cache given."""
     node = next(
@@ -134,6 +149,7 @@ def launch(
     tfx_log_filter()
     NodeLauncher(
         in_project=in_project,
+        resolves_secrets=resolves_secrets,
         pipeline_node=node,
         mlmd_connection=metadata.Metadata(connection_of(ir)),
         pipeline_info=ir.pipeline_info,
@@ -150,6 +166,15 @@ def _platform_config(deployment: Any, node_id: str) -> Any:
         return None
     config = deployment.node_level_platform_configs[node_id]
     return getattr(config, config.WhichOneof("config"))
+
+
+def _own_nodes(run_dir: Path) -> Container[str]:
+    config = run_dir / "config.json"
+    if not config.exists():
+        return ()
+    from pipeline.config.serialize import own_nodes
+
+    return own_nodes(config)
 
 
 def _describe(

@@ -7,10 +7,11 @@ ExampleGen were read together with the new ones.
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from tfx.orchestration.portable import launcher
 from tfx.orchestration.portable.mlmd import execution_lib
 
 from runners.local.artifact_contents import check_inputs, record_outputs
+from sluice import secrets
 
 _ERROR = "__execution_result__"
 _MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
@@ -34,15 +36,26 @@ class NodeLauncher(launcher.Launcher):
     They read only what their inputs held when they were made.
     """
 
-    def __init__(self, *, in_project: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        in_project: bool = False,
+        resolves_secrets: bool = False,
+        **options: Any,
+    ) -> None:
         """Takes TFX's options.
 
         Args:
           in_project: whether the pipeline is run by ``sluice run``; else by a script.
+          resolves_secrets: whether the executor is given the values of the references
+            in its exec properties. TFX logs and stores them before that.
           **options: of TFX's launcher.
         """
         super().__init__(**options)
         self._in_project = in_project
+        if resolves_secrets and self._executor_operator is not None:
+            operator: Any = self._executor_operator
+            operator.run_executor = _resolving(operator.run_executor)
 
     def launch(self) -> Any:
         launcher.execution_watcher = SimpleNamespace(ExecutionWatcher=_NoWatcher)
@@ -92,6 +105,17 @@ class NodeLauncher(launcher.Launcher):
         super()._publish_successful_execution(
             execution_id, contexts, output_dict, executor_output
         )
+
+
+def _resolving(run_executor: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def run(execution_info: Any) -> Any:
+        resolved = copy.copy(execution_info)
+        resolved.exec_properties = secrets.resolve_exec_properties(
+            execution_info.exec_properties
+        )
+        return run_executor(resolved)
+
+    return run
 
 
 class _NoWatcher:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
+from pipeline.config.validate_secrets import require_secrets
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs, differences
 from runners.engine import Engine, Observer, Plan
@@ -116,6 +117,7 @@ def resume(
         record.notes += [note for note in lock.notes if note not in record.notes]
         run_dir = workspace.run_dir(record.run_id)
         config = _stored_config(pipeline, run_dir)
+        require_secrets(config)
         stack.enter_context(private_umask(config.private))
         activate(config.root)
         serving_dir = Path(record.pushes[0].destination)

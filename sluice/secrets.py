@@ -1,0 +1,127 @@
+"""Secrets by reference: ``${env:NAME}`` in a string stands for a variable's value.
+
+A config is stored with every run, and its values are exec properties in ML Metadata and
+parts of cache keys. So it holds the reference, and the process that uses a value
+resolves it, in memory only. ``$${env:NAME}`` is the text ``${env:NAME}`` itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from typing import Any, TextIO, cast
+
+from sluice.errors import ConfigError
+
+_REFERENCE = re.compile(r"(\$?)\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)\})?")
+# Shorter ones, such as "1", would be found everywhere.
+_MIN_REDACTED = 4
+
+_resolved: dict[str, str] = {}
+
+
+def references(text: str) -> list[str | None]:
+    """Returns the variables that a text refers to; None for what names none."""
+    return [name or None for escape, name in _REFERENCE.findall(text) if not escape]
+
+
+def resolve(value: Any) -> Any:
+    """Returns a value with the references in its strings replaced, at any depth.
+
+    Args:
+      value: a string, or mappings and lists of values; keys stay as they are.
+
+    Raises:
+      ConfigError: a variable is not set, or a reference names none.
+    """
+    if isinstance(value, str):
+        return _REFERENCE.sub(_value_of, value)
+    if isinstance(value, dict):
+        return {key: resolve(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [resolve(item) for item in value]
+    return value
+
+
+def resolve_exec_properties(properties: dict[str, Any]) -> dict[str, Any]:
+    """Returns a node's exec properties resolved, also inside those that are JSON."""
+    return {key: _resolve_property(value) for key, value in properties.items()}
+
+
+def redact(text: str) -> str:
+    """Returns a text with each value that this process has resolved replaced again."""
+    for value, reference in _resolved.items():
+        for form in (value, json.dumps(value)[1:-1], repr(value)[1:-1]):
+            text = text.replace(form, reference)
+    return text
+
+
+def redact_output() -> None:
+    """Redacts what Python code of this process prints and logs from now on."""
+    make_record = logging.getLogRecordFactory()
+
+    def make_redacted(*args: Any, **options: Any) -> logging.LogRecord:
+        record = make_record(*args, **options)
+        if _resolved:
+            record.msg, record.args = redact(record.getMessage()), ()
+            if record.exc_info and record.exc_info[0]:
+                trace = traceback.format_exception(*record.exc_info)
+                record.exc_text = redact("".join(trace).rstrip())
+        return record
+
+    logging.setLogRecordFactory(make_redacted)
+    sys.stdout = cast(TextIO, _Redacted(sys.stdout))
+    sys.stderr = cast(TextIO, _Redacted(sys.stderr))
+
+
+class _Redacted:
+    """A text stream that redacts what is written to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(redact(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self._stream.writelines(map(redact, lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _value_of(match: re.Match[str]) -> str:
+    escape, name = match.groups()
+    if escape:
+        return match[0][1:]
+    if name is None:
+        raise ConfigError(
+            "A reference names no environment variable.",
+            expected="${env:NAME}",
+            hint="for the text itself, write $${env:",
+        )
+    if name not in os.environ:
+        raise ConfigError(
+            f"The environment variable {name} is not set.",
+            hint=f"export {name}=..., then run again",
+        )
+    value = os.environ[name]
+    if len(value) >= _MIN_REDACTED:
+        _resolved[value] = f"${{env:{name}}}"
+    return value
+
+
+def _resolve_property(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            return resolve(value)
+        found = resolve(parsed)
+        return value if found == parsed else json.dumps(found)
+    return resolve(value)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from sluice import secrets
+from sluice.errors import ConfigError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("TOKEN", "MARKER")
+    monkeypatch.setenv("EMPTY", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "resolved"),
+    [
+        ("${env:TOKEN}", "MARKER"),
+        ("Bearer ${env:TOKEN}, ${env:TOKEN}", "Bearer MARKER, MARKER"),
+        ("[${env:EMPTY}]", "[]"),
+        ("$${env:TOKEN}", "${env:TOKEN}"),
+        ("$TOKEN ${TOKEN} $$ {env:TOKEN}", "$TOKEN ${TOKEN} $$ {env:TOKEN}"),
+        ({"a": ["${env:TOKEN}", 1, None]}, {"a": ["MARKER", 1, None]}),
+        ({"${env:TOKEN}": True}, {"${env:TOKEN}": True}),
+        (3.5, 3.5),
+    ],
+)
+def test_references_are_resolved_at_any_depth(value: Any, resolved: Any) -> None:
+    assert secrets.resolve(value) == resolved
+
+
+@pytest.mark.parametrize("text", ["${env:}", "${env:1A}", "${env:A B}", "${env:TOKEN"])
+def test_a_reference_must_name_a_variable(text: str) -> None:
+    assert secrets.references(text) == [None]
+    with pytest.raises(ConfigError, match="names no environment variable"):
+        secrets.resolve(text)
+
+
+def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOKEN")
+    with pytest.raises(ConfigError, match="variable TOKEN is not set"):
+        secrets.resolve(["${env:TOKEN}"])
+
+
+def test_exec_properties_that_are_json_stay_json(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TOKEN", 'a"b\\c')
+    properties = {
+        "json": json.dumps({"auth": ["${env:TOKEN}"]}),
+        "plain": '{"spaces":  1}',
+        "no_json": "{not ${env:TOKEN}",
+        "number": 3,
+    }
+    resolved = secrets.resolve_exec_properties(properties)
+
+    assert json.loads(resolved["json"]) == {"auth": ['a"b\\c']}
+    assert resolved["plain"] == properties["plain"]
+    assert resolved["no_json"] == '{not a"b\\c'
+    assert resolved["number"] == 3
+
+
+def test_values_are_redacted_also_in_their_escaped_forms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    value = 'a"b\\c'
+    monkeypatch.setenv("TOKEN", value)
+    assert secrets.redact(value) == value
+    secrets.resolve("${env:TOKEN}")
+
+    for text in (value, json.dumps({"x": value}), repr([value])):
+        redacted = secrets.redact(text)
+        assert "${env:TOKEN}" in redacted
+        assert "a" not in redacted
+
+
+def test_what_python_prints_and_logs_is_redacted() -> None:
+    program = """
+import logging, sys
+from sluice import secrets
+logging.basicConfig(stream=sys.stderr)
+secrets.redact_output()
+token = secrets.resolve("${env:TOKEN}")
+print("print", token)
+print("to stderr", token, file=sys.stderr)
+logging.warning("args %s", token)
+try:
+    raise ValueError(token)
+except ValueError:
+    logging.exception("failed")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=own_root(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "print ${env:TOKEN}\n"
+    assert "to stderr ${env:TOKEN}" in done.stderr
+    assert "WARNING:root:args ${env:TOKEN}" in done.stderr
+    assert "ValueError: ${env:TOKEN}" in done.stderr
+    assert "MARKER" not in done.stdout + done.stderr
