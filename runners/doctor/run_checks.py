@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from runners.doctor.baselines import check_baselines
 from runners.doctor.check import Check
 from runners.doctor.devices import check_devices
 from runners.doctor.disks import (
@@ -22,6 +21,7 @@ from runners.doctor.machine import (
     check_forks,
     check_memory,
 )
+from runners.doctor.models import check_baselines, check_serving
 from runners.doctor.versions import (
     check_beam_engine,
     check_keras_flavour,
@@ -63,6 +63,7 @@ def _checks(workspace: Path | None) -> dict[str, Callable[[], Check]]:
             check_disk_space, "disk_workspace", workspace
         )
         checks["baselines"] = partial(check_baselines, workspace)
+        checks["serving"] = partial(check_serving, workspace)
     return checks | {
         "disk_temp": lambda: check_disk_space("disk_temp", Path(tempfile.gettempdir())),
         "memory": check_memory,

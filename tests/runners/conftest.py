@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.errors import SluiceError
+from sluice.project import own_root
 
 if TYPE_CHECKING:
     from runners.local.processes.process_pool import ProcessPool
@@ -185,6 +186,18 @@ def make_foreign(
 def foreign(make_foreign: Callable[[], ForeignPipelines]) -> ForeignPipelines:
     """A place for pipelines of somebody else."""
     return make_foreign()
+
+
+@pytest.fixture
+def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A project with the digits config, no run yet; the current directory is in it."""
+    (tmp_path / "configs").mkdir()
+    text = (own_root() / "configs" / "digits.yaml").read_text()
+    (tmp_path / "configs" / "digits.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    return importlib.import_module("past_runs").Past(tmp_path)
 
 
 @pytest.fixture

@@ -346,6 +346,7 @@ def test_devices_come_last_so_that_nobody_waits_for_the_rest(tmp_path: Path) -> 
         "file_locks",
         "disk_workspace",
         "baselines",
+        "serving",
     ]
     assert "fn_api_runner.FnApiRunner" in rows[3].found
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runners.doctor.baselines import check_baselines
 from runners.doctor.check import Check
+from runners.doctor.models import check_baselines
 from runners.retention.baselines import baseline_in, blessed_in
 
 pytestmark = pytest.mark.unit

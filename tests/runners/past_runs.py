@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
@@ -17,7 +16,6 @@ from runners.metadata.read_metadata import read_metadata
 from runners.retention.collect_garbage import collect_garbage
 from runners.retention.find_garbage import Garbage
 from serving.model_store import ModelStore, Publication
-from sluice.project import own_root
 from sluice.record.run_record import NodeRecord, RunRecord
 from sluice.storage.contents import PROPERTY, Contents
 from sluice.workspace import Workspace
@@ -277,17 +275,6 @@ class Past:
         if kind.name not in self._types:
             self._types[kind.name] = put(kind)
         return self._types[kind.name]
-
-
-@pytest.fixture
-def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Past]:
-    """A project with the digits config, no run yet; the current directory is in it."""
-    (tmp_path / "configs").mkdir()
-    text = (own_root() / "configs" / "digits.yaml").read_text()
-    (tmp_path / "configs" / "digits.yaml").write_text(text)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    yield Past(tmp_path)
 
 
 def _event(

@@ -1,13 +1,15 @@
-"""Whether the models that new ones are compared with are undamaged."""
+"""Whether baselines and served versions are the models that they were."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from components.baseline.blessed_models import served_copy, up_to_usable
-from runners.doctor.check import Check
+from runners.doctor.check import Check, CheckState
 from runners.metadata.read_metadata import read_metadata
+from runners.metadata.served_models import ServedModel, served_models
 from runners.retention.baselines import blessed_in, name_in, pushes_in
+from sluice.errors import bounded
 from sluice.workspace import Workspace
 
 _NAME = "baselines"
@@ -19,10 +21,7 @@ def check_baselines(folder: Path) -> Check:
     Args:
       folder: a pipeline's workspace, or the folder of all workspaces.
     """
-    databases = [Workspace(folder).metadata_db]
-    if not databases[0].exists():
-        databases = sorted(folder.glob(f"*/{databases[0].name}"))
-    checks = [_check(path) for path in databases]
+    checks = [_check_baseline(path) for path in _databases(folder)]
     damaged = [item for item in checks if item.state != "ok"]
     found = "; ".join(item.found for item in damaged or checks)
     if not damaged:
@@ -32,7 +31,7 @@ def check_baselines(folder: Path) -> Check:
     return Check(_NAME, "problem" if is_lost else "warning", found, hint)
 
 
-def _check(metadata_db: Path) -> Check:
+def _check_baseline(metadata_db: Path) -> Check:
     pipeline = metadata_db.parent.name
     graph = read_metadata(metadata_db)
     looked_at = list(up_to_usable(blessed_in(graph)))
@@ -50,3 +49,43 @@ def _check(metadata_db: Path) -> Check:
         return Check(_NAME, "warning", found, hint)
     hint = f"restore the files, or let the next model be the first: {retire}"
     return Check(_NAME, "problem", found, hint)
+
+
+def check_serving(folder: Path) -> Check:
+    """Reads every byte of each served version and compares it with what was pushed.
+
+    Args:
+      folder: as of ``check_baselines``.
+    """
+    served = [item for path in _databases(folder) for item in _served(path)]
+    newest = {item.version.path.parent: item.version for item in served}
+    differing = [
+        (item.version, difference)
+        for item in served
+        if (difference := item.version.difference())
+    ]
+    if not differing:
+        count = len(served)
+        found = f"{count} version{'' if count == 1 else 's'}" if count else "none yet"
+        return Check("serving", "ok", found)
+    lines = [
+        f"{version.path} is not what was pushed: {difference}"
+        for version, difference in differing
+    ]
+    # A server loads the highest number.
+    is_loaded = any(version in newest.values() for version, _ in differing)
+    path = differing[0][0].path
+    hint = f"look at it, then: mv {path} {path}.aside, and run the pipeline again"
+    state: CheckState = "problem" if is_loaded else "warning"
+    return Check("serving", state, "; ".join(bounded(lines)), hint)
+
+
+def _served(metadata_db: Path) -> list[ServedModel]:
+    serving = Workspace(metadata_db.parent).serving
+    return served_models(read_metadata(metadata_db), [serving])
+
+
+def _databases(folder: Path) -> list[Path]:
+    """Returns the metadata of a pipeline's workspace, or of all workspaces in it."""
+    own = Workspace(folder).metadata_db
+    return [own] if own.exists() else sorted(folder.glob(f"*/{own.name}"))

@@ -1,0 +1,89 @@
+"""The pushed versions of a pipeline: which are damaged, planted or retired."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.doctor.check import Check
+from runners.doctor.models import check_serving
+from runners.operations.models import (
+    ListedModel,
+    RetireRequest,
+    list_models,
+    retire_models,
+)
+from runners.operations.pipeline_request import PipelineRequest
+
+pytestmark = pytest.mark.unit
+
+DIGITS = PipelineRequest(name="digits")
+
+
+def _states(listed: list[ListedModel]) -> dict[int, list[str]]:
+    return {item.version.version: list(item.flaws) for item in listed}
+
+
+def _plant(past: Any, version: int) -> Path:
+    planted = past.workspace.serving / str(version)
+    shutil.copytree(past.workspace.serving / "1", planted)
+    return planted
+
+
+def test_versions_are_listed_newest_first(past: Any) -> None:
+    assert list_models(DIGITS) == []
+    runs = [past.run(push=True), past.run(push=True)]
+    listed = list_models(DIGITS)
+    assert _states(listed) == {2: [], 1: []}
+    assert [item.version.facts["pipeline_run_id"] for item in listed] == runs[::-1]
+
+
+def test_a_version_that_is_not_what_was_pushed_is_marked(past: Any) -> None:
+    past.run(push=True)
+    past.run(push=True)
+    (past.workspace.serving / "2" / "saved_model.pb").write_text("other")
+    _plant(past, 7)
+    listed = list_models(DIGITS)
+    assert _states(listed) == {7: ["unrecorded"], 2: ["damaged"], 1: []}
+    assert (listed[0].damage or "").startswith("no record")
+    assert (listed[1].damage or "").startswith("files with the digest")
+
+
+def test_a_retired_model_is_marked(past: Any) -> None:
+    past.run(push=True)
+    past.run(push=True)
+    retire_models(RetireRequest(name="digits", reference="v1", reason="bad labels"))
+    listed = list_models(DIGITS)
+    assert _states(listed) == {2: [], 1: ["retired"]}
+    assert listed[1].to_dict()["retired"] == "bad labels"
+
+
+def test_damaged_metadata_hides_no_version(past: Any) -> None:
+    past.run(push=True)
+    past.workspace.metadata_db.write_text("no database")
+    warnings: list[str] = []
+    assert _states(list_models(DIGITS, warnings.append)) == {1: []}
+    assert len(warnings) == 1 and "retired" in warnings[0]
+
+
+def _doctor(past: Any) -> Check:
+    check = check_serving(past.workspace.root)
+    assert check_serving(past.workspace.root.parent) == check
+    return check
+
+
+def test_the_doctor_sees_what_a_server_would_load(past: Any) -> None:
+    assert _doctor(past) == Check("serving", "ok", "none yet")
+    past.run(push=True)
+    past.run(push=True)
+    assert _doctor(past) == Check("serving", "ok", "2 versions")
+    (past.workspace.serving / "1" / "saved_model.pb").write_text("other")
+    assert _doctor(past).state == "warning"
+    planted = _plant(past, 7)
+    found = _doctor(past)
+    assert found.state == "problem"
+    assert f"{planted} is not what was pushed" in found.found
+    assert "mv " in (found.hint or "")
