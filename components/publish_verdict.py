@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from sluice.record.verdict import VERDICT_FILE, Verdict, as_text
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 _TEXT_FILE = "verdict.txt"
 
@@ -19,11 +19,12 @@ def publish_verdict(verdict: Verdict, artifact: Any) -> None:
       verdict: of a gate.
       artifact: its folder is local or an address such as ``gs://bucket/verdict``.
     """
-    uri.make_folder(artifact.uri)
+    storage = storage_for(artifact.uri)
+    storage.make_folder(artifact.uri)
     document = json.dumps(verdict.to_dict(), indent=2)
     for name, text in (
         (VERDICT_FILE, document),
         (_TEXT_FILE, as_text(verdict.rows) + "\n"),
     ):
-        uri.write_bytes(os.path.join(artifact.uri, name), text.encode())
+        storage.write_atomically(os.path.join(artifact.uri, name), text.encode())
     artifact.set_int_custom_property("passed", int(verdict.passed))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sluice.errors import LockedError, UsageError, WorkspaceError
 from sluice.storage import atomic
-from sluice.storage.full_disk import FULL
+from sluice.storage.storage_errors import FULL
 
 _POLL_S = 0.1
 # How long the processes of a killed owner may take to end, or a brief owner to finish.

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from components.accept_data.entry import Entry, SplitFacts
 from components.tfrecord_gen.report import Report
-from sluice.storage import digest, uri
+from sluice.storage import digest
+from sluice.storage.storage import storage_for
 
 RECORD_FILE = "record.json"
 _NAME_DIGITS = 12
@@ -102,11 +103,12 @@ def write_entry(
             return known
         accepted_at = known.accepted_at
     splits = {}
-    uri.make_folder(folder)
+    storage = storage_for(folder)
+    storage.make_folder(folder)
     for split, item in statistics.items():
         sha256 = digest.of_bytes(item.content)
         file = f"{split}-{sha256[:_NAME_DIGITS]}.pb"
-        uri.write_bytes(os.path.join(folder, file), item.content)
+        storage.write_atomically(os.path.join(folder, file), item.content)
         splits[split] = SplitFacts(item.examples, file, sha256)
     entry = Entry(
         name=identity.name,
@@ -117,7 +119,9 @@ def write_entry(
         splits=splits,
         override=override,
     )
-    uri.write_bytes(os.path.join(folder, RECORD_FILE), entry.to_json().encode())
+    storage.write_atomically(
+        os.path.join(folder, RECORD_FILE), entry.to_json().encode()
+    )
     if known:
         _remove_replaced(folder, known, entry)
     return entry
@@ -153,10 +157,11 @@ def read_entry(record: str) -> tuple[Entry, dict[str, bytes]]:
       OSError: a file of it cannot be read.
       ValueError: it is not such a record, or a file is not what it was.
     """
-    entry = Entry.from_json(uri.read_bytes(record))
+    storage = storage_for(record)
+    entry = Entry.from_json(storage.read(record))
     found = {}
     for split, facts in entry.splits.items():
-        content = uri.read_bytes(os.path.join(os.path.dirname(record), facts.file))
+        content = storage.read(os.path.join(os.path.dirname(record), facts.file))
         if digest.of_bytes(content) != facts.sha256:
             raise ValueError(f"{facts.file} has changed since it was written")
         found[split] = content
@@ -175,10 +180,11 @@ def find_baseline(store: str, identity: Identity) -> Found:
     """
     others: list[tuple[str, int, str]] = []
     damaged = []
+    storage = storage_for(store)
     for name in _names(store):
         record = os.path.join(store, name, RECORD_FILE)
         try:
-            entry = Entry.from_json(uri.read_bytes(record))
+            entry = Entry.from_json(storage.read(record))
         except FileNotFoundError:
             continue  # A writer has not come to its record, or was killed before.
         except (OSError, ValueError) as error:
@@ -207,7 +213,7 @@ def _names(store: str) -> list[str]:
     # Not by isdir: for a bucket that cannot be listed it is false, and data without a
     # baseline would pass.
     try:
-        names = uri.list_names(store)
+        names = storage_for(store).names(store)
     except (FileNotFoundError, NotADirectoryError):
         return []
     return [name for name in names if not name.startswith(".")]
@@ -222,4 +228,4 @@ def _remove_replaced(folder: str, known: Entry, entry: Entry) -> None:
     for name in {facts.file for facts in known.splits.values()} - kept:
         # Another writer may have removed it.
         with contextlib.suppress(FileNotFoundError):
-            uri.remove(os.path.join(folder, name))
+            storage_for(folder).delete(os.path.join(folder, name))

@@ -14,7 +14,7 @@ from components.tfrecord_gen.report import Report
 from sluice.errors import DataError
 from sluice.record.verdict import Verdict
 from sluice.splits import number_of_examples, split_statistics_path
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 from sluice.workspace import utc_now
 
 
@@ -50,6 +50,6 @@ class Executor(base_executor.BaseExecutor):
 
 
 def _statistics(path: str) -> SplitStatistics:
-    content = uri.read_bytes(path)
+    content = storage_for(path).read(path)
     parsed = statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
     return SplitStatistics(number_of_examples(parsed), content)

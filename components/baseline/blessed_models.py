@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from sluice.mlmd_items import plain_properties
 from sluice.storage import digest
 from sluice.storage.contents import Contents, Damage
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 # Custom properties of a Model artifact: why a person has retired it, and from which
 # version its damaged files were restored.

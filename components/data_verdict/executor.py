@@ -37,7 +37,7 @@ from sluice.splits import (
     number_of_examples,
     split_statistics_path,
 )
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 TRAINING_ENVIRONMENT = "TRAINING"
 SERVING_ENVIRONMENT = "SERVING"
@@ -182,9 +182,10 @@ def _read_statistics(
 
 def _read(path: str, message: Any) -> Any:
     """Parses a file into ``message``; returns None if it was never written."""
-    if not uri.is_file(path):
+    storage = storage_for(path)
+    if not storage.is_file(path):
         return None
-    message.ParseFromString(uri.read_bytes(path))
+    message.ParseFromString(storage.read(path))
     return message
 
 

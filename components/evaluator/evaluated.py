@@ -18,7 +18,7 @@ from tfx.types import artifact_utils, standard_component_specs
 
 from sluice.records import tfrecord
 from sluice.storage import atomic, digest
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 

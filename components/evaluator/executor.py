@@ -28,7 +28,7 @@ from components.evaluator.evaluated import (
     about_to_evaluate,
     find_earlier,
 )
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 
 class Executor(executor.Executor):

@@ -9,7 +9,7 @@ from typing import Any
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.window import SourceFile
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 
 def changed_files(

@@ -15,7 +15,8 @@ from components.tfrecord_gen.spans.span_choice import check_unchanged
 from components.tfrecord_gen.spans.window import SourceFile
 from sluice.storage import digest
 from sluice.storage.stat_cache import DIGESTS_FILE, FileDigests
-from sluice.storage.uri import explain_unreadable, is_remote
+from sluice.storage.storage import is_remote
+from sluice.storage.storage_errors import explain_unreadable
 
 
 class Driver(driver.FileBasedDriver):

@@ -18,7 +18,8 @@ from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.span_choice import changed, check_unchanged
 from components.tfrecord_gen.spans.window import LISTING, Window
 from sluice.machine_resources import usable_cores
-from sluice.storage import digest, uri
+from sluice.storage import digest
+from sluice.storage.storage import storage_for
 
 _FILE_FORMAT = "tfrecords_gzip"
 
@@ -79,7 +80,7 @@ def _fingerprint(window: Window, report: Report) -> str:
     """Returns the fingerprint of what has been read, made as the driver's."""
     contents = {file.path: file.sha256 for file in report.files}
     for manifest in window.manifests:
-        content = uri.read_bytes(manifest.path)
+        content = storage_for(manifest.path).read(manifest.path)
         contents[manifest.path] = digest.of_bytes(content)
     return window.fingerprint(lambda file: contents[file.path])
 

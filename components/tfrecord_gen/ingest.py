@@ -25,7 +25,8 @@ from components.tfrecord_gen.writing.ingested import Ingested
 from components.tfrecord_gen.writing.quarantine import write_quarantine
 from components.tfrecord_gen.writing.run_forked import run_forked
 from components.tfrecord_gen.writing.shard_writer import name_shards
-from sluice.storage import uri
+from sluice.storage.storage import is_remote, storage_for
+from sluice.storage.storage_errors import explain_unreadable
 
 # Files of a split from this size on are shards of their own: copied, if they are good.
 _SHARD_FROM_BYTES = 1 << 20
@@ -58,16 +59,16 @@ def ingest(
     """
     folders = [*split_dirs.values(), quarantine_dir]
     for folder in folders:
-        uri.make_folder(folder)
+        storage_for(folder).make_folder(folder)
     paths = [file.path for file in ingestion.files]
-    if any(map(uri.is_remote, [*folders, *paths])):
+    if any(map(is_remote, [*folders, *paths])):
         workers = 1
     if ingestion.images and workers > 1:
         # It decodes the images; workers are forked with it, where each would import it.
         import tensorflow  # noqa: F401
     groups = _groups(ingestion.files)
     # Beside what becomes of them, so that nothing outlives a process that is killed.
-    beside = None if uri.is_remote(quarantine_dir) else quarantine_dir
+    beside = None if is_remote(quarantine_dir) else quarantine_dir
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")
         ingest_files = IngestFiles(ingestion, split_dirs, part_path)
@@ -79,7 +80,7 @@ def ingest(
         for split, folder in split_dirs.items()
     }
     report = _report(ingestion, ingested, splits, kept)
-    uri.write_bytes(
+    storage_for(quarantine_dir).write_atomically(
         os.path.join(quarantine_dir, REPORT_FILE),
         json.dumps(report.to_dict(), indent=2).encode(),
     )
@@ -91,8 +92,8 @@ def _groups(files: Iterable[SourceFile]) -> list[Group]:
     groups: list[list[SourceFile]] = []
     room = 0
     for file in files:
-        with uri.explain_unreadable(file.path):
-            size = uri.size_bytes(file.path)
+        with explain_unreadable(file.path):
+            size = storage_for(file.path).stat(file.path).size_bytes
         large = file.split is not None and size >= _SHARD_FROM_BYTES
         if not groups or size > room or large or groups[-1][-1].split != file.split:
             groups.append([])
@@ -107,7 +108,7 @@ def _name_split(split: str, folder: str, ingested: Ingested) -> SplitReport:
     parts = [part for part in ingested.parts if part.split == split]
     for part in parts:
         if not part.records:
-            uri.remove(part.path)
+            storage_for(part.path).delete(part.path)
     parts = [part for part in parts if part.records]
     shards = name_shards(split, folder, parts)
     return SplitReport(sum(part.records for part in parts), shards)

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.tfrecord_gen.spans.window import SkippedSpan
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 2
@@ -181,5 +181,5 @@ class Report:
           OSError: there is none.
           ValueError: it is not a report of this version.
         """
-        content = uri.read_bytes(os.path.join(folder, REPORT_FILE))
+        content = storage_for(folder).read(os.path.join(folder, REPORT_FILE))
         return cls.from_dict(json.loads(content))

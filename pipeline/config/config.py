@@ -32,7 +32,7 @@ from sluice.section import (
     Text,
 )
 from sluice.storage.destination import destination
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 CONFIG_VERSION = 1
 

@@ -14,7 +14,7 @@ from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from sluice.errors import UsageError
 from sluice.splits import SERVING
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 
 def choose_spans(

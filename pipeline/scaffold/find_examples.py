@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sluice.errors import UsageError
 from sluice.storage.file_pattern import FilePattern, PatternError
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 _SPECIAL = re.compile(r"[*?\[{]")
 _TRIED = 20

@@ -42,7 +42,7 @@ from runners.cache.still_accepted import still_accepted
 from sluice.errors import ServingError, UsageError
 from sluice.mlmd_items import plain_properties
 from sluice.storage.contents import Contents
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 
 class WouldRun(Exception):

@@ -23,7 +23,8 @@ from sluice.errors import bounded
 from sluice.project import own_root
 from sluice.storage import digest, source_files
 from sluice.storage.stat_cache import FileDigests
-from sluice.storage.uri import explain_unreadable, is_remote
+from sluice.storage.storage import is_remote
+from sluice.storage.storage_errors import explain_unreadable
 from sluice.workspace import Workspace, installed_version
 
 PACKAGES = (

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.storage import atomic, digest
 from sluice.storage.stat_cache import unchanged_files
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace
 
 if TYPE_CHECKING:

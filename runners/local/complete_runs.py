@@ -9,7 +9,7 @@ from runners.local.record_run import RecordRun
 from sluice.errors import LockedError, SluiceError, WorkspaceError
 from sluice.record.journal import Journal
 from sluice.record.run_record import RunRecord
-from sluice.storage.full_disk import explain_full_disk
+from sluice.storage.storage_errors import explain_full_disk
 from sluice.workspace import Workspace
 
 _INCOMPLETE = (OSError, ValueError, KeyError, TypeError, SluiceError)

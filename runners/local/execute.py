@@ -19,7 +19,7 @@ from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
 from sluice.errors import ExitCode, UsageError, unknown_node
 from sluice.storage import source_files, stat_cache
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace
 
 

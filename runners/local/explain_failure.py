@@ -17,7 +17,7 @@ from sluice.errors import (
     TransientError,
 )
 from sluice.records.image_decoder import reason_in
-from sluice.storage.full_disk import FULL, FULL_TEXTS
+from sluice.storage.storage_errors import FULL, FULL_TEXTS
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.served_models import ServedModel
 from sluice.errors import MAX_EXAMPLES, UsageError
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 _VERSION = re.compile(r"v?(\d+)", re.ASCII)
 _ARTIFACT = re.compile(r"artifact:(\d+)", re.ASCII)

@@ -20,8 +20,8 @@ from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.record.run_record import RunRecord
 from sluice.retries import Retries
 from sluice.storage import atomic
-from sluice.storage.full_disk import explain_full_disk
 from sluice.storage.stat_cache import FileDigests
+from sluice.storage.storage_errors import explain_full_disk
 from sluice.workspace import Workspace
 
 INPUTS_FILE = "inputs.json"

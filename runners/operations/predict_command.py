@@ -10,7 +10,7 @@ from runners.engine import Observer
 from runners.operations.next_command import next_command
 from sluice.errors import SluiceError
 from sluice.record.run_record import RunRecord
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 
 def suggest_predict(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
 
@@ -121,7 +121,7 @@ class Verdict:
         Raises:
           OSError: it is not there.
         """
-        content = uri.read_bytes(os.path.join(directory, VERDICT_FILE))
+        content = storage_for(directory).read(os.path.join(directory, VERDICT_FILE))
         return cls.from_dict(json.loads(content))
 
 

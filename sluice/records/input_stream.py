@@ -14,7 +14,8 @@ from typing import IO, Any
 import google_crc32c
 
 from sluice.records.tfrecord_framing import HEADER, length_of
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
+from sluice.storage.storage_errors import explain_unreadable
 
 # Fits a processor's second cache with what it becomes: a fifth faster than 512 KiB.
 CHUNK_BYTES = 1 << 17
@@ -64,8 +65,8 @@ class InputStream:
         self.content_bytes = 0
         self.content_crc32c = 0
         self._tees = tees
-        with uri.explain_unreadable(path):
-            self._file: IO[bytes] = uri.open_file(path, "rb")
+        with explain_unreadable(path):
+            self._file: IO[bytes] = storage_for(path).open(path, "rb")
             self._first = self._file.read(CHUNK_BYTES)
         self.head = self._first[: HEADER.size]
         self.compression = _compression(self.head)
@@ -97,7 +98,7 @@ class InputStream:
             for tee in self._tees:
                 tee(chunk)
             yield chunk
-            with uri.explain_unreadable(self.path):
+            with explain_unreadable(self.path):
                 chunk = self._file.read(CHUNK_BYTES)
 
     def _inflate(self, chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+_MODE = 0o666
+
 
 def write_bytes(path: str | Path, data: bytes) -> None:
     """Writes a file so that a reader sees the old content or the new, never a part.
@@ -22,11 +24,39 @@ def write_bytes(path: str | Path, data: bytes) -> None:
       OSError: the directory cannot be written, or the disk is full; the old file is
         then untouched and no temporary file stays.
     """
-    path = Path(path)
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
-    mode = 0o666
+    path, mode = Path(path), _MODE
     with contextlib.suppress(FileNotFoundError):
         mode &= path.stat().st_mode
+    with _written(path, data, mode) as temporary:
+        os.replace(temporary, path)
+    sync_directory(path.parent)
+
+
+def create(path: str | Path, data: bytes) -> bool:
+    """Writes a file whole where there is none; returns whether it did.
+
+    Of several that create the same file at once exactly one gets True.
+
+    Raises:
+      OSError: the directory cannot be written, the disk is full, or the file system
+        has no hard links.
+    """
+    path = Path(path)
+    with _written(path, data, _MODE) as temporary:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(temporary)
+    sync_directory(path.parent)
+    return True
+
+
+@contextlib.contextmanager
+def _written(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    """Yields a file of another name with the content, which is on the disk."""
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     # Not tempfile's, whose mode is 0600: the umask can be read only by setting it.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -34,12 +64,11 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        yield temporary
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    sync_directory(path.parent)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -1,15 +1,16 @@
-"""A server that answers what TensorFlow's client asks of Google Cloud Storage.
+"""A server that answers what Google's storage client asks, as the service does.
 
-It has what TensorFlow's gcs_file_system.cc calls, and no more: metadata, listings by
-page, reads of a range, resumable uploads, rewrites and removals. As in the service, an
+It has metadata, listings by page, reads of a range, multipart and resumable uploads,
+rewrites and removals, generations, and the preconditions on them. As in the service, an
 object appears whole when its upload has ended, and a folder is only a prefix of names.
+``STORAGE_EMULATOR_HOST`` leads the client here.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,8 +19,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import google_crc32c
+
 CUT = 0
 """As a status of ``fail``: the connection is cut in the middle of the answer."""
+LOST = -1
+"""As a status of ``fail``: the request is carried out, but its answer is a 503."""
 
 _API = "/storage/v1/b/"
 _SESSION = "/upload/session/"
@@ -30,6 +35,7 @@ class _Object:
     content: bytes
     generation: int
     updated: datetime
+    metadata: dict[str, str]
 
 
 @dataclass
@@ -38,6 +44,8 @@ class _Session:
 
     bucket: str
     name: str
+    query: dict[str, str]
+    metadata: dict[str, str]
     content: bytes = b""
 
 
@@ -61,11 +69,10 @@ class FakeGcs:
     """Buckets in memory, the server in front of them, and a hand on both.
 
     Args:
-      certificate: a PEM file with a certificate for both hosts, and its key.
       page_size: names on a page of a listing.
     """
 
-    def __init__(self, certificate: str, page_size: int = 3) -> None:
+    def __init__(self, page_size: int = 3) -> None:
         self._objects: dict[tuple[str, str], _Object] = {}
         self._buckets: set[str] = set()
         self._sessions: dict[str, _Session] = {}
@@ -74,17 +81,26 @@ class FakeGcs:
         self._page_size = page_size
         self._numbers = count(1)
         self._lock = threading.RLock()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server = _Server(("127.0.0.1", 443), self.answer, context)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self._server = _Server(("127.0.0.1", 0), self.answer)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def address(self) -> str:
+        """Returns the value of ``STORAGE_EMULATOR_HOST``."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def make_bucket(self, bucket: str) -> None:
         """Makes an empty bucket."""
         with self._lock:
             self._buckets.add(bucket)
 
-    def put(self, bucket: str, name: str, content: bytes, age_s: float = 0) -> None:
+    def put(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        age_s: float = 0,
+        metadata: dict[str, str] | None = None,
+    ) -> None:
         """Puts an object, written some seconds ago."""
         with self._lock:
             updated = datetime.now(timezone.utc).timestamp() - age_s
@@ -92,6 +108,7 @@ class FakeGcs:
                 content,
                 next(self._numbers),
                 datetime.fromtimestamp(updated, timezone.utc),
+                metadata or {},
             )
 
     def get(self, bucket: str, name: str) -> bytes:
@@ -134,16 +151,19 @@ class FakeGcs:
         parts = urlsplit(url)
         query = {key: value[0] for key, value in parse_qs(parts.query).items()}
         with self._lock:
-            failure = self._failure(method, unquote(url))
-            if failure is not None and failure.status != CUT:
-                answer = _Answer(failure.status, b"made to fail")
+            shown = unquote(url) + _uploaded_name(parts.path, body)
+            failure = self._failure(method, shown)
+            if failure is not None and failure.status > 0:
+                answer = _error(failure.status, "made to fail")
             else:
                 answer = self._route(method, parts.path, query, headers, body)
-                if failure is not None:
+                if failure is not None and failure.status == LOST:
+                    answer = _error(503, "made to fail")
+                elif failure is not None:
                     answer = _Answer(
                         answer.status, answer.body, answer.headers, is_cut=True
                     )
-            self._requests.append(f"{answer.status} {method} {unquote(url)}")
+            self._requests.append(f"{answer.status} {method} {shown}")
         return answer
 
     def _failure(self, method: str, path: str) -> _Failure | None:
@@ -164,41 +184,75 @@ class FakeGcs:
         body: bytes,
     ) -> _Answer:
         if path.startswith(_SESSION):
-            return self._upload(path.removeprefix(_SESSION), headers, body)
-        if path.startswith("/upload" + _API):
-            bucket = path.removeprefix("/upload" + _API).split("/")[0]
-            return self._begin_upload(bucket, query)
-        if not path.startswith(_API):
-            bucket, _, name = path[1:].partition("/")
-            return self._read(bucket, unquote(name), headers)
-        bucket, *rest = path.removeprefix(_API).split("/")
+            return self._continue_upload(path.removeprefix(_SESSION), headers, body)
+        kind, _, below = path.partition(_API)
+        bucket, *rest = below.split("/")
         if bucket not in self._buckets:
-            return _Answer(404)
-        if not rest:
-            return _json({"location": "EUROPE-WEST4"})
+            return _error(404, "The specified bucket does not exist.")
+        if kind == "/upload":
+            return self._upload(bucket, query, headers, body)
         if rest == ["o"]:
             return self._list(bucket, query)
-        return self._of_object(method, bucket, *map(unquote, rest[1:]))
+        if rest[0] != "o":
+            return _error(400, "unknown request")
+        return self._of_object(method, bucket, query, headers, *map(unquote, rest[1:]))
 
-    def _of_object(self, method: str, bucket: str, name: str, *more: str) -> _Answer:
+    def _of_object(
+        self,
+        method: str,
+        bucket: str,
+        query: dict[str, str],
+        headers: dict[str, str],
+        name: str,
+        *more: str,
+    ) -> _Answer:
         found = self._objects.get((bucket, name))
-        if found is None:
-            return _Answer(404, b"No such object")
+        wanted = query.get("generation")
+        if found is None or wanted not in (None, str(found.generation)):
+            return _error(404, f"No such object: {bucket}/{name}")
+        if refused := self._refused(bucket, name, query):
+            return refused
         if method == "DELETE":
             del self._objects[bucket, name]
             return _Answer(204)
         if more:
             # rewriteTo, b, BUCKET, o, NAME
             self.put(more[2], more[4], found.content)
-            return _json({"done": True})
-        return _json(
-            {
-                "size": str(len(found.content)),
-                "generation": str(found.generation),
-                "updated": f"{found.updated:%Y-%m-%dT%H:%M:%S}"
-                f".{found.updated.microsecond // 1000:03}Z",
-            }
-        )
+            size = str(len(found.content))
+            return _json(
+                {
+                    "kind": "storage#rewriteResponse",
+                    "done": True,
+                    "totalBytesRewritten": size,
+                    "objectSize": size,
+                    "resource": self._resource(more[2], more[4]),
+                }
+            )
+        if query.get("alt") == "media":
+            return self._read(found, headers)
+        return _json(self._resource(bucket, name))
+
+    def _refused(self, bucket: str, name: str, query: dict[str, str]) -> _Answer | None:
+        """Returns the answer to a request whose precondition does not hold."""
+        wanted = query.get("ifGenerationMatch")
+        found = self._objects.get((bucket, name))
+        if wanted in (None, str(found.generation if found else 0)):
+            return None
+        return _error(412, "At least one of the pre-conditions did not hold.")
+
+    def _resource(self, bucket: str, name: str) -> dict[str, object]:
+        found = self._objects[bucket, name]
+        return {
+            "kind": "storage#object",
+            "bucket": bucket,
+            "name": name,
+            "size": str(len(found.content)),
+            "generation": str(found.generation),
+            "updated": f"{found.updated:%Y-%m-%dT%H:%M:%S}"
+            f".{found.updated.microsecond // 1000:03}Z",
+            "crc32c": _crc32c(found.content),
+            "metadata": found.metadata,
+        }
 
     def _list(self, bucket: str, query: dict[str, str]) -> _Answer:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
@@ -210,7 +264,9 @@ class FakeGcs:
         left = [name for name in entries if name > after]
         page = left[: min(self._page_size, int(query.get("maxResults", 1000)))]
         found: dict[str, object] = {"kind": "storage#objects"}
-        if items := [{"name": name} for name in page if not entries[name]]:
+        if items := [
+            self._resource(bucket, name) for name in page if not entries[name]
+        ]:
             found["items"] = items
         if prefixes := [name for name in page if entries[name]]:
             found["prefixes"] = prefixes
@@ -218,46 +274,88 @@ class FakeGcs:
             found["nextPageToken"] = page[-1]
         return _json(found)
 
-    def _read(self, bucket: str, name: str, headers: dict[str, str]) -> _Answer:
-        found = self._objects.get((bucket, name))
-        if found is None:
-            return _Answer(404, b"The specified key does not exist.")
-        first, last = headers["range"].removeprefix("bytes=").split("-")
+    def _read(self, found: _Object, headers: dict[str, str]) -> _Answer:
+        more = {
+            "X-Goog-Hash": f"crc32c={_crc32c(found.content)}",
+            "X-Goog-Generation": str(found.generation),
+        }
+        asked = headers.get("range")
+        if asked is None:
+            return _Answer(200, found.content, more)
+        first, last = asked.removeprefix("bytes=").split("-")
         if int(first) >= len(found.content):
-            return _Answer(416, b"The requested range cannot be satisfied.")
-        return _Answer(206, found.content[int(first) : int(last) + 1])
+            return _error(416, "The requested range cannot be satisfied.")
+        part = found.content[int(first) : int(last) + 1 if last else None]
+        end = int(first) + len(part) - 1
+        more["Content-Range"] = f"bytes {first}-{end}/{len(found.content)}"
+        return _Answer(206, part, more)
 
-    def _begin_upload(self, bucket: str, query: dict[str, str]) -> _Answer:
-        if bucket not in self._buckets:
-            return _Answer(404)
-        name = query["name"]
-        if query["uploadType"] == "media":
-            if (
-                query.get("ifGenerationMatch") == "0"
-                and (bucket, name) in self._objects
-            ):
-                return _Answer(412)
-            self.put(bucket, name, b"")
-            return _json({"name": name})
-        session = str(next(self._numbers))
-        self._sessions[session] = _Session(bucket, name)
-        where = f"https://www.googleapis.com{_SESSION}{session}"
-        return _Answer(headers={"Location": where})
+    def _upload(
+        self, bucket: str, query: dict[str, str], headers: dict[str, str], body: bytes
+    ) -> _Answer:
+        if query["uploadType"] == "multipart":
+            (boundary,) = re.findall('boundary="?([^";]+)', headers["content-type"])
+            _, first, second, _ = body.split(b"--" + boundary.encode())
+            described = json.loads(first.partition(b"\r\n\r\n")[2])
+            content = second.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n")
+            return self._finish(
+                _Session(
+                    bucket,
+                    described["name"],
+                    query,
+                    described.get("metadata", {}),
+                    content,
+                )
+            )
+        described = json.loads(body)
+        if refused := self._refused(bucket, described["name"], query):
+            return refused
+        number = str(next(self._numbers))
+        self._sessions[number] = _Session(
+            bucket, described["name"], query, described.get("metadata", {})
+        )
+        return _Answer(headers={"Location": f"{self.address()}{_SESSION}{number}"})
 
-    def _upload(self, number: str, headers: dict[str, str], body: bytes) -> _Answer:
+    def _continue_upload(
+        self, number: str, headers: dict[str, str], body: bytes
+    ) -> _Answer:
         session = self._sessions.get(number)
         if session is None:
-            return _Answer(404)
-        given, _, total = headers.get("content-range", "bytes 0-0/0").partition("/")
+            return _error(404, "No such upload")
+        given, _, total = headers["content-range"].partition("/")
         if not given.endswith("*"):
             session.content += body
-        if len(session.content) < int(total):
+        if total == "*" or len(session.content) < int(total):
             last = len(session.content) - 1
             return _Answer(
                 308, headers={"Range": f"bytes=0-{last}"} if last > 0 else {}
             )
-        self.put(session.bucket, session.name, session.content)
-        return _json({"name": session.name})
+        return self._finish(session)
+
+    def _finish(self, session: _Session) -> _Answer:
+        if refused := self._refused(session.bucket, session.name, session.query):
+            return refused
+        self.put(
+            session.bucket, session.name, session.content, metadata=session.metadata
+        )
+        return _json(self._resource(session.bucket, session.name))
+
+
+def _uploaded_name(path: str, body: bytes) -> str:
+    """Returns the name that an upload has in its body, as if it were in the query."""
+    if not path.startswith("/upload" + _API):
+        return ""
+    found = re.search(rb'"name": "([^"]*)"', body)
+    return f"&name={found[1].decode()}" if found else ""
+
+
+def _crc32c(content: bytes) -> str:
+    return base64.b64encode(google_crc32c.value(content).to_bytes(4, "big")).decode()
+
+
+def _error(status: int, message: str) -> _Answer:
+    body = json.dumps({"error": {"code": status, "message": message}}).encode()
+    return _Answer(status, body, {"Content-Type": "application/json; charset=UTF-8"})
 
 
 def _json(value: object) -> _Answer:
@@ -266,7 +364,7 @@ def _json(value: object) -> _Answer:
 
 
 class _Server(ThreadingHTTPServer):
-    """HTTPS on a port; each connection is a thread, its handshake included."""
+    """HTTP on a port; each connection is a thread."""
 
     daemon_threads = True
 
@@ -274,11 +372,9 @@ class _Server(ThreadingHTTPServer):
         self,
         address: tuple[str, int],
         answer: Callable[[str, str, dict[str, str], bytes], _Answer],
-        context: ssl.SSLContext,
     ) -> None:
         super().__init__(address, _Handler)
         self.answer = answer
-        self.context = context
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -288,25 +384,12 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     disable_nagle_algorithm = True
 
-    def setup(self) -> None:
-        self.request = self.server.context.wrap_socket(self.request, server_side=True)
-        super().setup()
-
-    def handle_expect_100(self) -> bool:
-        goes_on = super().handle_expect_100()
-        self.wfile.flush()
-        return goes_on
-
     def log_message(self, format: str, *arguments: object) -> None:
         pass
 
     def _handle(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        # The client's uploads have both headers; RFC 9112 lets chunked win.
-        if headers.get("transfer-encoding") == "chunked":
-            body = self._chunks()
-        else:
-            body = self.rfile.read(int(headers.get("content-length", 0)))
+        body = self.rfile.read(int(headers.get("content-length", 0)))
         answer = self.server.answer(self.command, self.path, headers, body)
         self.send_response(answer.status)
         for name, value in answer.headers.items():
@@ -319,13 +402,5 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.wfile.write(answer.body)
         self.wfile.flush()
-
-    def _chunks(self) -> bytes:
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
 
     do_GET = do_PUT = do_POST = do_DELETE = _handle

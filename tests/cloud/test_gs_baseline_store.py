@@ -1,4 +1,4 @@
-"""The baseline store and a verdict on ``gs://``: TensorFlow's client against a fake."""
+"""The baseline store and a verdict on ``gs://``: Google's client against a fake."""
 
 from __future__ import annotations
 

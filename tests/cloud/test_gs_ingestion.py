@@ -1,4 +1,4 @@
-"""Ingestion and the baseline store on ``gs://``: TensorFlow's client against a fake."""
+"""Ingestion and the baseline store on ``gs://``: Google's client against a fake."""
 
 from __future__ import annotations
 
@@ -300,15 +300,15 @@ def test_an_object_that_vanishes_before_it_is_read_is_named(bucket: Any) -> None
     with pytest.raises(UsageError, match="cannot be read") as caught:
         take(bucket, "train-0", "train-1")
     assert bucket.uri("train-1") in str(caught.value)
-    assert "it is gone" in str(caught.value)
+    assert "No such file" in str(caught.value)
 
     # Between the look at its size and the first byte.
     bucket.put("train-1", framed(records(3)))
-    bucket.fail("GET", "/train-1$", 404)
+    bucket.fail("GET", "/train-1.*alt=media", 404)
     with pytest.raises(UsageError, match="cannot be read") as caught:
         take(bucket, "train-0", "train-1")
     assert f"where:    {bucket.uri('train-1')}" in str(caught.value)
-    assert "HTTP response code 404" in str(caught.value)
+    assert "another writer has changed it" in str(caught.value)
 
 
 @pytest.mark.parametrize("status", [503, 429, 0])
@@ -316,7 +316,7 @@ def test_a_read_that_fails_for_a_moment_is_tried_again(
     bucket: Any, tmp_path: Path, status: int
 ) -> None:
     bucket.put("train-0", framed(records(500)))
-    bucket.fail("GET", "/train-0$", status, times=2)
+    bucket.fail("GET", "/train-0.*alt=media", status, times=2)
     bucket.fail("GET", "/o/train-0", status)
     assert take(bucket, "train-0").records == 500
     name = "out/Split-train/data_tfrecord-00000-of-00001.gz"
@@ -325,7 +325,7 @@ def test_a_read_that_fails_for_a_moment_is_tried_again(
 
 def test_a_read_that_keeps_failing_is_named(bucket: Any) -> None:
     bucket.put("train-0", framed(records(3)))
-    bucket.fail("GET", "/train-0$", 503, times=99)
+    bucket.fail("GET", "/train-0.*alt=media", 503, times=999)
     with pytest.raises(UsageError, match="cannot be read") as caught:
         take(bucket, "train-0")
     assert f"where:    {bucket.uri('train-0')}" in str(caught.value)
@@ -354,14 +354,14 @@ def test_a_marker_that_cannot_be_looked_at_is_named(bucket: Any, status: int) ->
 
 def test_a_bucket_that_is_not_there_is_named(server: Any) -> None:
     base = "gs://no-such-bucket/trips"
-    with pytest.raises(DataError, match="an empty directory, or none") as caught:
+    with pytest.raises(UsageError, match="no bucket gs://no-such-bucket") as caught:
         select(base, "train-*")
-    assert f"where:    {base}" in str(caught.value)
+    assert caught.value.where == base
 
 
 def test_an_upload_goes_on_where_it_was_broken_off(bucket: Any, tmp_path: Path) -> None:
     bucket.put("train-0", framed(records(500)))
-    bucket.server.fail("PUT", "/upload/session/", 503, 2)
+    bucket.fail("POST", "/o.uploadType=multipart", 503, 2)
     bucket.fail("POST", "rewriteTo", 503)
     assert take(bucket, "train-0").records == 500
     name = "out/Split-train/data_tfrecord-00000-of-00001.gz"
@@ -371,7 +371,7 @@ def test_an_upload_goes_on_where_it_was_broken_off(bucket: Any, tmp_path: Path) 
 
 def test_what_cannot_be_written_is_named(bucket: Any) -> None:
     bucket.put("train-0", framed(records(3)))
-    bucket.fail("POST", "uploadType=resumable", 403, times=99)
+    bucket.fail("POST", "uploadType=multipart", 403, times=99)
     with pytest.raises(Exception, match="403") as caught:
         take(bucket, "train-0")
     assert bucket.uri("out/Split-train/") in str(caught.value)

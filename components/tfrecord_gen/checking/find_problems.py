@@ -17,7 +17,7 @@ from typing import Any
 from components.tfrecord_gen.report import FileReport, Problem
 from components.tfrecord_gen.spans.window import MANIFEST_FILE
 from sluice.records.input_stream import InputStream
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL
@@ -34,9 +34,10 @@ def find_problems(files: Sequence[FileReport]) -> tuple[Problem, ...]:
         folders[os.path.dirname(file.path)].append(file)
     problems = list(_duplicates(files))
     for folder, inside in folders.items():
-        names = set(uri.list_names(folder or "."))
+        storage = storage_for(folder)
+        names = set(storage.names(folder or "."))
         problems += _missing(folder, inside, names)
-        if uri.is_file(os.path.join(folder, MANIFEST_FILE)):
+        if storage.is_file(os.path.join(folder, MANIFEST_FILE)):
             problems += _against_manifest(folder, inside, names)
     return tuple(problems)
 
@@ -199,6 +200,6 @@ def _read_manifest(path: str) -> list[Any]:
       OSError: it cannot be read.
       ValueError, RecursionError: it is not JSON, or nested without end.
     """
-    fields = json.loads(uri.read_bytes(path))
+    fields = json.loads(storage_for(path).read(path))
     shards = fields.get("shards") if isinstance(fields, dict) else None
     return shards if isinstance(shards, list) else []

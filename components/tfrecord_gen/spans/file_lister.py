@@ -1,21 +1,20 @@
 """Lists the files below a directory, on disk or in a bucket.
 
 Names come from listings and never from a glob, so that a directory may be named with
-``[`` or ``*``. Addresses with ``://`` are listed by TFX, which is imported only then.
+``[`` or ``*``. What a bucket's listing says of a file is not asked again: size and time
+come with its name.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
 
 from sluice.errors import UsageError
-from sluice.storage import uri
 from sluice.storage.file_pattern import Segment
-
-_Kind = Literal["folder", "file", "other", "unknown"]
+from sluice.storage.storage import Entry, is_remote, storage_for
 
 
 class FileLister:
@@ -28,7 +27,10 @@ class FileLister:
           base: a local path, or an address such as ``gs://bucket/trips``.
         """
         self.base = base.rstrip("/") or "/"
-        self._is_remote = uri.is_remote(base)
+        self._is_remote = is_remote(base)
+        self._storage = storage_for(base)
+        # By relative path, of the folders of a bucket that were listed as a whole.
+        self._listed: dict[str, dict[str, Entry]] = {}
 
     def path(self, relative: str) -> str:
         """Returns the whole path, or address, of a file or folder."""
@@ -77,11 +79,13 @@ class FileLister:
         """Whether there is such a file."""
         path = self.path(relative)
         with _explain(path, "a file of the data cannot be looked at"):
-            return uri.is_file(path)
+            return self._storage.is_file(path)
 
     def names(self, folder: str) -> list[str]:
         """Returns what lies in a folder, sorted, for a message; [] if there is none."""
-        return sorted(_shown(name) for name, _ in self._entries(folder))
+        path = self.path(folder)
+        with _explain(path, "a directory of the data cannot be read"):
+            return sorted(map(_shown, self._storage.names(path)))
 
     def modified_s(self, relative: str) -> float:
         """Returns when a file's content was written, in seconds since 1970.
@@ -89,7 +93,7 @@ class FileLister:
         Raises:
           UsageError: the file is gone, or cannot be looked at.
         """
-        return self._stat(relative)[1]
+        return self._stat(relative).modified_s
 
     def changed_s(self, relative: str) -> float:
         """Returns when a file last changed, in seconds since 1970.
@@ -99,7 +103,7 @@ class FileLister:
         Raises:
           UsageError: the file is gone, or cannot be looked at.
         """
-        return max(self._stat(relative)[1:])
+        return self._stat(relative).changed_s
 
     def state(self, relative: str) -> tuple[int, float]:
         """Returns size in bytes and time of modification, without reading the file.
@@ -107,8 +111,8 @@ class FileLister:
         Raises:
           UsageError: the file is gone, or cannot be looked at.
         """
-        size, modified_s, _ = self._stat(relative)
-        return size, modified_s
+        entry = self._stat(relative)
+        return entry.size_bytes, entry.modified_s
 
     def _in(self, folder: str, segment: Segment) -> list[str]:
         names = self._names(folder, segment, of_folders=True)
@@ -117,74 +121,68 @@ class FileLister:
     def _names(self, folder: str, segment: Segment, *, of_folders: bool) -> list[str]:
         if segment.regex is None and of_folders:
             return [segment.text]
-        wanted: tuple[_Kind, ...] = ("folder" if of_folders else "file", "unknown")
+        wanted = "folder" if of_folders else "file"
         names = []
-        for name, kind in self._entries(folder, segment):
-            if kind == "other" and not of_folders:
+        for entry in self._entries(folder, segment):
+            if entry.kind == "other" and not of_folders:
                 # Opened, a pipe would wait for a writer for ever.
                 raise UsageError(
                     "what matches a pattern of the data is no regular file",
-                    where=self.path(_join(folder, name)),
+                    where=self.path(_join(folder, entry.name)),
                     hint="move it away, or correct the pattern",
                 )
-            if kind in wanted:
-                _check_name(self.path(folder), name)
-                names.append(name)
+            if entry.kind == wanted:
+                _check_name(self.path(folder), entry.name)
+                names.append(entry.name)
         return names
 
-    def _entries(
-        self, folder: str, segment: Segment | None = None
-    ) -> list[tuple[str, _Kind]]:
-        """Returns names, of which only those that match are looked at."""
-
-        def matches(name: str) -> bool:
-            return segment is None or segment.match(name) is not None
-
+    def _entries(self, folder: str, segment: Segment) -> list[Entry]:
+        """Returns the entries that match; on a disk no others are looked at."""
+        if self._is_remote:
+            entries = self._list_whole(folder).values()
+            return [entry for entry in entries if segment.match(entry.name) is not None]
         path = self.path(folder)
         with _explain(path, "a directory of the data cannot be read"):
-            try:
-                if self._is_remote:
-                    return [item for item in _remote_entries(path) if matches(item[0])]
-                with os.scandir(path) as entries:
-                    return [(e.name, _kind(e)) for e in entries if matches(e.name)]
-            except (FileNotFoundError, NotADirectoryError):
-                return []
+            return list(
+                self._storage.list(
+                    path, matching=lambda name: segment.match(name) is not None
+                )
+            )
 
-    def _stat(self, relative: str) -> tuple[int, float, float]:
-        """Returns the size, and when content and file changed, in seconds."""
+    def _list_whole(self, folder: str) -> dict[str, Entry]:
+        if folder not in self._listed:
+            path = self.path(folder)
+            with _explain(path, "a directory of the data cannot be read"):
+                entries = self._storage.list(path)
+            self._listed[folder] = {entry.name: entry for entry in entries}
+        return self._listed[folder]
+
+    def _stat(self, relative: str) -> Entry:
         path = self.path(relative)
         with _explain(path, "a file of the data cannot be looked at"):
             if not self._is_remote:
-                status = os.stat(path)
-                return status.st_size, status.st_mtime, status.st_ctime
-            from tfx.dsl.io import fileio
-
-            found = fileio.stat(path)
-            modified_s = found.mtime_nsec / 1e9
-            return found.length, modified_s, modified_s
+                return self._storage.stat(path)
+            folder, _, name = relative.rpartition("/")
+            try:
+                return self._list_whole(folder)[name]
+            except KeyError:
+                raise FileNotFoundError(
+                    errno.ENOENT, os.strerror(errno.ENOENT), path
+                ) from None
 
 
 @contextmanager
 def _explain(path: str, what: str) -> Iterator[None]:
     try:
         yield
-    except uri.read_errors(path) as error:
+    except OSError as error:
         raise UsageError(
             what,
             where=path,
-            actual=getattr(error, "strerror", None) or str(error) or "it is gone",
+            actual=error.strerror or str(error) or "it is gone",
             hint="check the path and its permissions, and whether something removes "
             "data now",
         ) from error
-
-
-def _remote_entries(path: str) -> list[tuple[str, _Kind]]:
-    # A bucket's listing ends the names of folders with a slash.
-    return [
-        (name.rstrip("/"), "folder" if name.endswith("/") else "unknown")
-        for name in uri.list_remote(path)
-        if name.strip("/")
-    ]
 
 
 def _join(folder: str, name: str) -> str:
@@ -205,15 +203,3 @@ def _check_name(folder: str, name: str) -> None:
 
 def _shown(name: str) -> str:
     return os.fsencode(name).decode(errors="backslashreplace")
-
-
-def _kind(entry: os.DirEntry[str]) -> _Kind:
-    try:
-        if entry.is_dir():
-            return "folder"
-        if entry.is_file():
-            return "file"
-    except OSError:  # A link in a circle, or below a directory that is closed to us.
-        return "file"
-    is_broken_link = entry.is_symlink() and not os.path.exists(entry.path)
-    return "file" if is_broken_link else "other"

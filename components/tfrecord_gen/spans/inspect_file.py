@@ -8,7 +8,7 @@ from dataclasses import replace
 from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.window import SourceFile
 from sluice.errors import UsageError
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 
 def inspect_file(

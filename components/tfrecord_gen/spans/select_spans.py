@@ -29,7 +29,7 @@ from components.tfrecord_gen.spans.window import (
     Window,
 )
 from sluice.errors import ConfigError, DataError, UsageError
-from sluice.storage.uri import is_remote
+from sluice.storage.storage import is_remote
 
 Splits = Mapping[str | None, str]
 

@@ -21,7 +21,7 @@ from sluice.errors import UsageError
 from sluice.records.frame_reader import Batch
 from sluice.records.input_stream import InputStream
 from sluice.records.record_error import RecordError
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 # What came uncompressed goes on so, within gzip's frame, and what came compressed is
 # compressed, fast. Level 0 writes ten times as many bytes a second as level 1.
@@ -108,13 +108,13 @@ class _GroupIngestion:
             alone = len(self._group.files) == 1
             if alone and file.split and stream.compression == "gzip":
                 path = self._path(file.split, "copy")
-                with uri.open_file(path, "wb") as copy:
+                with storage_for(path).open(path, "wb") as copy:
                     tees.append(copy.write)
                     report = self._read(file, stream, digest.hexdigest, write=False)
                 if stream.one_member and not report.quarantined:
                     self._ingested.parts.append(Part(file.split, path, report.records))
                 else:
-                    uri.remove(path)
+                    storage_for(path).delete(path)
                     self._rewrite(file, report)
             else:
                 report = self._read(file, stream, digest.hexdigest, write=True)

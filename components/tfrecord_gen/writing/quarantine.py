@@ -12,7 +12,7 @@ from components.tfrecord_gen.writing.shard_writer import ShardWriter
 from sluice.records.record_error import RecordError
 from sluice.records.tf_example_proto import parse
 from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, frame
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 QUARANTINE_FILE = "quarantine.tfrecord.gz"
 MAX_RECORDS = 10_000
@@ -88,7 +88,7 @@ class QuarantinePart:
         data = quarantined(error)
         if self._room.takes(len(data)):
             if self._file is None:
-                self._file = uri.open_file(self.path, "wb")
+                self._file = storage_for(self.path).open(self.path, "wb")
             self._file.write(frame(data))
 
     def close(self) -> None:
@@ -110,5 +110,7 @@ def write_quarantine(folder: str, parts: Iterable[str]) -> int:
                 writer.write(frame(record.data), 1)
                 records += 1
     writer.close()
-    uri.rename(writer.parts[0].path, os.path.join(folder, QUARANTINE_FILE))
+    storage_for(folder).rename(
+        writer.parts[0].path, os.path.join(folder, QUARANTINE_FILE)
+    )
     return records

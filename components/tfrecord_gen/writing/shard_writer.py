@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
-from sluice.storage import uri
+from sluice.storage.storage import storage_for
 
 # Content per shard: enough for few files, few enough for readers in parallel.
 SHARD_BYTES = 256 << 20
@@ -65,7 +65,7 @@ class ShardWriter:
         """
         if self._file is None:
             self._path = f"{self._prefix}-{len(self.parts)}"
-            self._file = uri.open_file(self._path, "wb")
+            self._file = storage_for(self._path).open(self._path, "wb")
             self._gzip = zlib.compressobj(self._level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
         self._file.write(self._gzip.compress(frames))
         self._records += records
@@ -96,5 +96,5 @@ def name_shards(split: str, folder: str, parts: Iterable[Part]) -> int:
         paths = [writer.parts[0].path]
     for index, path in enumerate(paths):
         name = f"data_tfrecord-{index:05d}-of-{len(paths):05d}.gz"
-        uri.rename(path, os.path.join(folder, name))
+        storage_for(folder).rename(path, os.path.join(folder, name))
     return len(paths)

@@ -23,6 +23,7 @@ from sluice.errors import DataError, UsageError
 from sluice.records import tfrecord
 from sluice.records.tf_example_proto import parse
 from sluice.records.tfrecord_framing import frame
+from sluice.storage.local_storage import LocalStorage
 
 pytestmark = pytest.mark.unit
 
@@ -318,14 +319,12 @@ def test_a_missing_file_ends_the_ingestion(room):
 @pytest.mark.usefixtures("no_small_files")
 def test_a_file_that_changes_while_it_is_read(room, make, monkeypatch):
     path = room.put("a", make.shard(make.examples(9), "members"))
-    from components.tfrecord_gen.writing import ingest_files
+    delete = LocalStorage.delete
 
-    remove = ingest_files.uri.remove
-
-    def remove_and_change(copy):
-        remove(copy)
+    def delete_and_change(storage, copy):
+        delete(storage, copy)
         room.put("a", make.shard(make.examples(8), "members"))
 
-    monkeypatch.setattr(ingest_files.uri, "remove", remove_and_change)
+    monkeypatch.setattr(LocalStorage, "delete", delete_and_change)
     with pytest.raises(UsageError, match="changes while it is read"):
         room.ingest(path)

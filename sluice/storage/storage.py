@@ -1,0 +1,187 @@
+"""One interface to files on a disk and objects in a bucket.
+
+``storage_for(uri)`` returns the storage that an address belongs to: this machine's file
+systems, Google Cloud Storage for ``gs://``, and TFX's file systems for every other
+``scheme://``. What fails raises an ``OSError``, whichever storage it is; see
+``storage_errors``. A folder of a bucket is only a prefix of names: it is there as long
+as something lies in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+Kind = Literal["file", "folder", "other"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or folder, as a listing has it.
+
+    Attributes:
+      uri: its path or address.
+      name: relative to the listed folder.
+      kind: "other" is what cannot be read as a file, such as a pipe.
+      size_bytes: 0 for a folder.
+      generation: changes with every write; empty for a folder.
+      modified_s: when the content was written, in seconds since 1970.
+      changed_s: the same, but on a disk arrival counts too: ``cp -p`` keeps the first.
+    """
+
+    uri: str
+    name: str
+    kind: Kind
+    size_bytes: int = 0
+    generation: str = ""
+    modified_s: float = 0.0
+    changed_s: float = 0.0
+
+
+class Storage(ABC):
+    """Files and folders by path or address."""
+
+    @abstractmethod
+    def list(
+        self,
+        folder: str,
+        *,
+        recursive: bool = False,
+        matching: Callable[[str], bool] | None = None,
+    ) -> Sequence[Entry]:
+        """Returns what lies in a folder, by name; nothing where there is no folder.
+
+        Args:
+          folder: to list.
+          recursive: all files below it, and no folders.
+          matching: which names to look at; None for all.
+
+        Raises:
+          OSError: it cannot be listed; also where the bucket does not exist.
+        """
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Returns the names in a folder, sorted; see ``list``."""
+        return [entry.name for entry in self.list(folder)]
+
+    @abstractmethod
+    def stat(self, uri: str) -> Entry:
+        """Returns what is known of a file or folder without reading it.
+
+        Raises:
+          FileNotFoundError: there is none.
+          OSError: it cannot be looked at.
+        """
+
+    def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder."""
+        try:
+            self.stat(uri)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def is_file(self, uri: str) -> bool:
+        """Whether there is a file."""
+        try:
+            return self.stat(uri).kind == "file"
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def read(self, uri: str) -> bytes:
+        """Returns the content of a file.
+
+        Raises:
+          OSError: it cannot be read.
+        """
+        with self.open(uri, "rb") as file:
+            return file.read()
+
+    @abstractmethod
+    def open(self, uri: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
+        """Opens a file, to read or write from front to end.
+
+        An object of a bucket appears when it is closed, and never if the ``with`` block
+        that writes it raises.
+        """
+
+    @abstractmethod
+    def write_atomically(
+        self, uri: str, data: bytes, *, if_generation: str | None = None
+    ) -> None:
+        """Writes a file so that a reader sees the old content or the new, never a part.
+
+        Args:
+          uri: of the file.
+          data: its content.
+          if_generation: the generation that is replaced; None for any, or none.
+
+        Raises:
+          PreconditionFailedError: the file is of another generation, or gone.
+          OSError: it cannot be written; the old file is then untouched.
+        """
+
+    @abstractmethod
+    def write_if_absent(self, uri: str, data: bytes) -> bool:
+        """Writes a file whole where there is none; returns whether it did.
+
+        Of several writers at once exactly one gets True.
+        """
+
+    @abstractmethod
+    def rename(self, source: str, target: str) -> None:
+        """Renames a file, within one file system or bucket; replaces the target."""
+
+    @abstractmethod
+    def delete(self, uri: str) -> None:
+        """Deletes a file.
+
+        Raises:
+          FileNotFoundError: there is no such file.
+        """
+
+    @abstractmethod
+    def delete_tree(self, uri: str) -> None:
+        """Deletes a file or a folder with all that is in it; nothing if there is none.
+
+        Links are deleted, and not followed.
+
+        Raises:
+          OSError: something in it cannot be deleted.
+        """
+
+    @abstractmethod
+    def make_folder(self, uri: str) -> None:
+        """Makes a folder and its parents where a storage has folders."""
+
+
+def is_remote(uri: str) -> bool:
+    """Whether an address is of another file system than this machine's."""
+    return "://" in uri
+
+
+def storage_for(uri: str | Path) -> Storage:
+    """Returns the storage that a path or address belongs to."""
+    scheme, separator, _ = os.fspath(uri).partition("://")
+    return _storage_of(scheme if separator else "")
+
+
+@functools.cache
+def _storage_of(scheme: str) -> Storage:
+    # Each brings what it needs: the client of a bucket, or TFX and TensorFlow.
+    if not scheme:
+        from sluice.storage.local_storage import LocalStorage
+
+        return LocalStorage()
+    if scheme == "gs":
+        from sluice.storage.gcs_storage import GcsStorage
+
+        return GcsStorage()
+    from sluice.storage.fileio_storage import FileioStorage
+
+    return FileioStorage()
