@@ -107,7 +107,7 @@ def evaluate(
 
     from components.evaluator.executor import Executor
     from pipeline.config.feature_set import Label
-    from pipeline.graph.eval_config import eval_config
+    from pipeline.graph.arguments import eval_config
     from pipeline.graph.locations import LOCAL_BEAM_ARGS
 
     def artifact(kind: Any, uri: Path) -> list[Any]:

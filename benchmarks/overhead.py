@@ -36,13 +36,13 @@ prepare_environment()
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.config.load import load_config
 from pipeline.graph.locations import local_locations
-from pipeline.config.validate import validate_config
+from pipeline.graph.check_nodes import validate_pipeline
 from sluice.project import activate
 from sluice.workspace import locate
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 name, base, *overrides = sys.argv[1:]
 sys.argv = sys.argv[:1]
-config = validate_config(load_config(name, overrides=overrides)).config
+config = validate_pipeline(load_config(name, overrides=overrides)).config
 activate(config.root)
 workspace = locate(config.root, config.name, base)
 workspace.prepare()

@@ -13,12 +13,19 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sluice.errors import ConfigError
 from sluice.storage import digest
 from sluice.storage.source_files import source_of
+
+# The exec property that holds a node's code and packages; see
+# ``pipeline.graph.create_pipeline``.
+PROPERTY = "fingerprint"
+
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)?", re.ASCII)
 
 
 def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]:
@@ -78,6 +85,29 @@ def source_file(module: str, roots: Sequence[Path]) -> Path | None:
         for path in (folder / last / "__init__.py", folder / f"{last}.py"):
             if path.is_file():
                 return path
+    return None
+
+
+def named_module(
+    text: str, roots: Sequence[Path], is_module: bool = False
+) -> str | None:
+    """Returns the module below the roots that a string is the import path into.
+
+    Args:
+      text: any string, such as an exec property.
+      roots: where to look.
+      is_module: the string is known to name a module, so one word is enough.
+    """
+    if not _IMPORT_PATH.fullmatch(text) or not (is_module or {".", ":"} & set(text)):
+        return None
+    module, colon, _ = text.partition(":")
+    parts = module.split(".")
+    # What follows the module is a function, or a class and its method.
+    shortest = len(parts) if colon else max(1, len(parts) - 2)
+    for depth in range(len(parts), shortest - 1, -1):
+        name = ".".join(parts[:depth])
+        if source_file(name, roots):
+            return name
     return None
 
 

@@ -131,6 +131,14 @@ class DataError(SluiceError):
     exit_code = ExitCode.DATA
 
 
+class GateError(DataError):
+    """A gate has not passed: what it judges is not good enough to go on with.
+
+    The run is blocked by it and has not failed. A node of one's own is a gate if it
+    raises this.
+    """
+
+
 class ServingError(SluiceError):
     """A push or a served model is at fault."""
 

@@ -112,12 +112,13 @@ def activate(root: Path) -> None:
         importlib.invalidate_caches()
 
 
-def find_user_code(root: Path, reference: str) -> Path:
+def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
     """Returns the file that defines ``package.module:function``, importing nothing.
 
     Args:
       root: the project root, searched first; then the directories of ``sys.path``.
-      reference: the import path of a function.
+      reference: the import path of a function or class.
+      kind: what it is, for the message.
 
     Raises:
       ConfigError: it is not of that form, there is no such module, the module is not
@@ -131,7 +132,7 @@ def find_user_code(root: Path, reference: str) -> Path:
             "then a colon and the function's name",
         )
     module, function = reference.split(":")
-    path = _module_file(root, module)
+    path = find_module(root, module)
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except (SyntaxError, ValueError) as error:
@@ -143,18 +144,29 @@ def find_user_code(root: Path, reference: str) -> Path:
     bound = set(_bound_names(tree.body))
     if function in bound or bound & {"*", "__getattr__"}:
         return path
-    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    functions = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        or (isinstance(node, ast.ClassDef) and kind != "function")
+    ]
     near = difflib.get_close_matches(function, functions, n=1)
     raise ConfigError(
-        f"There is no function {function!r} in the module {module!r}.",
+        f"There is no {kind} {function!r} in the module {module!r}.",
         where=path,
         expected=f"one of {', '.join(functions)}" if functions else None,
         hint=f"did you mean {module}:{near[0]}?" if near else None,
     )
 
 
-def _module_file(root: Path, module: str) -> Path:
-    """Finds a module's source part by part: ``find_spec`` would import its parents."""
+def find_module(root: Path, module: str) -> Path:
+    """Returns the source file of a module, importing nothing.
+
+    It is found part by part: ``find_spec`` would import the module's parents.
+
+    Raises:
+      ConfigError: there is no such module, or it is not Python.
+    """
     importlib.invalidate_caches()
     parts = module.split(".")
     locations = [str(Path(root).resolve()), *sys.path]

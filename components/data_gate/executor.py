@@ -8,7 +8,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from components.data_verdict.anomaly_kind import SCHEMA_KINDS
-from sluice.errors import DataError
+from sluice.errors import GateError
 from sluice.record.verdict import Check, Verdict, cell
 from sluice.splits import SERVING
 
@@ -32,11 +32,11 @@ class Executor(base_executor.BaseExecutor):
 
 
 def stop_unless_passed(verdict: Verdict) -> None:
-    """Raises DataError with the failed rows unless the verdict has passed."""
+    """Raises GateError with the failed rows unless the verdict has passed."""
     if verdict.passed:
         return
     count = len(verdict.failures)
-    raise DataError(
+    raise GateError(
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],

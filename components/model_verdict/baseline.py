@@ -11,9 +11,6 @@ from dataclasses import asdict, dataclass
 
 from sluice.record.verdict import Check
 
-# The exec property that the driver sets and the executor reads.
-PROPERTY = "compared_with"
-
 
 @dataclass(frozen=True)
 class PassedOver:

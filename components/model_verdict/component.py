@@ -13,6 +13,7 @@ from tfx.types import component_spec, standard_artifacts
 from components import artifacts
 from components.model_verdict import driver, executor
 from components.model_verdict.threshold import Threshold
+from sluice.node_kinds import ABOUT_BASELINE
 
 
 class ModelVerdictSpec(component_spec.ComponentSpec):
@@ -23,7 +24,7 @@ class ModelVerdictSpec(component_spec.ComponentSpec):
         "classes": component_spec.ExecutionParameter(type=str),
         "split": component_spec.ExecutionParameter(type=str),
         # Set by the driver; see there.
-        "compared_with": component_spec.ExecutionParameter(type=str, optional=True),
+        ABOUT_BASELINE: component_spec.ExecutionParameter(type=str, optional=True),
     }
     INPUTS = {
         "evaluation": component_spec.ChannelParameter(

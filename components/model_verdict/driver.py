@@ -22,8 +22,9 @@ from components.baseline.blessed_models import (
     blessed_models,
     name_of,
 )
-from components.model_verdict.baseline import PROPERTY, Baseline, PassedOver
+from components.model_verdict.baseline import Baseline, PassedOver
 from sluice.mlmd_items import origin_of
+from sluice.node_kinds import ABOUT_BASELINE
 
 _KINDS = ("Model", "ModelBlessing", "PushedModel")
 
@@ -43,7 +44,7 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         with self._mlmd_connection as handle:
             found = find_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()
-        result.exec_properties[PROPERTY].string_value = found.to_json()
+        result.exec_properties[ABOUT_BASELINE].string_value = found.to_json()
         return result
 
 

@@ -11,11 +11,12 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
-from components.model_verdict.baseline import PROPERTY, Baseline
+from components.model_verdict.baseline import Baseline
 from components.model_verdict.judge import judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Threshold
 from components.publish_verdict import publish_verdict
+from sluice.node_kinds import ABOUT_BASELINE
 
 
 class Executor(base_executor.BaseExecutor):
@@ -51,7 +52,7 @@ def _compared_with(
     exec_properties: dict[str, Any], given: list[Any], baselines: list[Any]
 ) -> Baseline:
     """Returns what the driver found; where there was no driver, what inputs say."""
-    if text := exec_properties.get(PROPERTY):
+    if text := exec_properties.get(ABOUT_BASELINE):
         return Baseline.from_json(text)
     name = baselines[0].uri if baselines else None
     return Baseline(name=name, is_candidate=bool(given) and not baselines)

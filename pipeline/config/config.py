@@ -20,6 +20,7 @@ from pydantic import (
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSpec, Label
+from pipeline.config.nodes import OwnNodes
 from pipeline.config.origin import Origin
 from sluice.section import (
     Count,
@@ -165,6 +166,10 @@ class Config(Section):
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()
+    nodes: OwnNodes = Field(
+        default={},
+        description="Nodes that are added to the graph, by name.",
+    )
     retries: Retry = Retry()
     memory_mb: Memory = Memory()
     private: Annotated[bool, Field(strict=True)] = Field(

@@ -1,35 +1,36 @@
-"""The only place where the graph is drawn; every runner takes what it returns."""
+"""The only place where the graph is drawn; every runner takes what it returns.
+
+TFX's cache key has a node's inputs and exec properties. It has neither the code that
+user functions run (when given by import path) nor the version of anything. So each
+node carries one more exec property, its fingerprint: a JSON object, so that a later run
+can say which part of it changed. The node's slice of the config is in its exec
+properties already.
+"""
 
 from __future__ import annotations
 
+import importlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
-from tfx.components import Trainer, Transform
-from tfx.dsl.components.common.resolver import Resolver
-from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
-    LatestBlessedModelStrategy,
-)
+from google.protobuf import json_format, message
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
-from tfx.proto import pusher_pb2, trainer_pb2, transform_pb2
-from tfx.types import Channel, standard_artifacts
 
-from components.baseline.resolver_strategy import LatestIntactBlessedModel
-from components.evaluator.component import Evaluator
-from components.model_verdict.component import ModelVerdict
-from components.model_verdict.threshold import Threshold
-from components.pusher.component import Pusher
 from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
-from pipeline.graph.draw_data import DataNodes, draw_data
-from pipeline.graph.eval_config import eval_config
-from pipeline.graph.graph_context import GraphContext
+from pipeline.graph.arguments import GraphContext
 from pipeline.graph.locations import Locations, local_locations
+from pipeline.graph.nodes import Node
+from pipeline.graph.own_nodes import nodes_of
 from schemas.loader import load
-from sluice.workspace import locate
-
-BASELINE_RESOLVER = "LatestBlessedModel"
-PREPROCESSING = "pipeline.training.preprocessing:preprocessing_fn"
+from sluice import code_fingerprint
+from sluice.errors import ConfigError, did_you_mean
+from sluice.node_kinds import kind_of
+from sluice.project import own_root
+from sluice.workspace import installed_version, locate
 
 
 def create_pipeline(
@@ -45,22 +46,19 @@ def create_pipeline(
       accept_data: why a person lets the data pass this once, whatever is wrong with it.
 
     Raises:
-      ConfigError: the schema is not one, or user code is not valid Python.
+      ConfigError: the schema is not one, user code is not valid Python, or a node that
+        the config adds cannot be built.
     """
     locations = locations or local_locations(config, locate(config.root, config.name))
     feature_set = feature_set_of(config, load(config.schema_path))
     context = GraphContext(config, locations, feature_set, accept_data)
-    data = draw_data(context)
-    transform, trainer = _train(context, data)
+    drawn: dict[str, Any] = {}
+    for node in nodes_of(config):
+        drawn[node.id] = _draw(node, context, drawn)
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=locations.pipeline_root,
-        components=[
-            *data.nodes,
-            transform,
-            trainer,
-            *_judge_and_push(context, data, trainer),
-        ],
+        components=list(drawn.values()),
         enable_cache=True,
         beam_pipeline_args=list(locations.beam_args),
         metadata_connection_config=(
@@ -71,134 +69,105 @@ def create_pipeline(
     )
 
 
-def _train(context: GraphContext, data: DataNodes) -> tuple[Any, Any]:
-    """Returns Transform and Trainer, which wait for the data gate."""
-    config = context.config
-    preprocessing = config.preprocessing or PREPROCESSING
-    transform = Transform(
-        examples=data.tfrecord_gen.outputs["examples"],
-        schema=data.schema_gen.outputs["schema"],
-        preprocessing_fn=preprocessing.replace(":", "."),
-        # The test split is evaluated from raw examples, as a client sends them.
-        splits_config=transform_pb2.SplitsConfig(
-            analyze=["train"], transform=["train", "eval"]
-        ),
-        disable_statistics=True,
-        custom_config={"feature_set": context.feature_set.to_dict()},
-    )
-    trainer = Trainer(
-        examples=transform.outputs["transformed_examples"],
-        transform_graph=transform.outputs["transform_graph"],
-        schema=data.schema_gen.outputs["schema"],
-        run_fn="pipeline.training.run_fn.run_fn",
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
-        custom_config={
-            "feature_set": context.feature_set.to_dict(),
-            "own_preprocessing": config.preprocessing is not None,
-            "model": config.model_path,
-            "model_params": config.model_params,
-            "train": config.train.model_dump(),
-        },
-    )
-    for node in (transform, trainer):
-        node.add_upstream_node(data.data_gate)
-    return (
-        context.stamp(
-            transform,
-            ["tfx", "tensorflow", "tensorflow-transform"],
-            [preprocessing.partition(":")[0]],
-        ),
-        context.stamp(
-            trainer,
-            ["tfx", "tensorflow", "tf-keras"],
-            ["pipeline.training.run_fn", config.model_module],
-        ),
+def _draw(node: Node, context: GraphContext, drawn: dict[str, Any]) -> Any:
+    """Returns a node's component, connected to those before it and fingerprinted."""
+    channels = {}
+    for key, source in node.inputs.items():
+        maker, _, output = source.rpartition(".")
+        if maker in drawn:
+            channels[key] = _output(drawn[maker], output, node, context.config)
+    component = _build(node, context, channels)
+    if component.id != node.id:
+        component = component.with_id(node.id)
+    for name in node.after:
+        component.add_upstream_node(drawn[name])
+    properties = component.exec_properties
+    is_system = kind_of(component.type).system
+    if not (is_system or code_fingerprint.PROPERTY in properties):
+        properties[code_fingerprint.PROPERTY] = _fingerprint(node, context.config)
+    return component
+
+
+def _output(maker: Any, name: str, node: Node, config: Config) -> Any:
+    if name in maker.outputs:
+        return maker.outputs[name]
+    raise ConfigError(
+        f"{maker.id} has no output {name!r}.",
+        where=_where(node, config),
+        expected="one of " + ", ".join(maker.outputs),
+        hint=did_you_mean(name, maker.outputs),
     )
 
 
-def _judge_and_push(context: GraphContext, data: DataNodes, trainer: Any) -> list[Any]:
-    """Returns the baseline's resolver, Evaluator, ModelVerdict and Pusher."""
-    config, label = context.config, context.feature_set.label
-    baseline = _baseline(context.locations)
-    metrics = [
-        (metric.class_name, metric.name, metric.params)
-        for metric in config.evaluate.metrics
-    ]
-    evaluator = Evaluator(
-        examples=data.tfrecord_gen.outputs["examples"],
-        example_splits=[context.judged_split],
-        model=trainer.outputs["model"],
-        baseline_model=baseline.outputs["model"],
-        schema=data.schema_gen.outputs["schema"],
-        eval_config=eval_config(metrics, config.evaluate.slices, label),
-    )
-    model_verdict = ModelVerdict(
-        evaluation=evaluator.outputs["evaluation"],
-        model=trainer.outputs["model"],
-        baseline_model=baseline.outputs["model"],
-        thresholds=thresholds_of(config),
-        classes=label.class_names,
-        split=context.judged_split,
-    )
-    pusher = Pusher(
-        model=trainer.outputs["model"],
-        model_blessing=model_verdict.outputs["blessing"],
-        push_destination=pusher_pb2.PushDestination(
-            filesystem=pusher_pb2.PushDestination.Filesystem(
-                base_directory=context.locations.serving_dir
-            )
-        ),
-        custom_config={"workspace_id": context.locations.workspace_id},
-    )
-    analysis = ["tfx", "tensorflow", "tensorflow-model-analysis"]
-    return [
-        baseline,
-        context.stamp(
-            evaluator,
-            analysis,
-            ["components.evaluator.executor", "components.model_verdict.class_counts"],
-        ),
-        context.stamp(
-            model_verdict,
-            analysis,
-            ["components.model_verdict.executor", "components.model_verdict.driver"],
-        ),
-        context.stamp(pusher, ["tfx"], ["components.pusher.executor"]),
-    ]
+def _where(node: Node, config: Config) -> str:
+    return f"{config.origin.place(('nodes', node.id))}, nodes.{node.id}"
 
 
-def _baseline(locations: Locations) -> Any:
-    """Returns the resolver of the model that a new one is compared with.
+def _build(node: Node, context: GraphContext, channels: Mapping[str, Any]) -> Any:
+    """Returns a node's component.
 
-    A service compiles TFX's strategy and runs none of ours: there the latest blessed
-    model is the baseline though it may be retired or damaged.
+    Raises:
+      ConfigError: the config adds the node, and its component cannot be imported, is
+        none, or refuses its arguments.
     """
-    strategy: dict[str, Any] = {"strategy_class": LatestBlessedModelStrategy}
-    if not locations.is_service:
-        strategy = {
-            "strategy_class": LatestIntactBlessedModel,
-            "config": {"restores": locations.restores_baseline},
-        }
-    return Resolver(
-        **strategy,
-        model=Channel(type=standard_artifacts.Model),
-        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-    ).with_id(BASELINE_RESOLVER)
-
-
-def thresholds_of(config: Config) -> list[Threshold]:
-    """Returns the model gate's thresholds in the form in which the node takes them."""
-    return [
-        Threshold(
-            metric=item.metric,
-            slice=list(item.slice) if isinstance(item.slice, tuple) else item.slice,
-            lower_bound=item.lower_bound,
-            upper_bound=item.upper_bound,
-            direction=item.change.direction if item.change else None,
-            absolute=item.change.absolute if item.change else None,
-            relative=item.change.relative if item.change else None,
-            min_examples_per_class=item.min_examples_per_class,
+    arguments = node.arguments(context)
+    if node.id not in context.config.nodes:
+        return _imported(node.component)(**channels, **arguments)
+    where = _where(node, context.config)
+    try:
+        found = _imported(node.component)
+    except Exception as error:
+        raise ConfigError(
+            f"The component {node.component!r} cannot be imported: "
+            f"{type(error).__name__}: {error}",
+            where=where,
+            hint="correct its module",
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, BaseComponent)):
+        raise ConfigError(
+            f"{node.component!r} is not a TFX component.",
+            where=where,
+            expected="a subclass of TFX's BaseComponent, or a function with "
+            "@tfx.dsl.components.component",
+            actual=f"a {type(found).__name__}",
         )
-        for item in config.evaluate.thresholds
-    ]
+    try:
+        return found(**channels, **_with_protos(found, arguments))
+    except Exception as error:
+        raise ConfigError(
+            f"The node {node.id!r} cannot be built: {error}",
+            where=where,
+            hint=f"correct its inputs and parameters: {node.component} takes them as "
+            "arguments",
+        ) from error
+
+
+def _imported(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns arguments with a proto for each mapping where one is declared."""
+    declared = component.SPEC_CLASS.PARAMETERS
+    found = dict(arguments)
+    for key, value in arguments.items():
+        kind = declared[key].type if key in declared else None
+        if not (isinstance(kind, type) and isinstance(value, Mapping)):
+            continue
+        if issubclass(kind, message.Message):
+            found[key] = json_format.ParseDict(value, kind())
+    return found
+
+
+def _fingerprint(node: Node, config: Config) -> str:
+    """Returns the digests of a node's code and the versions of its packages."""
+    # Code is looked up here first, then at the user's.
+    roots = list(dict.fromkeys([own_root(), config.root]))
+    parts = {
+        "code": code_fingerprint.digests_of(node.all_code(config), roots),
+        "packages": {
+            name: installed_version(name) for name in node.all_packages(config)
+        },
+    }
+    return json.dumps(parts, sort_keys=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.config import Config
+from sluice.storage import atomic, digest
 from sluice.workspace import Workspace
 
 # Beam's in-process runner, by its class: what `DirectRunner` means depends on Beam's
@@ -48,6 +49,26 @@ class Locations:
     def is_service(self) -> bool:
         """Whether a service runs the pipeline: one that knows no driver of ours."""
         return self.metadata_db is None
+
+    def store_input(self, path: Path, kind: str) -> Path:
+        """Copies a file under a name that is its content's digest.
+
+        TFX's cache looks at the path of a file and never into it. With the digest in
+        the path an edited file is another file, and one that was touched or moved is
+        the same one.
+
+        Returns:
+          ``<inputs_dir>/<kind>/<sha256>/<file name>``, written if not there yet.
+
+        Raises:
+          OSError: the file cannot be read, or the directory cannot be written.
+        """
+        data = path.read_bytes()
+        target = self.inputs_dir / kind / digest.of_bytes(data) / path.name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_bytes(target, data)
+        return target
 
 
 def local_locations(config: Config, workspace: Workspace) -> Locations:

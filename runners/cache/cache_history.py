@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
-from runners.cache.cache_key import ABOUT_BASELINE, BASELINE
+from sluice.node_kinds import ABOUT_BASELINE, BASELINE
 
 PARTS_PROPERTY = "sluice_parts"
 CACHE_CONTEXT = "execution_cache"

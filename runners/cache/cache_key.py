@@ -12,9 +12,10 @@ name, and the version of everything. Here the parts are:
     outputs     type and properties of each artifact to be made
     packages    versions
 
-A node that carries our fingerprint (``pipeline.graph.fingerprint``) says itself which
-code and packages count; for any other the code is followed from its executor, its
-driver and the functions and Python files that its properties name.
+A node that carries our fingerprint (``pipeline.graph.create_pipeline``) says itself
+which modules and packages count; for any other the code is followed from its executor,
+its driver and the functions that its properties name. Python files and wheels that
+properties name are followed in any case.
 
 What cannot be seen: files that user code opens by a name of its own, the content of
 directories that properties name, modules that are imported by a computed name, and
@@ -37,16 +38,11 @@ from typing import Any
 
 from sluice import code_fingerprint
 from sluice.errors import ConfigError
+from sluice.node_kinds import ABOUT_BASELINE, BASELINE, CANDIDATE
 from sluice.project import own_root
 from sluice.storage import digest
 from sluice.workspace import installed_version
 
-CANDIDATE = "model"
-BASELINE = "baseline_model"
-# The exec property in which a driver says what is known of the baseline.
-ABOUT_BASELINE = "compared_with"
-
-_FINGERPRINT = "fingerprint"
 _MODULE_PATH = "module_path"
 _PACKAGES = (
     "tfx",
@@ -56,7 +52,6 @@ _PACKAGES = (
     "tensorflow-transform",
     "tf-keras",
 )
-_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)?", re.ASCII)
 # How TFX names user code that it has packed: module@/pipeline/root/_wheels/x.whl.
 _IN_WHEEL = re.compile(r"(\w+)@(.+\.whl)")
 _MAX_PATH = 4096
@@ -116,10 +111,10 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
       ConfigError: code that the node runs is not valid Python.
     """
     properties = dict(facts.properties)
-    stamp = _stamp(properties.get(_FINGERPRINT))
+    stamp = _stamp(properties.get(code_fingerprint.PROPERTY))
     if stamp:
-        del properties[_FINGERPRINT]
-    reader = _PropertyReader(follows_code=stamp is None)
+        del properties[code_fingerprint.PROPERTY]
+    reader = _PropertyReader()
     seen = {name: reader.read(value, name) for name, value in properties.items()}
     parts = {
         "node": {
@@ -129,7 +124,7 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
             "executor": dict(facts.executor),
             "driver": facts.driver,
         },
-        "code": stamp["code"] if stamp else _code_of(facts, reader, roots),
+        "code": _code_of(facts, stamp, reader, roots),
         "files": reader.files,
         "properties": seen,
         "inputs": _inputs_of(facts.inputs),
@@ -147,7 +142,7 @@ def edited_since(facts: NodeFacts, roots: Sequence[Path]) -> list[str]:
     It is taken when the graph is drawn, and the code is imported when the node runs,
     which may be much later. Nodes without the fingerprint have none of these.
     """
-    stamp = _stamp(facts.properties.get(_FINGERPRINT))
+    stamp = _stamp(facts.properties.get(code_fingerprint.PROPERTY))
     edited = []
     for module, before in (stamp["code"] if stamp else {}).items():
         path = code_fingerprint.source_file(module, roots)
@@ -226,14 +221,12 @@ class _PropertyReader:
     """Reads exec properties; collects what they name.
 
     Attributes:
-      follows_code: whether Python files and import paths are looked for.
       files: name and digest of each file, by the path of the property.
       python_files: files to follow the imports of.
       wheels: pairs of a module and the wheel that TFX has packed it in.
       texts: pairs of a property's name and a string that may be an import path.
     """
 
-    follows_code: bool
     files: dict[str, dict[str, str]] = field(default_factory=dict)
     python_files: list[Path] = field(default_factory=list)
     wheels: list[tuple[str, Path]] = field(default_factory=list)
@@ -251,13 +244,13 @@ class _PropertyReader:
 
     def _read_text(self, text: str, where: str) -> str:
         if path := _local_file(text):
-            if path.suffix == ".py" and self.follows_code:
+            if path.suffix == ".py":
                 self.python_files.append(path)
             else:
                 found = {"name": path.name, "digest": digest.of_file(path)}
                 self.files[where] = found
             return path.name
-        packed = _IN_WHEEL.fullmatch(text) if self.follows_code else None
+        packed = _IN_WHEEL.fullmatch(text)
         if packed and (wheel := _local_file(packed[2])):
             # The wheel's name has a hash over every file of the module's folder.
             self.wheels.append((packed[1], wheel))
@@ -277,6 +270,25 @@ def _local_file(text: str) -> Path | None:
 
 
 def _code_of(
+    facts: NodeFacts,
+    stamp: Mapping[str, Any] | None,
+    reader: _PropertyReader,
+    roots: Sequence[Path],
+) -> dict[str, str]:
+    found: dict[str, str] = (
+        dict(stamp["code"]) if stamp else _named_code(facts, reader, roots)
+    )
+    for path in reader.python_files:
+        _merge(found, file_digests(path, roots))
+    for module, wheel in reader.wheels:
+        with tempfile.TemporaryDirectory() as folder:
+            zipfile.ZipFile(wheel).extractall(folder)
+            places = [Path(folder), *roots]
+            _merge(found, code_fingerprint.digests_of([module], places))
+    return dict(sorted(found.items()))
+
+
+def _named_code(
     facts: NodeFacts, reader: _PropertyReader, roots: Sequence[Path]
 ) -> dict[str, str]:
     found: dict[str, str] = {}
@@ -286,16 +298,10 @@ def _code_of(
         if module and module.partition(".")[0] != "tfx":
             _merge(found, _module_digests(module, roots))
     for where, text in reader.texts:
-        if named := _named_module(text, roots, where == _MODULE_PATH):
+        is_module = where == _MODULE_PATH
+        if named := code_fingerprint.named_module(text, roots, is_module):
             _merge(found, _module_digests(named, roots))
-    for path in reader.python_files:
-        _merge(found, _file_digests(path, roots))
-    for module, wheel in reader.wheels:
-        with tempfile.TemporaryDirectory() as folder:
-            zipfile.ZipFile(wheel).extractall(folder)
-            places = [Path(folder), *roots]
-            _merge(found, code_fingerprint.digests_of([module], places))
-    return dict(sorted(found.items()))
+    return found
 
 
 def _merge(found: dict[str, str], more: Mapping[str, str]) -> None:
@@ -323,10 +329,10 @@ def _main_digests(roots: Sequence[Path]) -> dict[str, str]:
     if spec and spec.name != "__main__":  # python -m
         return _module_digests(spec.name, roots)
     path = _local_file(getattr(main, "__file__", None) or "")
-    return _file_digests(path, roots) if path else _unknown("__main__")
+    return file_digests(path, roots) if path else _unknown("__main__")
 
 
-def _file_digests(path: Path, roots: Sequence[Path]) -> dict[str, str]:
+def file_digests(path: Path, roots: Sequence[Path]) -> dict[str, str]:
     """Returns the digests of a file that is no module of a package, and its imports."""
     path = path.resolve()
     if code_fingerprint.source_file(path.stem, [path.parent]) != path:
@@ -337,27 +343,6 @@ def _file_digests(path: Path, roots: Sequence[Path]) -> dict[str, str]:
 def _unknown(module: str) -> dict[str, str]:
     """Code without a file, as a notebook's: never the same, so never cached."""
     return {module: f"unknown {secrets.token_hex(8)}"}
-
-
-def _named_module(text: str, roots: Sequence[Path], is_module: bool) -> str | None:
-    """Returns the module below the roots that a string is the import path into.
-
-    Args:
-      text: any string of an exec property.
-      roots: where to look.
-      is_module: the string is known to name a module, so one word is enough.
-    """
-    if not _IMPORT_PATH.fullmatch(text) or not (is_module or {".", ":"} & set(text)):
-        return None
-    module, colon, _ = text.partition(":")
-    parts = module.split(".")
-    # What follows the module is a function, or a class and its method.
-    shortest = len(parts) if colon else max(1, len(parts) - 2)
-    for depth in range(len(parts), shortest - 1, -1):
-        name = ".".join(parts[:depth])
-        if code_fingerprint.source_file(name, roots):
-            return name
-    return None
 
 
 def _inputs_of(

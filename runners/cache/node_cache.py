@@ -38,9 +38,9 @@ from runners.cache.cache_key import (
     key_parts,
     without_baseline,
 )
-from runners.cache.still_accepted import still_accepted
 from sluice.errors import ServingError, UsageError
 from sluice.mlmd_items import plain_properties
+from sluice.node_kinds import kind_of
 from sluice.storage.contents import Contents
 from sluice.storage.storage import is_remote
 
@@ -212,6 +212,23 @@ class NodeCache:
         self.reason = reason
         if self._plan:
             raise WouldRun(reason, self.parts or {}, self.key or "")
+
+
+def still_accepted(facts: NodeFacts) -> bool:
+    """Whether the baseline store holds the data that an ``AcceptData`` has accepted.
+
+    It has no outputs that could be looked at. True for every other node.
+    """
+    if not kind_of(facts.kind).accepts_data:
+        return True
+    from components.accept_data.baseline_store import holds
+    from components.tfrecord_gen.report import Report
+
+    try:
+        report = Report.load(facts.inputs["quarantine"][0].uri)
+        return holds(str(facts.properties["baseline_store"]), report)
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return False  # The node says it better.
 
 
 def still_served(pushed_model: Any) -> bool:

@@ -18,6 +18,8 @@ from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
 from pipeline.graph.choose_spans import choose_spans
+from pipeline.graph.own_nodes import files_of, modules_of, reads_outside
+from runners.cache.cache_key import file_digests
 from sluice import code_fingerprint
 from sluice.errors import bounded
 from sluice.project import own_root
@@ -39,19 +41,6 @@ PACKAGES = (
     "tfx-bsl",
 )
 _NO_RESULT = ("description", "memory_mb", "private", "retries")
-_ENTRIES = (
-    "pipeline.graph.create_pipeline",
-    "pipeline.training.preprocessing",
-    "pipeline.training.run_fn",
-    "components.accept_data.executor",
-    "components.data_gate.executor",
-    "components.data_verdict.driver",
-    "components.data_verdict.executor",
-    "components.tfrecord_gen.driver",
-    "components.tfrecord_gen.executor",
-    "components.model_verdict.executor",
-    "components.pusher.executor",
-)
 
 
 @dataclass(frozen=True)
@@ -65,6 +54,7 @@ class RunInputs:
       code: each module of the graph, the nodes and the user, by name.
       data: the content of each input file, by its path below the data directory.
       packages: versions, Python's among them.
+      reads_outside: whether a node that the config adds may read what is not in here.
     """
 
     config: dict[str, Any]
@@ -73,10 +63,13 @@ class RunInputs:
     code: dict[str, str]
     data: dict[str, str]
     packages: dict[str, str | None]
+    reads_outside: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
-        return asdict(self)
+        found = asdict(self)
+        del found["reads_outside"]
+        return found
 
     def summary(self) -> dict[str, Any]:
         """Returns one digest per part, as a run's record has them."""
@@ -111,9 +104,10 @@ def run_inputs(
     """
     source_files.remember_in(Workspace(workspace_root).sources_file)
     roots = list(dict.fromkeys([own_root(), config.root]))
-    entries = [*_ENTRIES, config.model_module]
-    if config.preprocessing:
-        entries.append(config.preprocessing.partition(":")[0])
+    entries = ["pipeline.graph.create_pipeline", *modules_of(config)]
+    code = code_fingerprint.digests_of(entries, roots)
+    for path in files_of(config):
+        code |= file_digests(path, roots)
     found = RunInputs(
         config={
             key: value
@@ -126,7 +120,7 @@ def run_inputs(
             "serving": str(serving_dir),
         },
         schema=digest.of_file(config.schema_path),
-        code=code_fingerprint.digests_of(entries, roots),
+        code=code,
         data={
             name: content
             for window in (choice or choose_spans(config)).windows
@@ -136,6 +130,7 @@ def run_inputs(
             "python": platform.python_version(),
             **{name: installed_version(name) for name in PACKAGES},
         },
+        reads_outside=reads_outside(config),
     )
     source_files.save()
     return found

@@ -35,7 +35,7 @@ def exists(workspace: Workspace) -> bool:
 def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None:
     """Stores a run as the last complete one, if it is complete."""
     path = workspace.complete_file
-    if not _is_complete(record):
+    if not _is_complete(record) or inputs.reads_outside:
         return
     state = {
         "format": _FORMAT,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.ingestion_document import document_ingestion
+from sluice.node_kinds import DOCUMENTS
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.metrics_document import metrics_document
 from sluice.record.documents.statistics_document import statistics_document
@@ -20,13 +21,6 @@ from sluice.storage import atomic, digest
 SCHEMA_VERSION = 1
 RECORD_DIR = "record"
 MAX_ARTIFACTS = 10
-
-_KINDS = {
-    "ExampleStatistics": "statistics",
-    "ModelEvaluation": "metrics",
-    "ModelRun": "epochs",
-    "components.Quarantine": "ingestion",
-}
 
 
 def describe_outputs(
@@ -54,7 +48,7 @@ def describe_outputs(
     artifacts: dict[str, list[dict[str, Any]]] = {}
     for key, items in outputs.items():
         for item in items:
-            if kind := _KINDS.get(item["type"]):
+            if kind := DOCUMENTS.get(item["type"]):
                 artifacts.setdefault(kind, []).append({"output": key, **item})
     records = []
     for kind, items in artifacts.items():

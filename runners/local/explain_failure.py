@@ -12,6 +12,7 @@ from runners.local.run_result import NodeFailure
 from sluice.errors import (
     DataError,
     ExitCode,
+    GateError,
     NodeError,
     SluiceError,
     TransientError,
@@ -42,7 +43,6 @@ _LAUNCHER = Path(__file__).parent
 
 def explain_failure(
     node: str,
-    kind: str,
     error: BaseException,
     find: Callable[[BadRecords], Sequence[str]] = lambda kind: (),
 ) -> NodeFailure:
@@ -53,7 +53,6 @@ def explain_failure(
 
     Args:
       node: its id.
-      kind: its component's class.
       error: what it raised.
       find: names the records, where they are at fault.
     """
@@ -61,7 +60,7 @@ def explain_failure(
     explicit = _explicit_causes(error)
     for cause in causes:
         if isinstance(cause, SluiceError):
-            gate = kind.endswith("DataGate")
+            gate = isinstance(cause, GateError)
             transient = isinstance(cause, TransientError) and cause in explicit
             return NodeFailure(str(cause), int(cause.exit_code), gate, transient)
     text = "\n".join(str(cause) for cause in causes)

@@ -28,11 +28,10 @@ from runners.local.job_result import write_result
 from runners.local.node_job import launch, make_cache
 from runners.local.prepare_job import connection_of
 from sluice.errors import unknown_node
+from sluice.node_kinds import kind_of
 from sluice.workspace import Workspace
 
 NAME = "explain"
-_TFRECORD_GEN = "components.tfrecord_gen.component.TFRecordGen"
-_SYSTEM = "tfx.dsl.components.common."
 
 
 def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> None:
@@ -70,7 +69,7 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
         write_result(place, NAME, {"nodes": list(answers.values()), "error": None})
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
-        failure = explain_failure(NAME, "", error)
+        failure = explain_failure(NAME, error)
         write_result(place, NAME, {"nodes": [], "error": vars(failure)})
 
 
@@ -94,7 +93,7 @@ def _ask(
     job_environment: JobEnvironment,
     answers: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    name, kind = node.node_info.id, node.node_info.type.name
+    name, kind = node.node_info.id, kind_of(node.node_info.type.name)
     waits_for = [item for item in node.upstream_nodes if answers[item]["would_run"]]
     with metadata.Metadata(connection_of(ir)) as handle:
         last = cache_history.last_parts(handle.store, ir.pipeline_info.id, name)
@@ -105,8 +104,7 @@ def _ask(
         "waits_for": waits_for,
         "last_run": last[2] if last else None,
     }
-    is_system = kind.startswith(_SYSTEM)
-    cache = make_cache(ir, name, job_environment, plan=not is_system, stand_in=True)
+    cache = make_cache(ir, name, job_environment, plan=not kind.system, stand_in=True)
     try:
         launch(ir, name, cache)
         missed = cache.reason
@@ -118,7 +116,7 @@ def _ask(
         # It reads what has not been made, or is not there any more.
         os.write(2, traceback.format_exc().encode())
         return answer
-    if is_system:
+    if kind.system:
         answer["because"] = [] if waits_for else ["it only looks for artifacts"]
     elif missed is not None:
         answer["would_run"] = True
@@ -137,7 +135,7 @@ def _changes(
     before, execution, _ = last
     assert cache.facts is not None and cache.parts is not None
     taken = None
-    if cache.facts.kind == _TFRECORD_GEN:
+    if kind_of(cache.facts.kind).ingests:
         with metadata.Metadata(connection_of(ir)) as handle:
             taken = _report_of(handle.store, execution.id)
     if taken is None:

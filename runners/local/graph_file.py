@@ -28,8 +28,10 @@ class PlannedNode:
       kind: the component's class.
       upstream: the nodes that it waits for.
       contexts: type and name of its contexts in ML Metadata, the run's among them.
-      gate: whether its failure means that what it has judged is not good enough.
+      gate: whether what follows it is there to be stopped by it.
       resolver: whether it only looks for artifacts.
+      judges_data: whether its verdict is on the data, which a person may override.
+      pushes: whether what it makes is served.
       action: ``reuse`` takes the outputs of an earlier run, ``skip`` leaves it out.
       needs: for each input that it cannot do without, the nodes that may make it.
       optional: the upstream nodes whose outputs it can do without.
@@ -42,6 +44,8 @@ class PlannedNode:
     contexts: tuple[tuple[str, str], ...]
     gate: bool
     resolver: bool
+    judges_data: bool = False
+    pushes: bool = False
     action: Action = "run"
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()

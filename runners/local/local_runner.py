@@ -264,10 +264,7 @@ def _job_environment() -> JobEnvironment:
 
 def _modules() -> tuple[str, ...]:
     """Returns what the zygote imports: what the caller has, where it is large."""
-    ours = [
-        name for name in PRELOADED if not name.startswith(("pipeline", "components"))
-    ]
-    return (*ours, "tfx.v1") if "tfx.v1" in sys.modules else tuple(ours)
+    return (*PRELOADED, "tfx.v1") if "tfx.v1" in sys.modules else PRELOADED
 
 
 def _check_same(pipeline: Any, run_dir: Path) -> None:

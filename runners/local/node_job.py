@@ -72,7 +72,6 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
             os.write(2, redact(traceback.format_exc()).encode())
             error = explain_failure(
                 node_id,
-                planned.kind,
                 raised,
                 partial(bad_records, place, planned.upstream),
             )
@@ -107,7 +106,7 @@ def report_node(
     except Exception as unread:
         # Such as on a full disk, which is also why the node itself has failed.
         os.write(2, traceback.format_exc().encode())
-        error = error or explain_failure(node_id, planned.kind, unread)
+        error = error or explain_failure(node_id, unread)
         reason = error.message.splitlines()[0]
         result = NodeResult(node_id, "failed", ended.duration_s, reason, error)
     facts = result.to_event()

@@ -23,11 +23,10 @@ from tfx.orchestration.portable.mlmd import execution_lib
 
 from runners.local.artifact_contents import check_inputs, record_outputs
 from sluice import secrets
+from sluice.node_kinds import kind_of
 
 _ERROR = "__execution_result__"
 _MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
-# TFX's own components take their user code by either property.
-_STOCK = "tfx.components."
 
 
 class NodeLauncher(launcher.Launcher):
@@ -89,7 +88,8 @@ class NodeLauncher(launcher.Launcher):
         module_file = execution_info.exec_properties.get(_MODULE_FILE)
         if isinstance(module_file, str) and module_file:
             name = _make_importable(os.path.abspath(module_file))
-            if name and self._pipeline_node.node_info.type.name.startswith(_STOCK):
+            kind = kind_of(self._pipeline_node.node_info.type.name)
+            if name and kind.takes_module_path:
                 execution_info.exec_properties[_MODULE_FILE] = None
                 execution_info.exec_properties[_MODULE_PATH] = name
         return super()._run_executor(execution_info)

@@ -19,16 +19,10 @@ from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, write_exception, write_result
 from runners.metadata import node_status
 from sluice.errors import UsageError, unknown_node
+from sluice.node_kinds import JUDGEMENTS, NodeKind, kind_of
 from sluice.storage import atomic
 
-_RESOLVER = "tfx.dsl.components.common.resolver.Resolver"
 _RUN = "pipeline_run"
-_JUDGEMENTS = {
-    "ModelBlessing",
-    "InfraBlessing",
-    "components.DataVerdict",
-    "components.ModelVerdict",
-}
 
 
 def prepare(
@@ -53,7 +47,7 @@ def prepare(
     place = Path(run_dir)
     try:
         JobEnvironment.load(place).enter()
-        ir = _compile(place, workspace, accept_data)
+        ir, gates = _compile(place, workspace, accept_data)
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name}
         )
@@ -65,14 +59,14 @@ def prepare(
         atomic.write_bytes(place / IR_FILE, ir.SerializeToString(deterministic=True))
         GraphFile(
             pipeline=ir.pipeline_info.id,
-            nodes=tuple(_planned(node.pipeline_node, base) for node in ir.nodes),
+            nodes=tuple(_planned(node.pipeline_node, base, gates) for node in ir.nodes),
             connection=connection.SerializeToString().hex(),
             base_run_id=base,
             has_history=_has_history(connection),
         ).save(place)
         write_result(place, PREPARE, {"error": None})
     except Exception as error:
-        failure = explain_failure("the pipeline", "", error)
+        failure = explain_failure("the pipeline", error)
         if workspace is None:
             write_exception(place, PREPARE, error)
         write_result(place, PREPARE, {"error": vars(failure)})
@@ -113,18 +107,23 @@ def connection_of(ir: Any) -> message.Message:
     return getattr(connection, kind)
 
 
-def _compile(run_dir: Path, workspace: str | None, accept_data: str | None) -> Any:
+def _compile(
+    run_dir: Path, workspace: str | None, accept_data: str | None
+) -> tuple[Any, set[str]]:
+    """Returns the compiled pipeline, and the gates that its config adds."""
     if workspace is None:
-        return read_ir(run_dir)
+        return read_ir(run_dir), set()
 
     from pipeline.config.serialize import read_stored_config
     from pipeline.graph.create_pipeline import create_pipeline
     from pipeline.graph.locations import local_locations
+    from pipeline.graph.own_nodes import gates_of
     from sluice.workspace import Workspace
 
     config = read_stored_config(run_dir / "config.json")
     places = local_locations(config, Workspace(Path(workspace)))
-    return compiler.Compiler().compile(create_pipeline(config, places, accept_data))
+    pipeline = create_pipeline(config, places, accept_data)
+    return compiler.Compiler().compile(pipeline), gates_of(config)
 
 
 def _check(ir: Any) -> None:
@@ -202,7 +201,7 @@ def _resolvers_before(
     return [
         name
         for name, node in nodes.items()
-        if node.node_info.type.name == _RESOLVER
+        if _kind(node).resolver
         and name not in running
         and not running.isdisjoint(node.downstream_nodes)
     ]
@@ -241,16 +240,21 @@ def _base_run(store: Any, required: Collection[Any], wanted: str | None) -> str:
     return max(candidates, key=lambda name: ids[name])
 
 
-def _planned(node: Any, base: str | None) -> PlannedNode:
-    kind = node.node_info.type.name.rpartition(".")[2]
-    action = _action(node)
+def _kind(node: Any) -> NodeKind:
+    return kind_of(node.node_info.type.name)
+
+
+def _planned(node: Any, base: str | None, gates: Collection[str]) -> PlannedNode:
+    name, kind, action = node.node_info.id, _kind(node), _action(node)
     return PlannedNode(
-        id=node.node_info.id,
-        kind=kind,
+        id=name,
+        kind=kind.name,
         upstream=tuple(node.upstream_nodes),
         contexts=tuple(_contexts(node)),
-        gate=kind.endswith("DataGate"),
-        resolver=node.node_info.type.name == _RESOLVER,
+        gate=kind.gate or name in gates,
+        resolver=kind.resolver,
+        judges_data=kind.judges_data,
+        pushes=kind.pushes,
         action="skip" if action == "reuse" and base is None else action,
         needs=dict(_needs(node)),
         optional=tuple(sorted(_optional(node))),
@@ -277,11 +281,11 @@ def _optional(node: Any) -> set[str]:
     may: set[str] = set()
     must: set[str] = set()
     made = {spec.artifact_spec.type.name for spec in node.outputs.outputs.values()}
-    if made & _JUDGEMENTS:
+    if made & JUDGEMENTS:
         return may
     for spec in node.inputs.inputs.values():
         types = {channel.artifact_query.type.name for channel in spec.channels}
-        free = not (spec.min_count or spec.hidden or types & _JUDGEMENTS)
+        free = not (spec.min_count or spec.hidden or types & JUDGEMENTS)
         (may if free else must).update(_makers(node.inputs, spec))
     return may - must
 

@@ -221,7 +221,7 @@ def _data(graph: MetadataGraph, execution: Execution) -> dict[str, Any]:
 
 
 def _schema(file: str) -> dict[str, Any]:
-    """Reads the digest from the path; see ``pipeline.graph.stored_inputs``."""
+    """Reads the digest from the path; see ``pipeline.graph.locations``."""
     path = PurePath(file)
     digests = [part for part in path.parts if _SHA256.fullmatch(part)]
     return {

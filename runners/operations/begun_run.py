@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.config import Config
+from pipeline.graph.nodes import PUSHER
+from pipeline.graph.own_nodes import leads_to
 from runners.cache.run_inputs import RunInputs, run_inputs
 from runners.engine import Engine, MemoryLimits, Observer, Plan
 from runners.local.complete_runs import complete_killed_runs
@@ -25,8 +27,6 @@ from sluice.storage.storage_errors import explain_full_disk
 from sluice.workspace import Workspace
 
 INPUTS_FILE = "inputs.json"
-_JUDGE = "DataVerdict"
-_PUSHER = "Pusher"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def prepare_store(
     Raises:
       UsageError: nothing can be pushed there.
     """
-    if to_nodes and _PUSHER not in to_nodes:
+    if to_nodes and not leads_to(config, PUSHER, to_nodes):
         return
     for own in workspace.folders:
         if serving_dir.resolve().is_relative_to(own.resolve()):
@@ -179,11 +179,12 @@ def note_acceptance(record: RunRecord, run_dir: Path, reason: str | None) -> Non
     graph = GraphFile.load(run_dir) if reason else None
     if graph is None:
         return
-    asked = any(n.kind == _JUDGE and n.action == "run" for n in graph.nodes)
-    judged = any(n.kind == _JUDGE and n.outputs for n in record.nodes)
+    judges = {node.id: node.action for node in graph.nodes if node.judges_data}
+    judged = any(node.id in judges and node.outputs for node in record.nodes)
     gate = next((item for item in record.gates if item["gate"] == "data"), None)
-    if not asked:
-        text = f"--accept-data had no effect: {_JUDGE} is not in the part asked for"
+    if "run" not in judges.values():
+        names = ", ".join(judges)
+        text = f"--accept-data had no effect: {names} is not in the part asked for"
     elif not judged or gate is None:
         return
     elif gate["override"] is not None:

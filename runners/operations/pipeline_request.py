@@ -43,11 +43,11 @@ class PipelineRequest:
         Raises:
           UsageError: it is not to be found or is wrong.
         """
-        from pipeline.config.validate import validate_config
+        from pipeline.graph.check_nodes import validate_pipeline
 
         config = self.load_config()
         activate(config.root)
-        return validate_config(config).config
+        return validate_pipeline(config).config
 
     def workspace_of(self, config: Config) -> Workspace:
         """Returns the workspace of the config's pipeline."""

@@ -15,8 +15,8 @@ from types import FrameType
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
-from pipeline.config.validate import validate_config
 from pipeline.graph.check_inputs import check_inputs, serving_inputs
+from pipeline.graph.check_nodes import check_node_ids, validate_pipeline
 from pipeline.graph.staleness import check_staleness
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs, differences
@@ -147,7 +147,9 @@ def check_request(request: RunRequest, observer: Observer) -> Checked:
     with _sigint_deferred():
         config = request.load_config()
         activate(config.root)
-        valid = validate_config(config)
+        valid = validate_pipeline(config)
+        asked = (*request.forced, *request.from_nodes, *request.to_nodes)
+        check_node_ids(config, asked)
     config = valid.config
     for warning in valid.warnings:
         observer.on_warning(warning)
@@ -274,9 +276,7 @@ def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:
         return
     before = json.loads(text)
     lines = differences(before, now, ("schema", "code", "data"))
-    if any(
-        node.kind == "DataVerdict" and node.action == "reuse" for node in graph.nodes
-    ):
+    if any(node.judges_data and node.action == "reuse" for node in graph.nodes):
         lines += [
             f"config: {key}, by which the data was judged"
             for key in ("examples", "validate")

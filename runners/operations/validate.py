@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.config.validate import validate_config
 from pipeline.graph.check_inputs import check_inputs
+from pipeline.graph.check_nodes import validate_pipeline
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
 from sluice.project import activate
@@ -33,7 +33,7 @@ def validate(request: PipelineRequest) -> Validated:
     """
     config = request.load_config()
     activate(config.root)
-    warnings = list(validate_config(config).warnings)
+    warnings = list(validate_pipeline(config).warnings)
     try:
         check_inputs(config)
     except UsageError as error:

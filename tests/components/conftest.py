@@ -143,7 +143,7 @@ class Evaluations:
         from google.protobuf import json_format
 
         from pipeline.config.feature_set import Label
-        from pipeline.graph.eval_config import eval_config
+        from pipeline.graph.arguments import eval_config
 
         label = Label("label", tuple(range(self.classes)))
         metrics: list[Any] = [(name, None, {}) for name in self.metrics]

@@ -236,6 +236,7 @@ def deadly_process_pool(
     project: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[], ProcessPool]]:
     """Returns a zygote whose nodes can be killed at exact moments, once asked for."""
+    from pipeline.graph.nodes import modules_to_preload
     from runners.local.processes.process_pool import PRELOADED, ProcessPool
 
     moments = tmp_path_factory.mktemp("moments")
@@ -244,7 +245,7 @@ def deadly_process_pool(
     def process_pool() -> ProcessPool:
         if not started:
             log = tmp_path_factory.mktemp("deadly") / "start.log"
-            modules = (*PRELOADED, "deadly_moments")
+            modules = (*PRELOADED, *modules_to_preload(), "deadly_moments")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("PYTHONPATH", f"{own_root()}:{_FOLDER}")
                 started.append(ProcessPool(log, cwd=project, modules=modules))

@@ -44,7 +44,7 @@ from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
 from tfx.types import component_spec
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
-from sluice.errors import TransientError
+from sluice.errors import GateError, TransientError
 
 FILE = "data.txt"
 OUTLIVES_S = 300
@@ -257,9 +257,9 @@ def FailAtFirst(
 
 
 @component
-def ForeignDataGate(trace: Parameter[str]):
+def ForeignGate(trace: Parameter[str]):
     note(trace, judged=True)
-    raise TransientError("not good enough")
+    raise GateError("not good enough") from TransientError("no answer")
 
 
 @component

@@ -29,23 +29,13 @@ from sluice.errors import NodeError, UsageError
 
 START_METHOD = "SLUICE_START_METHOD"
 _GRACE_S = 10.0
-# What the nodes of our own graph import, so that none of them does it again.
+# What every node imports, so that none of them does it again.
 PRELOADED = (
     "tfx.components",
     "tfx.dsl.compiler.compiler",
     "tfx.orchestration.local.runner_utils",
     "tfx.orchestration.portable.launcher",
     "tfx.orchestration.portable.partial_run_utils",
-    "pipeline.graph.create_pipeline",
-    "pipeline.training.run_fn",
-    "pipeline.training.preprocessing",
-    "components.accept_data.executor",
-    "components.data_gate.executor",
-    "components.data_verdict.driver",
-    "components.data_verdict.executor",
-    "components.model_verdict.executor",
-    "components.pusher.executor",
-    "components.tfrecord_gen.executor",
     "runners.local.node_job",
     "runners.local.prepare_job",
 )
@@ -64,7 +54,7 @@ class ProcessPool:
         log: Path | None = None,
         *,
         cwd: Path,
-        modules: Sequence[str] = PRELOADED,
+        modules: Sequence[str] | None = None,
         keep_open: Iterable[int] = (),
         from_here: bool = False,
     ) -> None:
@@ -73,7 +63,8 @@ class ProcessPool:
         Args:
           log: gets what the zygote itself prints; None until ``belong_to``.
           cwd: the working directory of all jobs; Python looks there for modules.
-          modules: what the zygote imports beforehand.
+          modules: what the zygote imports beforehand; None for what the nodes of our
+            own graph import.
           keep_open: as for ``belong_to``.
           from_here: whether the zygote is to be like this process, which has imported
             TFX already: a fork of it, or if it cannot be forked, one with its Keras.
@@ -82,6 +73,11 @@ class ProcessPool:
           UsageError: the environment variable SLUICE_START_METHOD is neither ``fork``
             nor ``spawn``.
         """
+        if modules is None:
+            # Imported here: in a script the name may be another package.
+            from pipeline.graph.nodes import modules_to_preload
+
+            modules = [*PRELOADED, *modules_to_preload()]
         self._started: dict[str, int] = {}
         self._pending = b""
         self.ready = False

@@ -10,6 +10,7 @@ from typing import Any
 from components.tfrecord_gen.checking.scan import scan
 from pipeline.config.config import Config
 from pipeline.graph.check_inputs import check_inputs
+from pipeline.graph.nodes import STATISTICS
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.observe_summary import observe_summary
 from pipeline.scaffold.summarize import Summary, summarize
@@ -29,7 +30,7 @@ from sluice.errors import UsageError
 from sluice.record.run_record import RunRecord
 from sluice.records.record_error import RecordError
 
-_NODE, _OUTPUT = "StatisticsGen", "statistics"
+_OUTPUT = "statistics"
 # The records of files without splits, before they are hashed into some.
 _HASHED = "all"
 
@@ -101,7 +102,8 @@ def from_run(request: SchemaRequest, warn: Warn = ignore) -> Source:
         if run_id
         else f"no run of {name} has statistics",
         where=workspace.runs,
-        hint=f"{request.run_command('--to', _NODE)}, or look at the records: --data",
+        hint=f"{request.run_command('--to', STATISTICS)}, or look at the records: "
+        "--data",
     )
 
 
@@ -174,7 +176,7 @@ def expectations(config: Config) -> Expectations:
 
 def _statistics(record: RunRecord) -> Path | None:
     for node in record.nodes:
-        if node.id == _NODE:
+        if node.id == STATISTICS:
             for uri in node.outputs.get(_OUTPUT, []):
                 if Path(uri).is_dir():
                     return Path(uri)

@@ -54,7 +54,7 @@ def test_the_work_does_not_grow_with_the_classes() -> None:
     from tensorflow_model_analysis.metrics import metric_specs
 
     from pipeline.config.feature_set import Label
-    from pipeline.graph.eval_config import eval_config
+    from pipeline.graph.arguments import eval_config
 
     def computations(classes: int) -> int:
         label = Label("label", tuple(range(classes)))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components.model_verdict.baseline import PROPERTY, Baseline, PassedOver
+from components.model_verdict.baseline import Baseline, PassedOver
 from runners.cache.cache_history import changes
 from runners.cache.cache_key import (
     ABOUT_BASELINE,
@@ -348,7 +348,6 @@ def test_inputs_that_come_and_go_are_told(root: Path) -> None:
 
 
 def test_what_is_said_of_the_baseline_is_told_in_words(root: Path) -> None:
-    assert ABOUT_BASELINE == PROPERTY
     damaged = PassedOver("artifact 7 of run b", "damaged: 1 file", retired=False)
     retired = PassedOver("artifact 7 of run b", "retired: old", retired=True)
     first = Baseline("taxi", "artifact 2 of run a")
@@ -359,7 +358,9 @@ def test_what_is_said_of_the_baseline_is_told_in_words(root: Path) -> None:
     old = InputArtifact(2, "/artifacts/Trainer/model/2")
 
     def parts(about: Baseline, *baseline: InputArtifact) -> dict:
-        return _parts(root, _judge(MODEL, *baseline), **{PROPERTY: about.to_json()})
+        return _parts(
+            root, _judge(MODEL, *baseline), **{ABOUT_BASELINE: about.to_json()}
+        )
 
     steps = [
         parts(first, old),

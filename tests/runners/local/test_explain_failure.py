@@ -23,7 +23,7 @@ def _raised(function) -> BaseException:
 
 
 def _explain(function) -> tuple[str, int]:
-    failure = explain_failure("Trainer", "tfx.Trainer", _raised(function))
+    failure = explain_failure("Trainer", _raised(function))
     return failure.message, failure.exit_code
 
 
@@ -67,7 +67,7 @@ def test_keras_hides_the_users_line_in_its_message(tmp_path: Path) -> None:
         raise ValueError(text)
 
     error = _raised(fit).with_traceback(None)
-    message = explain_failure("Trainer", "tfx.Trainer", error).message
+    message = explain_failure("Trainer", error).message
     assert f"{code}:14 in call" in message
     assert "in user code:" in message
 
@@ -123,13 +123,13 @@ def test_bad_records_are_named_where_they_are_found(text: str, kind: str) -> Non
         raise RuntimeError(text)
 
     failure = explain_failure(
-        "Any", "tfx.Any", _raised(read), lambda asked: (f"{asked} in a", "in b")
+        "Any", _raised(read), lambda asked: (f"{asked} in a", "in b")
     )
     assert f"\n  - {kind} in a\n  - in b\n" in failure.message
 
 
 def _transient(function) -> bool:
-    return explain_failure("Trainer", "tfx.Trainer", _raised(function)).transient
+    return explain_failure("Trainer", _raised(function)).transient
 
 
 @pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])

@@ -84,7 +84,7 @@ def test_transient_failures_are_tried_again_and_no_others(foreign, own) -> None:
         return node.with_id(name)
 
     once = fails("Once", "transient")
-    gate = own.ForeignDataGate(trace=foreign.trace("Gate"))
+    gate = own.ForeignGate(trace=foreign.trace("Gate"))
     behind = own.TakeParameters(trace=foreign.trace("Behind")).with_id("Behind")
     behind.add_upstream_node(gate)
     nodes = [

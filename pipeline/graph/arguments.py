@@ -1,0 +1,311 @@
+"""Component arguments of the graph's nodes, made from sections of the config.
+
+Each ``of_<node>`` returns what a component takes beside the outputs of other nodes.
+TFX is imported where a value is of a type of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from components.data_verdict.policy import Policy, Rule
+from components.model_verdict.threshold import Threshold
+from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.spans.span_pattern import SpanPattern
+from pipeline.config.config import Config
+from pipeline.config.feature_set import FeatureSet, Label
+from pipeline.config.features import Image
+from pipeline.graph.choose_spans import complete_when
+from pipeline.graph.locations import Locations
+from sluice.splits import SERVING
+
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GraphContext:
+    """What the arguments are made from.
+
+    Attributes:
+      config: a validated config.
+      locations: where inputs are read and outputs go.
+      feature_set: the features and the label.
+      accept_data: why a person lets the data pass, whatever the data gate finds.
+    """
+
+    config: Config
+    locations: Locations
+    feature_set: FeatureSet
+    accept_data: str | None = None
+
+    @property
+    def splits(self) -> list[str]:
+        """Those that the config declares, ``train`` first."""
+        return self.config.data.split_names
+
+    @property
+    def judged_split(self) -> str:
+        """The split that the model gate judges on."""
+        return "test" if "test" in self.splits else "eval"
+
+
+def of_tfrecord_gen(context: GraphContext) -> Arguments:
+    """Where the records are, how they are split, and what is checked of each."""
+    hashed = hash_splits_of(context.config)
+    return _ingestion(context, context.config.data.patterns, hashed, "spans")
+
+
+def of_serving_tfrecord_gen(context: GraphContext) -> Arguments:
+    """The same for serving requests, which are one split."""
+    patterns = {SERVING: context.config.data.serving}
+    return _ingestion(context, patterns, None, "serving_spans")
+
+
+def _ingestion(
+    context: GraphContext,
+    patterns: dict[Any, Any],
+    hash_splits: HashSplits | None,
+    parameter: str,
+) -> Arguments:
+    from tfx.orchestration.data_types import RuntimeParameter
+
+    config = context.config
+    has_spans = any(SpanPattern.parse(item).placeholders for item in patterns.values())
+    # A service runs no driver of ours: there who submits pins the spans.
+    is_parameter = has_spans and context.locations.is_service
+    return {
+        "input_base": config.data_uri,
+        "patterns": patterns,
+        "hash_splits": hash_splits,
+        "images": image_checks_of(config),
+        "max_record_bytes": config.examples.max_record_bytes,
+        "window": config.examples.window,
+        "complete_when": complete_when(config),
+        "spans": RuntimeParameter(name=parameter, ptype=str, default="")
+        if is_parameter
+        else "",
+    }
+
+
+def of_import_schema_gen(context: GraphContext) -> Arguments:
+    """The reviewed schema, under its content's name."""
+    path = context.locations.store_input(context.config.schema_path, "schema")
+    return {"schema_file": str(path)}
+
+
+def of_data_verdict(context: GraphContext) -> Arguments:
+    """What the data gate lets pass."""
+    config = context.config
+    return {
+        "splits": context.splits,
+        "policy": policy_of(config),
+        "baseline_store": context.locations.baseline_store,
+        "sensitive": config.sensitive,
+        "hash_splits": hash_splits_of(config),
+        "override": context.accept_data,
+    }
+
+
+def of_accept_data(context: GraphContext) -> Arguments:
+    """Where accepted data is written down."""
+    store = context.locations.baseline_store
+    return {"splits": context.splits, "baseline_store": store}
+
+
+def of_transform(context: GraphContext) -> Arguments:
+    """The preprocessing function and the splits that it sees."""
+    from tfx.proto import transform_pb2
+
+    config = context.config
+    function = config.preprocessing or (
+        "pipeline.training.preprocessing:preprocessing_fn"
+    )
+    return {
+        "preprocessing_fn": function.replace(":", "."),
+        # The test split is evaluated from raw examples, as a client sends them.
+        "splits_config": transform_pb2.SplitsConfig(
+            analyze=["train"], transform=["train", "eval"]
+        ),
+        "disable_statistics": True,
+        "custom_config": {"feature_set": context.feature_set.to_dict()},
+    }
+
+
+def of_trainer(context: GraphContext) -> Arguments:
+    """The training function, and the model and its settings for it."""
+    from tfx.proto import trainer_pb2
+
+    config = context.config
+    return {
+        "run_fn": "pipeline.training.run_fn.run_fn",
+        "train_args": trainer_pb2.TrainArgs(splits=["train"]),
+        "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
+        "custom_config": {
+            "feature_set": context.feature_set.to_dict(),
+            "own_preprocessing": config.preprocessing is not None,
+            "model": config.model_path,
+            "model_params": config.model_params,
+            "train": config.train.model_dump(),
+        },
+    }
+
+
+def of_baseline_resolver(context: GraphContext) -> Arguments:
+    """How the model that a new one is compared with is found.
+
+    A service compiles TFX's strategy and runs none of ours: there the latest blessed
+    model is the baseline though it may be retired or damaged.
+    """
+    from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
+        LatestBlessedModelStrategy,
+    )
+    from tfx.types import Channel, standard_artifacts
+
+    from components.baseline.resolver_strategy import LatestIntactBlessedModel
+
+    strategy: Arguments = {"strategy_class": LatestBlessedModelStrategy}
+    if not context.locations.is_service:
+        strategy = {
+            "strategy_class": LatestIntactBlessedModel,
+            "config": {"restores": context.locations.restores_baseline},
+        }
+    return {
+        **strategy,
+        "model": Channel(type=standard_artifacts.Model),
+        "model_blessing": Channel(type=standard_artifacts.ModelBlessing),
+    }
+
+
+def of_evaluator(context: GraphContext) -> Arguments:
+    """What is measured, on which slices of which split."""
+    given = context.config.evaluate
+    metrics = [(item.class_name, item.name, item.params) for item in given.metrics]
+    label = context.feature_set.label
+    return {
+        "example_splits": [context.judged_split],
+        "eval_config": eval_config(metrics, given.slices, label),
+    }
+
+
+def of_model_verdict(context: GraphContext) -> Arguments:
+    """The thresholds that the model must reach."""
+    return {
+        "thresholds": thresholds_of(context.config),
+        "classes": context.feature_set.label.class_names,
+        "split": context.judged_split,
+    }
+
+
+def of_pusher(context: GraphContext) -> Arguments:
+    """Where the model goes."""
+    from tfx.proto import pusher_pb2
+
+    filesystem = pusher_pb2.PushDestination.Filesystem(
+        base_directory=context.locations.serving_dir
+    )
+    return {
+        "push_destination": pusher_pb2.PushDestination(filesystem=filesystem),
+        "custom_config": {"workspace_id": context.locations.workspace_id},
+    }
+
+
+def hash_splits_of(config: Config) -> HashSplits | None:
+    """Returns how records are divided, in the form in which the nodes take it."""
+    given = config.data.hash_splits
+    return None if given is None else HashSplits(given.buckets, given.by)
+
+
+def image_checks_of(config: Config) -> list[ImageCheck]:
+    """Returns what every image must be; nothing where images are not looked into."""
+    limits = config.examples.images
+    if limits is None:
+        return []
+    return [
+        ImageCheck(
+            feature=name,
+            is_sensitive=name in config.sensitive,
+            decoded_channels=spec.channels,
+            **limits.model_dump(),
+        )
+        for name, spec in (config.features or {}).items()
+        if isinstance(spec, Image)
+    ]
+
+
+def policy_of(config: Config) -> Policy:
+    """Returns what the data gate lets pass, in the form in which the node takes it."""
+    given = config.validate_data
+    return Policy(
+        default=given.default,
+        rules=tuple(
+            Rule(rule.action, rule.feature, rule.anomaly) for rule in given.rules
+        ),
+        min_examples={str(key): count for key, count in given.min_examples.items()},
+        max_examples={str(key): count for key, count in given.max_examples.items()},
+        max_count_change=given.max_count_change,
+        max_corrupt_fraction=config.examples.max_corrupt_fraction,
+    )
+
+
+def eval_config(
+    metrics: Sequence[tuple[str, str | None, dict[str, Any]]],
+    slices: Sequence[Sequence[str]],
+    label: Label,
+) -> Any:
+    """Returns a ``tfma.EvalConfig`` with a candidate and a baseline model.
+
+    It says what to measure and on which slices. Thresholds are not in it: the model
+    verdict judges, see docs/adr/0001-model-verdict.md.
+
+    Args:
+      metrics: class name, result name (None: TFMA's own) and parameters of each.
+      slices: lists of features to slice by; the overall slice is always there.
+      label: names the label and its classes.
+    """
+    from google.protobuf import json_format
+    from tensorflow_model_analysis.proto import config_pb2
+
+    from components.model_verdict import class_counts
+
+    model = {
+        "signature_name": "serving_default",
+        "prediction_key": "probabilities",
+        "label_key": label.key,
+        "preprocessing_function_names": ["transform_features"],
+        "model_type": "tf_generic",
+    }
+    document = {
+        "model_specs": [model],
+        "metrics_specs": [
+            {"metrics": [_metric(*metric) for metric in metrics]},
+            {"metrics": [class_counts.metric_config(label.class_names)]},
+        ],
+        "slicing_specs": [{}, *({"feature_keys": list(keys)} for keys in slices)],
+    }
+    return json_format.ParseDict(document, config_pb2.EvalConfig())
+
+
+def _metric(name: str, result: str | None, params: dict[str, Any]) -> dict[str, str]:
+    config = {**({"name": result} if result else {}), **params}
+    return {"class_name": name, **({"config": json.dumps(config)} if config else {})}
+
+
+def thresholds_of(config: Config) -> list[Threshold]:
+    """Returns the model gate's thresholds in the form in which the node takes them."""
+    return [
+        Threshold(
+            metric=item.metric,
+            slice=list(item.slice) if isinstance(item.slice, tuple) else item.slice,
+            lower_bound=item.lower_bound,
+            upper_bound=item.upper_bound,
+            direction=item.change.direction if item.change else None,
+            absolute=item.change.absolute if item.change else None,
+            relative=item.change.relative if item.change else None,
+            min_examples_per_class=item.min_examples_per_class,
+        )
+        for item in config.evaluate.thresholds
+    ]

@@ -1,0 +1,100 @@
+"""What is known of kinds of nodes and artifacts, by the names that TFX gives them.
+
+The compiled pipeline names the class of each node and the type of each artifact, and
+nothing more. What a run must know of them stands here and nowhere else: the prepare
+job writes it into ``graph.json``, so that no later step compares names. Nothing is
+imported, so it also holds for a pipeline built elsewhere, whose own ``pipeline`` or
+``components`` package may hide ours. How nodes are drawn, and what they run, is in
+``pipeline.graph.nodes``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What the Evaluator and the model verdict call the two models that they compare.
+CANDIDATE = "model"
+BASELINE = "baseline_model"
+# The exec property in which ModelVerdict's driver says what is known of the baseline.
+ABOUT_BASELINE = "compared_with"
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """A kind of node.
+
+    Attributes:
+      class_path: of the component, as the compiled pipeline names it.
+      gate: whether it fails where what it judges is not good enough.
+      judges_data: whether its verdict is on the data, which a person may override.
+      resolver: whether it looks for artifacts that earlier runs have made.
+      system: whether TFX's launcher runs it without an executor.
+      ingests: whether it reads the data's files and reports on them.
+      accepts_data: whether it writes data that has passed into the baseline store.
+      pushes: whether what it makes is served.
+    """
+
+    class_path: str
+    gate: bool = False
+    judges_data: bool = False
+    resolver: bool = False
+    system: bool = False
+    ingests: bool = False
+    accepts_data: bool = False
+    pushes: bool = False
+
+    @property
+    def name(self) -> str:
+        """The class's own name."""
+        return self.class_path.rpartition(".")[2]
+
+    @property
+    def takes_module_path(self) -> bool:
+        """Whether user code may be named by module instead of by file, as in TFX's."""
+        return self.class_path.startswith("tfx.components.")
+
+
+_COMMON = "tfx.dsl.components.common"
+_KINDS = {
+    kind.class_path: kind
+    for kind in (
+        NodeKind(f"{_COMMON}.resolver.Resolver", resolver=True, system=True),
+        NodeKind(f"{_COMMON}.importer.Importer", system=True),
+        NodeKind(f"{_COMMON}.manual_node.ManualNode", system=True),
+        NodeKind("tfx.components.pusher.component.Pusher", pushes=True),
+        NodeKind("components.pusher.component.Pusher", pushes=True),
+        NodeKind("components.tfrecord_gen.component.TFRecordGen", ingests=True),
+        NodeKind("components.data_verdict.component.DataVerdict", judges_data=True),
+        NodeKind("components.data_gate.component.DataGate", gate=True),
+        NodeKind("components.accept_data.component.AcceptData", accepts_data=True),
+    )
+}
+
+
+def kind_of(class_path: str) -> NodeKind:
+    """Returns the kind of a node.
+
+    Args:
+      class_path: the name of the node's type in the compiled pipeline.
+    """
+    return _KINDS.get(class_path) or NodeKind(class_path)
+
+
+# Artifact types that say whether something is good enough to go on with.
+JUDGEMENTS = frozenset(
+    {
+        "ModelBlessing",
+        "InfraBlessing",
+        "components.DataVerdict",
+        "components.ModelVerdict",
+    }
+)
+# Artifact types that hold a verdict of ours, with its rows.
+VERDICTS = frozenset({"components.DataVerdict", "components.ModelVerdict"})
+# Which document of the run's record describes an artifact type.
+DOCUMENTS = {
+    "ExampleStatistics": "statistics",
+    "ModelEvaluation": "metrics",
+    "ModelRun": "epochs",
+    "components.Quarantine": "ingestion",
+}
