@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sluice.retries import Retries
 
 if TYPE_CHECKING:
+    from sluice.record.events import Event
     from sluice.record.run_record import RunRecord
 
 _MB = 1_000_000
@@ -23,7 +24,7 @@ _MEMORY_KEY = "memory_mb"
 class Observer:
     """Follows an operation; every method does nothing unless it is overridden."""
 
-    def on_event(self, event: dict[str, Any], record: RunRecord) -> None:
+    def on_event(self, event: Event, record: RunRecord) -> None:
         """Takes an event that the record has taken in already."""
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import time
@@ -13,7 +14,11 @@ import pytest
 
 from sluice.compat import prepare_environment
 from sluice.project import own_root
-from sluice.record.run_record import RunRecord
+from sluice.record.events import Event, RunStarted
+from sluice.record.fold import fold
+from sluice.record.journal import Journal
+from sluice.record.recorder import Recorder
+from sluice.record.run_record import RECORD_FILE, RunRecord
 
 if TYPE_CHECKING:
     from pipeline.config.config import Config
@@ -30,6 +35,56 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 RunConfig = Callable[..., RunRecord]
 DEADLINE_S = 240.0
+
+
+@pytest.fixture(scope="session")
+def run_started() -> RunStarted:
+    """The first event of a run of which nothing special was asked."""
+    return RunStarted(
+        at="2026-01-01T00:00:00.000000+00:00",
+        run_id="20260101T000000Z-aaaa",
+        pipeline="p",
+        command="sluice run p",
+        destination="/serving",
+        config={},
+        workers=1,
+        use_cache=True,
+        forced=(),
+        from_nodes=(),
+        to_nodes=(),
+        accept_data=None,
+        resume_command="sluice resume p",
+    )
+
+
+@pytest.fixture(scope="session")
+def check_run_folds() -> Callable[[Path], None]:
+    """Asserts that the record of a run is the fold of its journal, once it has ended.
+
+    While it runs, the progress of its nodes stands in the record alone.
+    """
+
+    def check(run_dir: Path) -> None:
+        record = json.loads((run_dir / RECORD_FILE).read_text())
+        if record["status"] != "running":
+            folded = fold(Journal(run_dir).events()).to_dict()
+            assert json.loads(json.dumps(folded)) == record
+
+    return check
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ended_runs_fold(check_run_folds: Callable[[Path], None]) -> Iterator[None]:
+    """Checks every run that a test ends in this process."""
+    apply = Recorder.apply
+
+    def checked(self: Recorder, event: Event) -> None:
+        apply(self, event)
+        check_run_folds(self.run_dir)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recorder, "apply", checked)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,14 @@ from runners.cli.console import ignore_broken_pipe, plain, plain_lines
 from runners.cli.render_run import describe_progress, node_table, seconds
 from runners.engine import Observer
 from runners.local.run_result import NOT_ASKED_FOR
+from sluice.record.events import (
+    Event,
+    NodeFinished,
+    NodeRetried,
+    RunResumed,
+    RunStarted,
+    Stopping,
+)
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES
 
@@ -47,26 +55,24 @@ class RunView(Observer):
         if self._live and self._live.is_started:
             self._show(self._live.stop)
 
-    def on_event(self, event: dict[str, Any], record: RunRecord) -> None:
+    def on_event(self, event: Event, record: RunRecord) -> None:
         self._record = record
-        kind = event["event"]
-        if kind == "run_started":
+        if isinstance(event, RunStarted):
             self._line(f"{record.pipeline}  run {record.run_id}", "bold")
-        elif kind == "run_resumed":
+        elif isinstance(event, RunResumed):
             self._line(f"{record.pipeline}  resuming run {record.run_id}", "bold")
-        elif kind == "node_finished" and self._live is None:
-            node = record.node(event["node"])
+        elif isinstance(event, NodeFinished) and self._live is None:
+            node = record.node(event.node)
             if node.reason == NOT_ASKED_FOR:
                 return
             label, took = NODE_STATES[node.state].label, seconds(node.duration_s)
             self._line(f"{node.id:<20} {label:<12} {took:>7}  {node.reason or ''}")
-        elif kind == "node_retried":
+        elif isinstance(event, NodeRetried):
             self._line(
-                f"{event['node']:<20} failed, again in {event['wait_s']:g} s: "
-                f"{event['reason']}"
+                f"{event.node:<20} failed, again in {event.wait_s:g} s: {event.reason}"
             )
-        elif kind == "stopping" and event["nodes"]:
-            nodes = " and ".join(event["nodes"])
+        elif isinstance(event, Stopping) and event.nodes:
+            nodes = " and ".join(event.nodes)
             self._line(f"stopping: {nodes} may finish what is begun; again to kill")
         self._refresh()
 

@@ -3,8 +3,8 @@
 ``scheduler`` decides which node runs when, and never imports TFX. ``processes`` has the
 zygote, which has imported TFX once, and everything that keeps processes from being left
 behind. ``prepare_job`` draws the graph and ``node_job`` runs one node, each in such a
-process; ``cache`` says whether the node has to run at all. ``record_run`` writes what
-happened, and ``local_runner`` is all of it for a pipeline of somebody else::
+process; ``cache`` says whether the node has to run at all. ``node_event`` says what a
+node has done, and ``local_runner`` is all of it for a pipeline of somebody else::
 
     from runners.local import LocalRunner
 """

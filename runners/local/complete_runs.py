@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from runners.local.job_result import read_result
-from runners.local.record_run import RecordRun
 from sluice.errors import LockedError, SluiceError, WorkspaceError
-from sluice.record.journal import Journal
-from sluice.record.run_record import RunRecord
+from sluice.record.events import Event, Note
+from sluice.record.journal import JournalError
+from sluice.record.recorder import Recorder
+from sluice.record.run_record import ErrorRecord, RunRecord
 from sluice.storage.storage_errors import explain_full_disk
 from sluice.workspace import Workspace
 
@@ -65,34 +67,47 @@ def _is_open(workspace: Workspace, run_id: str) -> bool:
 
 
 def _complete(run_dir: Path, note: str | None) -> None:
-    record = RunRecord.load(run_dir)
-    if note and note not in record.notes:
-        record.notes.append(note)
-    recorder = RecordRun(record, run_dir, Path(record.pushes[0].destination))
-    events = Journal(run_dir).events()
-    if any(event["event"] == "graph" for event in events):
-        # The journal has it all, and tries must not be counted twice.
-        record.nodes = []
     try:
-        for event in events:
-            recorder.replay(event)
-        _read_back(recorder, run_dir)
+        recorder = Recorder(run_dir)
+        record = recorder.record
+    except JournalError as error:
+        _close_unread(run_dir, error)
+        return
+    if note:
+        recorder.apply(Note(text=note))
+    try:
+        for event in _unrecorded(record, run_dir):
+            recorder.apply(event)
     except _INCOMPLETE as error:
         # What is gone must not keep the next run from beginning.
         reason = str(error).partition("\n")[0]
-        record.notes.append(f"the record is not whole: {reason}")
-    recorder.close_killed(_KILLED)
+        recorder.apply(Note(text=f"the record is not whole: {reason}"))
+    recorder.end_killed(_KILLED)
 
 
-def _read_back(recorder: RecordRun, run_dir: Path) -> None:
-    """Takes in what the running nodes had done when the run was killed."""
+def _close_unread(run_dir: Path, error: JournalError) -> None:
+    """Ends the record of a run as it is, where nothing can be taken from its journal.
+
+    Such as that of a run which another version of Sluice has begun.
+    """
+    record = RunRecord.load(run_dir)
+    for node in record.nodes:
+        if node.state == "running":
+            node.state, node.reason = "interrupted", _KILLED
+    record.status, record.error = "interrupted", ErrorRecord(None, error.what, None)
+    record.save(run_dir)
+
+
+def _unrecorded(record: RunRecord, run_dir: Path) -> Iterator[Event]:
+    """Yields how the running nodes had ended before the run could write it down."""
     # ML Metadata's client, which is rarely needed here.
     from runners.local.graph_file import GraphFile
+    from runners.local.node_event import node_finished
     from runners.local.read_back import read_back
     from runners.local.scheduler import result_of
     from runners.metadata.read_metadata import open_store
 
-    running = [node.id for node in recorder.record.nodes if node.state == "running"]
+    running = [node.id for node in record.nodes if node.state == "running"]
     graph = GraphFile.load(run_dir)
     if graph is None or not running:
         return
@@ -105,4 +120,4 @@ def _read_back(recorder: RecordRun, run_dir: Path) -> None:
         if facts and facts["state"] == "failed":
             result = result_of(facts)
         if result.state in ("ran", "cached", "failed"):
-            recorder.apply(result.to_event(facts))
+            yield node_finished(run_dir, node, result, facts)

@@ -9,9 +9,10 @@ from typing import Any
 
 from runners.engine import Capabilities, Observer, Plan
 from runners.local.processes.process_pool import ProcessPool, start_method
-from runners.local.record_run import RecordRun
 from runners.local.stop_request import StopRequest
 from sluice.errors import SluiceError, WorkspaceError
+from sluice.record.events import Event
+from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.workspace import check_not_deleted
 
@@ -57,7 +58,7 @@ class LocalEngine:
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
         """Runs the nodes and closes the record; see ``runners.engine.Engine``."""
-        recorder = RecordRun.open(plan.run_dir)
+        recorder = Recorder(plan.run_dir)
         try:
             self._run(plan, recorder, observer)
         except OSError as error:
@@ -70,15 +71,15 @@ class LocalEngine:
             ) from error
         return recorder.record
 
-    def _run(self, plan: Plan, recorder: RecordRun, observer: Observer) -> None:
+    def _run(self, plan: Plan, recorder: Recorder, observer: Observer) -> None:
         stop = StopRequest()
 
-        def on_event(event: dict[str, Any]) -> None:
+        def on_event(event: Event) -> None:
             recorder.apply(event)
             observer.on_event(event, recorder.record)
 
         def on_progress(node: str, facts: dict[str, Any]) -> None:
-            recorder.keep_progress(node, facts)
+            recorder.show_progress(node, facts)
             observer.on_progress(node, facts)
 
         def on_tick() -> None:
@@ -92,7 +93,7 @@ class LocalEngine:
 
             try:
                 execute(plan, process_pool, Watch(on_event, on_progress, on_tick, stop))
-                recorder.close(stop.exit_code, stop.reason)
+                recorder.end(stop.exit_code, stop.reason)
             except SluiceError as error:
                 recorder.stop(error)
             on_tick()

@@ -9,6 +9,7 @@ from runners.engine import Plan
 from runners.local.graph_file import GraphFile
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, RESOLVE_CACHED, forget_result, read_result
+from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
 from runners.local.read_back import read_back
@@ -18,6 +19,13 @@ from runners.local.wait_for_job import wait_for_job
 from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
 from sluice.errors import ExitCode, UsageError, unknown_node
+from sluice.record.events import (
+    Finished,
+    GraphDrawn,
+    GraphNode,
+    NodeStarted,
+    Stopped,
+)
 from sluice.storage import source_files, stat_cache
 from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace
@@ -51,16 +59,10 @@ def execute(
         graph = _prepare(plan, process_pool, watch)
     if graph is None:
         return None
-    nodes = [
-        {
-            "id": node.id,
-            "kind": node.kind,
-            "upstream": list(node.upstream),
-            "gate": node.gate,
-        }
-        for node in graph.nodes
-    ]
-    watch.on_event({"event": "graph", "nodes": nodes})
+    nodes = tuple(
+        GraphNode(node.id, node.kind, node.upstream, node.gate) for node in graph.nodes
+    )
+    watch.on_event(GraphDrawn(nodes=nodes))
     try:
         _check_names(plan, graph)
         if plan.resumed:
@@ -68,14 +70,14 @@ def execute(
         else:
             finished = _resolve_cached(plan, graph, process_pool, watch)
     except UsageError as error:
-        watch.on_event(_stopped(str(error), error.exit_code))
+        watch.on_event(_stopped(plan, str(error), error.exit_code))
         return None
-    for node_result in finished.values():
+    for name, found in finished.items():
         if not plan.resumed:
-            started = {"event": "node_started", "node": node_result.node, "attempt": 1}
-            watch.on_event(started)
-        facts = read_result(plan.run_dir, node_result.node)
-        watch.on_event(node_result.to_event(facts))
+            watch.on_event(NodeStarted(node=name, attempt=1))
+        facts = read_result(plan.run_dir, name)
+        node = graph.node(name)
+        watch.on_event(node_finished(plan.run_dir, node, found, facts))
     options = RunOptions(
         workers=plan.workers,
         use_cache=plan.use_cache,
@@ -89,7 +91,7 @@ def execute(
     if all(node.state != "interrupted" for node in result.nodes) and len(
         result.nodes
     ) == len(graph.nodes):
-        watch.on_event({"event": "finished"})
+        watch.on_event(Finished())
     return result
 
 
@@ -179,9 +181,9 @@ def _prepare(plan: Plan, process_pool: ProcessPool, watch: Watch) -> GraphFile |
     if result is None:
         end = describe_end(ended["status"], ended["peak_memory_bytes"])
         text = f"drawing the graph failed: its process {end}"
-        watch.on_event(_stopped(text, ExitCode.NODE))
+        watch.on_event(_stopped(plan, text, ExitCode.NODE))
     elif error := result["error"]:
-        watch.on_event(_stopped(error["message"], error["exit_code"]))
+        watch.on_event(_stopped(plan, error["message"], error["exit_code"]))
     else:
         return GraphFile.load(plan.run_dir)
     return None
@@ -216,6 +218,11 @@ def _check_outputs(result: NodeResult, run_id: str) -> None:
                 )
 
 
-def _stopped(message: str, exit_code: int) -> dict[str, Any]:
+def _stopped(plan: Plan, message: str, exit_code: int) -> Stopped:
     """Returns the event of a run that ended before its first node."""
-    return {"event": "stopped", "message": message, "exit_code": int(exit_code)}
+    log = plan.run_dir / "logs" / "start.log"
+    return Stopped(
+        message=message,
+        exit_code=int(exit_code),
+        log=str(log) if log.exists() else None,
+    )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runners.local.bad_records import BadRecords
-from runners.local.run_result import NodeFailure
 from sluice.errors import (
     DataError,
     ExitCode,
@@ -17,6 +16,7 @@ from sluice.errors import (
     SluiceError,
     TransientError,
 )
+from sluice.record.events import NodeFailure
 from sluice.records.image_decoder import reason_in
 from sluice.storage.storage_errors import FULL, FULL_TEXTS
 

@@ -96,6 +96,13 @@ class GraphFile:
                 hint="begin a new run; in a script, with another run_id",
             ) from error
 
+    def node(self, node_id: str) -> PlannedNode:
+        """Returns a node by its id; KeyError if the graph has none."""
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        raise KeyError(node_id)
+
     def connection_config(self) -> Any:
         """Returns ML Metadata's ``ConnectionConfig``."""
         config = metadata_store_pb2.ConnectionConfig()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from runners.local.job_result import PREPARE, read_exception
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.processes.job import INSIDE_JOB
 from runners.local.processes.process_pool import PRELOADED, ProcessPool, can_fork
-from runners.local.run_result import NodeResult, OnEvent, RunResult
+from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import Watch
 from runners.local.stop_request import StopRequest
 from sluice.errors import (
@@ -42,6 +42,7 @@ from sluice.errors import (
 )
 from sluice.machine_resources import usable_cores
 from sluice.project import check_imports
+from sluice.record.events import Event, Stopped
 from sluice.record.journal import Journal
 from sluice.retries import Retries
 from sluice.storage import atomic
@@ -120,7 +121,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         run_options: Any | None = None,
         *,
         run_id: str | None = None,
-        on_event: OnEvent | None = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
         **kwargs: Any,
     ) -> RunResult:
         """Runs a compiled pipeline; ``run`` compiles one and calls this.
@@ -129,7 +130,8 @@ class LocalRunner(tfx_runner.IrBasedRunner):
           pipeline: the IR.
           run_options: a part of the graph, as TFX has it.
           run_id: names the run; with the id of an earlier run that one is continued.
-          on_event: called with each event, see ``runners.local.run_result``.
+          on_event: called with each event, as the journal has it; see
+            ``docs/run_record.md``.
           **kwargs: not used; TFX's interface has them.
 
         Returns:
@@ -186,15 +188,17 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             resumed=resumed,
         )
 
-    def _execute(self, plan: Plan, on_event: OnEvent, lock: int) -> RunResult:
+    def _execute(
+        self, plan: Plan, on_event: Callable[[dict[str, Any]], None], lock: int
+    ) -> RunResult:
         journal = Journal(plan.run_dir)
-        stopped: list[dict[str, Any]] = []
+        stopped: list[Stopped] = []
 
-        def record(event: dict[str, Any]) -> None:
+        def record(event: Event) -> None:
             dated = journal.append(event)
-            if event["event"] == "stopped":
-                stopped.append(event)
-            on_event(dated)
+            if isinstance(dated, Stopped):
+                stopped.append(dated)
+            on_event(dated.to_dict())
 
         stop = StopRequest()
         watch = Watch(record, stop=stop)
@@ -326,7 +330,7 @@ def _failure(failed: Sequence[NodeResult], run_dir: Path) -> SluiceError:
     return error
 
 
-def _as_error(event: dict[str, Any], run_dir: Path) -> SluiceError:
-    error = _KINDS.get(event["exit_code"], NodeError).from_text(event["message"])
+def _as_error(event: Stopped, run_dir: Path) -> SluiceError:
+    error = _KINDS.get(event.exit_code, NodeError).from_text(event.message)
     error.__cause__ = read_exception(run_dir, PREPARE)
     return error

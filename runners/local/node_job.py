@@ -6,7 +6,7 @@ import os
 import time
 import traceback
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,11 @@ from runners.local.job_result import write_exception, write_result
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_back import read_back
-from runners.local.run_result import NodeFailure, NodeResult
+from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
 from sluice import interrupt
 from sluice.compat import teach_autograph
+from sluice.record.events import NodeFailure
 from sluice.secrets import redact, redact_output
 
 
@@ -109,7 +110,7 @@ def report_node(
         error = error or explain_failure(node_id, unread)
         reason = error.message.splitlines()[0]
         result = NodeResult(node_id, "failed", ended.duration_s, reason, error)
-    facts = result.to_event()
+    facts = asdict(result)
     facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
     facts.update(_describe(node_id, result.outputs, run_dir))
     write_result(run_dir, node_id, facts)

@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 from runners.local.graph_file import PlannedNode
-from runners.local.run_result import NodeFailure, NodeResult
+from runners.local.run_result import NodeResult
 from runners.metadata import node_status
 from sluice.errors import NodeError
+from sluice.record.events import NodeFailure
 from sluice.record.run_record import NodeState
 
 # What TFX says of inputs that it cannot resolve.

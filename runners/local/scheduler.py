@@ -20,12 +20,12 @@ from runners.local.follow_progress import FollowProgress, OnProgress, progress_f
 from runners.local.graph_file import GRAPH_FILE, GraphFile, PlannedNode
 from runners.local.job_result import forget_result, read_result
 from runners.local.limit_memory import LimitMemory, MemoryLimits
+from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
 from runners.local.read_back import read_back
 from runners.local.run_result import (
     NOT_ASKED_FOR,
-    NodeFailure,
     NodeResult,
     OnEvent,
     RunResult,
@@ -36,6 +36,7 @@ from runners.metadata.read_metadata import open_store
 from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
 from sluice.progress import PROGRESS_FILE
+from sluice.record.events import NodeFailure, NodeRetried, NodeStarted, Stopping
 from sluice.retries import Retries
 from sluice.workspace import check_not_deleted
 
@@ -139,7 +140,7 @@ class Scheduler:
         stop = self._watch.stop
         assert stop.signal is not None
         nodes = list(self._running)
-        self._emit(event="stopping", signal=stop.signal.name, nodes=nodes)
+        self._watch.on_event(Stopping(signal=stop.signal.name, nodes=tuple(nodes)))
         for node_id in nodes:
             self._process_pool.signal(node_id, signal.SIGTERM)
 
@@ -173,9 +174,10 @@ class Scheduler:
 
     def _start(self, node: PlannedNode) -> None:
         self._due.pop(node.id, None)
-        self._attempts[node.id] = self._attempts.get(node.id, 0) + 1
+        attempt = self._attempts.get(node.id, 0) + 1
+        self._attempts[node.id] = attempt
         forget_result(self._run_dir, node.id)
-        self._emit(event="node_started", node=node.id, attempt=self._attempts[node.id])
+        self._watch.on_event(NodeStarted(node=node.id, attempt=attempt))
         self._running[node.id] = time.monotonic()
         self._progress.begin(node.id)
         log = self._log_of(node.id)
@@ -205,7 +207,7 @@ class Scheduler:
         self._progress.end(node_id)
         duration_s = time.monotonic() - self._running.pop(node_id)
         exceeded = self._memory.take(node_id)
-        node = next(node for node in self._graph.nodes if node.id == node_id)
+        node = self._graph.node(node_id)
         facts = read_result(self._run_dir, node_id)
         if facts is None:
             end = exceeded or f"{node_id} {describe_end(message['status'], peak)}"
@@ -256,12 +258,10 @@ class Scheduler:
             return False
         wait_s = retries.wait_s(attempt)
         self._due[result.node] = time.monotonic() + wait_s
-        self._emit(
-            event="node_retried",
-            node=result.node,
-            attempt=attempt,
-            wait_s=wait_s,
-            reason=result.reason,
+        self._watch.on_event(
+            NodeRetried(
+                node=result.node, attempt=attempt, wait_s=wait_s, reason=result.reason
+            )
         )
         return True
 
@@ -279,10 +279,8 @@ class Scheduler:
         self._results[result.node] = result
         if result.state in ("ran", "cached"):
             shutil.rmtree(self._checkpoints_of(result.node), ignore_errors=True)
-        self._watch.on_event(result.to_event(facts))
-
-    def _emit(self, **event: Any) -> None:
-        self._watch.on_event(event)
+        node = self._graph.node(result.node)
+        self._watch.on_event(node_finished(self._run_dir, node, result, facts))
 
     def _log_of(self, node_id: str) -> Path:
         return self._run_dir / "logs" / f"{node_id}.log"
@@ -296,7 +294,7 @@ class Watch:
     """Who follows a run, and who may end it.
 
     Attributes:
-      on_event: called with each event, see ``runners.local.run_result``.
+      on_event: called with each event, see ``sluice.record.events``.
       on_progress: called with the node and each line of its progress.
       on_tick: called a few times per second.
       stop: whether somebody wants the run to end.

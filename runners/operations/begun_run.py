@@ -14,11 +14,12 @@ from runners.cache.run_inputs import RunInputs, run_inputs
 from runners.engine import Engine, MemoryLimits, Observer, Plan
 from runners.local.complete_runs import complete_killed_runs
 from runners.local.engine import LocalEngine
-from runners.local.record_run import RecordRun
 from runners.metadata.metadata_file import check_metadata
 from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import ExitCode, SluiceError, UsageError
+from sluice.record.events import InputsRead, Note
+from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.retries import Retries
 from sluice.storage import atomic
@@ -109,17 +110,15 @@ def read_inputs(config: Config, workspace: Workspace, serving_dir: Path) -> RunI
     return found
 
 
-def write_inputs(recorder: RecordRun, run_dir: Path, inputs: RunInputs) -> None:
+def write_inputs(recorder: Recorder, inputs: RunInputs) -> None:
     """Writes what a run is made of beside its record, and its digests into it."""
-    atomic.write_json(run_dir / INPUTS_FILE, inputs.to_dict())
-    recorder.record.digests = inputs.summary()
-    recorder.record.packages = inputs.packages
-    recorder.record.save(run_dir)
+    atomic.write_json(recorder.run_dir / INPUTS_FILE, inputs.to_dict())
+    recorder.apply(InputsRead(digests=inputs.summary(), packages=inputs.packages))
 
 
 def execute(
     plan: Plan,
-    recorder: RecordRun,
+    recorder: Recorder,
     engine: Engine,
     observer: Observer,
     look: Callable[[], None] = lambda: None,
@@ -148,9 +147,10 @@ def execute(
         recorder.stop(error)
         return recorder.record
     except KeyboardInterrupt:
-        recorder.close(ExitCode.INTERRUPTED, "interrupted by SIGINT")
+        recorder.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
         return recorder.record
-    return engine.run(plan, observer)
+    engine.run(plan, observer)
+    return recorder.refresh()
 
 
 def retries_of(config: Config) -> Retries:
@@ -165,20 +165,20 @@ def memory_of(config: Config) -> MemoryLimits:
     return MemoryLimits(given.default, given.nodes, in_config=True)
 
 
-def note_acceptance(record: RunRecord, run_dir: Path, reason: str | None) -> None:
+def note_acceptance(recorder: Recorder, reason: str | None) -> None:
     """Notes whether a reason has let data pass that would not have passed by itself.
 
     Args:
-      record: of the run, as far as it has come; saved if there is a note.
-      run_dir: of the run.
+      recorder: of the run, as far as it has come.
       reason: as it was given, None if it was not.
     """
     # ML Metadata's client, which a run with nothing to do does without.
     from runners.local.graph_file import GraphFile
 
-    graph = GraphFile.load(run_dir) if reason else None
+    graph = GraphFile.load(recorder.run_dir) if reason else None
     if graph is None:
         return
+    record = recorder.record
     judges = {node.id: node.action for node in graph.nodes if node.judges_data}
     judged = any(node.id in judges and node.outputs for node in record.nodes)
     gate = next((item for item in record.gates if item["gate"] == "data"), None)
@@ -192,5 +192,4 @@ def note_acceptance(record: RunRecord, run_dir: Path, reason: str | None) -> Non
     else:
         text = "--accept-data was not needed: the data passes by itself"
     if text not in record.notes:
-        record.notes.append(text)
-        record.save(run_dir)
+        recorder.apply(Note(text=text))

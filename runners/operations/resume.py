@@ -6,7 +6,6 @@ import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
@@ -15,7 +14,6 @@ from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs, differences
 from runners.engine import Engine, Observer, Plan
 from runners.local.graph_file import GraphFile
-from runners.local.record_run import RecordRun
 from runners.metadata.metadata_file import keep_copy
 from runners.operations.begun_run import (
     INPUTS_FILE,
@@ -40,7 +38,9 @@ from runners.operations.predict_command import suggest_predict
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.project import activate
+from sluice.record.events import RunResumed, RunStarted
 from sluice.record.journal import Journal
+from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, private_umask
 
@@ -114,7 +114,6 @@ def resume(
         held = hold_workspace(workspace, request.command, request.wait, observer)
         lock = stack.enter_context(held)
         record = _find_resumable(pipeline, request.run_id, observer)
-        record.notes += [note for note in lock.notes if note not in record.notes]
         run_dir = workspace.run_dir(record.run_id)
         config = _stored_config(pipeline, run_dir)
         require_secrets(config)
@@ -123,38 +122,39 @@ def resume(
         serving_dir = Path(record.pushes[0].destination)
         inputs = read_inputs(config, workspace, serving_dir)
         is_known = _check_unchanged(pipeline, run_dir, inputs)
-        asked = _asked(pipeline, run_dir)
-        prepare_store(serving_dir, config, workspace, asked["to_nodes"])
-        recorder = RecordRun(record, run_dir, serving_dir)
+        recorder = Recorder(run_dir)
+        record = recorder.record
+        asked = _asked(recorder)
+        prepare_store(serving_dir, config, workspace, asked.to_nodes)
         if not is_known:
-            write_inputs(recorder, run_dir, inputs)
+            write_inputs(recorder, inputs)
         workers = request.workers or usable_cores()
         again = pipeline.next_command("resume", name, "--run", record.run_id)
-        event = {
-            "event": "run_resumed",
-            "command": request.command,
-            "workers": workers,
-            "resume_command": again,
-        }
+        event = RunResumed(
+            command=request.command,
+            workers=workers,
+            resume_command=again,
+            notes=lock.notes,
+        )
         recorder.apply(event)
-        observer.on_event(event, record)
+        observer.on_event(event, recorder.record)
         plan = Plan(
             run_dir=run_dir,
             workers=workers,
             project_root=config.root,
             workspace=workspace.root,
-            use_cache=asked["use_cache"],
-            forced=tuple(asked["forced"]),
-            from_nodes=tuple(asked["from_nodes"]),
-            to_nodes=tuple(asked["to_nodes"]),
-            accept_data=asked.get("accept_data"),
+            use_cache=asked.use_cache,
+            forced=asked.forced,
+            from_nodes=asked.from_nodes,
+            to_nodes=asked.to_nodes,
+            accept_data=asked.accept_data,
             retries=retries_of(config),
             memory=memory_of(config),
             resumed=True,
             locks=(lock.descriptor,),
         )
         record = execute(plan, recorder, chosen, observer)
-        note_acceptance(record, run_dir, plan.accept_data)
+        note_acceptance(recorder, plan.accept_data)
         keep_copy(workspace)
         if _is_whole(asked) and inputs == read_inputs(config, workspace, serving_dir):
             up_to_date.remember(workspace, record, inputs)
@@ -255,24 +255,13 @@ def _check_unchanged(pipeline: _Pipeline, run_dir: Path, now: RunInputs) -> bool
     return True
 
 
-def _asked(pipeline: _Pipeline, run_dir: Path) -> dict[str, Any]:
-    """Returns the event that says how the run was begun.
-
-    Raises:
-      UsageError: the journal does not have it.
-    """
-    for event in Journal(run_dir).events():
-        if event["event"] == "run_started":
-            return event
-    raise UsageError(
-        f"run {run_dir.name} cannot go on: its journal is damaged",
-        where=run_dir / "journal.jsonl",
-        expected="a line on how the run was begun",
-        hint=pipeline.run_again,
-    )
+def _asked(recorder: Recorder) -> RunStarted:
+    """Returns the event that says how the run was begun."""
+    events = Journal(recorder.run_dir).events()
+    return next(event for event in events if isinstance(event, RunStarted))
 
 
-def _is_whole(asked: dict[str, Any]) -> bool:
+def _is_whole(asked: RunStarted) -> bool:
     """Whether the run was asked for without options that make it do more or less."""
-    part = asked["forced"] or asked["from_nodes"] or asked["to_nodes"]
-    return asked["use_cache"] and not part and not asked.get("accept_data")
+    part = asked.forced or asked.from_nodes or asked.to_nodes
+    return asked.use_cache and not part and not asked.accept_data

@@ -21,7 +21,6 @@ from pipeline.graph.staleness import check_staleness
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs, differences
 from runners.engine import Engine, Observer, Plan
-from runners.local.record_run import RecordRun
 from runners.metadata.metadata_file import keep_copy
 from runners.operations.begun_run import (
     INPUTS_FILE,
@@ -41,8 +40,10 @@ from sample_data import catalog
 from sluice.errors import bounded
 from sluice.machine_resources import usable_cores
 from sluice.project import activate
+from sluice.record.events import Note, RunStarted
+from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
-from sluice.workspace import Workspace, private_umask, utc_now
+from sluice.workspace import Workspace, private_umask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +127,8 @@ def run(
             recorder = begin_record(request, checked, lock.notes, observer)
             run_dir = workspace.run_dir(recorder.record.run_id)
             if last is not None and inputs is not None:
-                write_inputs(recorder, run_dir, inputs)
-                recorder.close_unchanged(last)
+                write_inputs(recorder, inputs)
+                recorder.end_unchanged(last)
                 observer.on_note(f"nothing has changed since run {last.run_id}")
                 record = recorder.record
             else:
@@ -163,32 +164,33 @@ def check_request(request: RunRequest, observer: Observer) -> Checked:
 
 def begin_record(
     request: RunRequest, checked: Checked, notes: tuple[str, ...], observer: Observer
-) -> RecordRun:
+) -> Recorder:
     """Makes the folder of a new run, with its config and a record that has begun."""
     config, workspace = checked.config, checked.workspace
     run_id = workspace.new_run_id()
     run_dir = workspace.run_dir(run_id)
     run_dir.mkdir(parents=True)
     write_stored_config(config, run_dir / "config.json")
-    record = RunRecord(run_id, config.name, utc_now(), request.command)
     window = checked.window
     skipped = [f"{span.name} was not taken: {span.why}" for span in window.skipped]
-    record.notes = [*notes, *bounded(skipped)]
-    record.config = plain_config(config)
-    recorder = RecordRun(record, run_dir, checked.serving_dir)
-    event = {
-        "event": "run_started",
-        "command": request.command,
-        "workers": request.workers or usable_cores(),
-        "use_cache": request.use_cache,
-        "forced": list(request.forced),
-        "from_nodes": list(request.from_nodes),
-        "to_nodes": list(request.to_nodes),
-        "accept_data": request.accept_data,
-        "resume_command": request.next_command("resume", request.name, "--run", run_id),
-    }
+    recorder = Recorder(run_dir)
+    event = RunStarted(
+        run_id=run_id,
+        pipeline=config.name,
+        command=request.command,
+        destination=str(checked.serving_dir),
+        config=plain_config(config),
+        workers=request.workers or usable_cores(),
+        use_cache=request.use_cache,
+        forced=request.forced,
+        from_nodes=request.from_nodes,
+        to_nodes=request.to_nodes,
+        accept_data=request.accept_data,
+        resume_command=request.next_command("resume", request.name, "--run", run_id),
+        notes=(*notes, *bounded(skipped)),
+    )
     recorder.apply(event)
-    observer.on_event(event, record)
+    observer.on_event(event, recorder.record)
     if window.spans:
         names = bounded([str(span) for span in window.spans[::-1]])
         observer.on_note(f"data: {', '.join(names)}")
@@ -238,7 +240,7 @@ def _execute(
     request: RunRequest,
     checked: Checked,
     plan: Plan,
-    recorder: RecordRun,
+    recorder: Recorder,
     engine: Engine,
     observer: Observer,
 ) -> RunRecord:
@@ -247,13 +249,13 @@ def _execute(
 
     def look_at_inputs() -> None:
         begun.append(read_inputs(config, workspace, checked.serving_dir))
-        write_inputs(recorder, plan.run_dir, begun[0])
+        write_inputs(recorder, begun[0])
 
     record = execute(plan, recorder, engine, observer, look_at_inputs)
-    note_acceptance(record, plan.run_dir, request.accept_data)
+    note_acceptance(recorder, request.accept_data)
     keep_copy(workspace)
     if request.from_nodes or request.to_nodes:
-        _note_base(record, workspace, plan.run_dir)
+        _note_base(recorder, workspace)
     elif request.whole and record.exit_code == 0 and begun:
         # What was edited meanwhile is the next run's.
         ended = read_inputs(config, workspace, checked.serving_dir)
@@ -262,10 +264,11 @@ def _execute(
     return record
 
 
-def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:
+def _note_base(recorder: Recorder, workspace: Workspace) -> None:
     """Notes where a part of the graph ran on what is no longer as it is on disk."""
     from runners.local.graph_file import GraphFile
 
+    run_dir = recorder.run_dir
     graph = GraphFile.load(run_dir)
     if graph is None or graph.base_run_id is None:
         return
@@ -283,8 +286,8 @@ def _note_base(record: RunRecord, workspace: Workspace, run_dir: Path) -> None:
             if before["config"].get(key) != now["config"].get(key)
         ]
     for line in lines:
-        record.notes.append(f"differs from run {graph.base_run_id}, reused: {line}")
-    record.save(run_dir)
+        text = f"differs from run {graph.base_run_id}, reused: {line}"
+        recorder.apply(Note(text=text))
 
 
 def _data_hint(config: Config) -> str | None:

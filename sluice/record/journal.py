@@ -7,45 +7,90 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+
+from sluice.errors import UsageError
+from sluice.record.events import Event, parse_event
 
 _FILE = "journal.jsonl"
 
 
+class JournalError(UsageError):
+    """The journal of a run cannot be read as a whole."""
+
+
 class Journal:
-    """The journal in the folder of a run, which one process at a time writes."""
+    """The journal in the folder of a run; several processes may append to it.
+
+    Attributes:
+      path: of the file, which need not exist.
+    """
 
     def __init__(self, run_dir: Path) -> None:
-        self._path = run_dir / _FILE
+        self.path = run_dir / _FILE
+        self._offset = 0
 
-    def append(self, event: dict[str, Any]) -> dict[str, Any]:
-        """Writes an event and returns it with the time, ``at``, when it was written."""
+    def append(self, event: Event) -> Event:
+        """Writes an event and returns it with the time, ``at``, when it was written.
+
+        Raises:
+          OSError: it could not be written whole, such as on a full disk.
+        """
         at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        dated = {"at": at, **event}
-        line = json.dumps(dated).encode() + b"\n"
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        dated = replace(event, at=at)
+        line = json.dumps(dated.to_dict()).encode() + b"\n"
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             size = os.fstat(handle).st_size
             if size and os.pread(handle, 1, size - 1) != b"\n":
                 # A full disk has cut the last line short.
                 line = b"\n" + line
-            os.write(handle, line)
+            # The kernel may write a part, and say why at the next call.
+            while line:
+                line = line[os.write(handle, line) :]
         finally:
             os.close(handle)
         return dated
 
-    def events(self) -> list[dict[str, Any]]:
-        """Returns the events so far; a line that a kill has cut short is left out."""
+    def events(self) -> list[Event]:
+        """Returns all events so far; see ``new_events``."""
+        return Journal(self.path.parent).new_events()
+
+    def new_events(self) -> list[Event]:
+        """Returns the events since the last call, be they written by this process.
+
+        A line that a kill or a full disk has cut short is left out.
+
+        Raises:
+          JournalError: a whole line holds no event that this version knows.
+        """
         try:
-            lines = self._path.read_bytes().splitlines()
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
         except FileNotFoundError:
             return []
-        events = []
-        for line in lines:
-            try:
-                events.append(json.loads(line))
-            except ValueError:
-                continue
-        return events
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        events = [self._parse(line) for line in whole.splitlines()]
+        return [event for event in events if event is not None]
+
+    def _parse(self, line: bytes) -> Event | None:
+        try:
+            data = json.loads(line)
+        except ValueError:
+            return None
+        if not isinstance(data, dict):
+            return None
+        try:
+            return parse_event(data)
+        except ValueError as error:
+            run_id = self.path.parent.name
+            raise JournalError(
+                f"the journal of run {run_id} was written by another version of Sluice",
+                where=self.path,
+                actual=f"an event {data.get('event')!r} of another form",
+                hint="begin a new run with `sluice run`; its cache skips what is done",
+            ) from error

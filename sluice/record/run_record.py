@@ -54,7 +54,7 @@ class NodeRecord:
         where it had no process of its own.
       cache: ``key`` and ``parts`` of its cache key; None where it has none.
       progress: what it has last said of itself, such as the epoch; None once it has
-        ended by itself.
+        ended.
     """
 
     id: str

@@ -80,10 +80,16 @@ class Place:
       workspace: of its only pipeline, ``digits``.
     """
 
-    def __init__(self, project: Path, process_pool: Callable[[], ProcessPool]) -> None:
+    def __init__(
+        self,
+        project: Path,
+        process_pool: Callable[[], ProcessPool],
+        check_run_folds: Callable[[Path], None],
+    ) -> None:
         self.project = project
         self.workspace = Workspace(project / "workspaces" / "digits")
         self._process_pool = process_pool
+        self._check_run_folds = check_run_folds
         self._started: list[subprocess.Popen[str]] = []
 
     @property
@@ -115,6 +121,8 @@ class Place:
     def end(self, process: subprocess.Popen[str]) -> Outcome:
         """Waits for the end of a process."""
         out, err = process.communicate(timeout=DEADLINE_S)
+        for run_id in self.workspace.run_ids():
+            self._check_run_folds(self.workspace.run_dir(run_id))
         return Outcome(process.returncode, out, err)
 
     def here(self, *arguments: str) -> Outcome:
@@ -263,6 +271,7 @@ def make_place(
     project: Path,
     tmp_path_factory: pytest.TempPathFactory,
     deadly_process_pool: Callable[[], ProcessPool],
+    check_run_folds: Callable[[Path], None],
 ) -> Iterator[Callable[..., Place]]:
     """Makes projects with a model of their own and a threshold that holds."""
     places: list[Place] = []
@@ -282,7 +291,7 @@ def make_place(
                 part = records[number::SHARDS]
                 tfrecord.write(data / f"{split}-{number}.tfrecord", part)
         shutil.copy(_FOLDER / "user_models.py", root / "my_models.py")
-        places.append(Place(root, deadly_process_pool))
+        places.append(Place(root, deadly_process_pool, check_run_folds))
         return places[-1]
 
     yield make

@@ -21,6 +21,7 @@ import pytest
 from runners.local.processes.process_tree import descendants
 from sluice import progress
 from sluice.project import own_root
+from sluice.record.events import Stopping
 from sluice.record.journal import Journal
 
 pytestmark = pytest.mark.fault
@@ -91,7 +92,7 @@ class Training:
 
     def _stops(self) -> int:
         events = Journal(self.place.run_dir).events()
-        return sum(event["event"] == "stopping" for event in events)
+        return sum(isinstance(event, Stopping) for event in events)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ import pytest
 
 from sluice.errors import LockedError, WorkspaceError
 from sluice.project import own_root
+from sluice.record.events import Finished
 from sluice.record.journal import Journal
 from sluice.storage import atomic
 from sluice.workspace import Workspace, locate, new_run_id, private_umask
@@ -51,7 +52,7 @@ def test_a_private_workspace_lets_others_pass_to_the_served_model_alone(
     with private_umask(True):
         made.run_dir("one").mkdir()
         atomic.write_json(made.run_dir("one") / "run.json", {})
-        Journal(made.run_dir("one")).append({"event": "finished"})
+        Journal(made.run_dir("one")).append(Finished())
     # By a verb that does not know the config, such as `sluice status`.
     atomic.write_json(made.run_dir("one") / "run.json", {})
     modes = {

@@ -14,10 +14,21 @@ from pipeline.config.load import load_config
 from pipeline.config.serialize import write_stored_config
 from pipeline.config.validate import validate_config
 from runners.cache.run_inputs import run_inputs
-from runners.local.record_run import RecordRun
 from sluice.errors import DataError
 from sluice.project import own_root
+from sluice.record.events import (
+    Finished,
+    GraphDrawn,
+    GraphNode,
+    NodeFailure,
+    NodeFinished,
+    NodeStarted,
+    RunEnded,
+    RunStarted,
+    Stopped,
+)
 from sluice.record.journal import Journal
+from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace
@@ -25,10 +36,12 @@ from sluice.workspace import Workspace
 pytestmark = pytest.mark.unit
 
 Sluice = Callable[..., tuple[int, str, str]]
-NODES = [
-    {"id": "Examples", "kind": "TFRecordGen", "upstream": []},
-    {"id": "Trainer", "kind": "Trainer", "upstream": ["Examples"]},
-]
+GRAPH = GraphDrawn(
+    nodes=(
+        GraphNode("Examples", "TFRecordGen", ()),
+        GraphNode("Trainer", "Trainer", ("Examples",)),
+    )
+)
 
 
 @pytest.fixture
@@ -54,7 +67,7 @@ def workspace(root: Path) -> Workspace:
     return made
 
 
-def _begin(workspace: Workspace, run_id: str) -> RecordRun:
+def _begin(workspace: Workspace, run_id: str) -> Recorder:
     """Begins a run as the command line does, up to its first node."""
     run_dir = workspace.run_dir(run_id)
     (run_dir / "logs").mkdir(parents=True)
@@ -63,48 +76,43 @@ def _begin(workspace: Workspace, run_id: str) -> RecordRun:
     digests = FileDigests(workspace.digests_file)
     inputs = run_inputs(config, workspace.root, workspace.serving, digests)
     (run_dir / "inputs.json").write_text(json.dumps(inputs.to_dict()))
-    record = RunRecord(run_id, "digits", "2026-01-01T00:00:00+00:00", "sluice run")
-    recorder = RecordRun(record, run_dir, workspace.serving)
-    started: dict[str, Any] = {
-        "event": "run_started",
-        "command": "sluice run digits",
-        "workers": 1,
-        "use_cache": True,
-        "forced": [],
-        "from_nodes": [],
-        "to_nodes": [],
-        "resume_command": f"sluice resume digits --run {run_id}",
-    }
-    recorder.apply(started)
-    recorder.apply({"event": "graph", "nodes": NODES})
+    recorder = Recorder(run_dir)
+    recorder.apply(
+        RunStarted(
+            run_id=run_id,
+            pipeline="digits",
+            command="sluice run digits",
+            destination=str(workspace.serving),
+            config={},
+            workers=1,
+            use_cache=True,
+            forced=(),
+            from_nodes=(),
+            to_nodes=(),
+            accept_data=None,
+            resume_command=f"sluice resume digits --run {run_id}",
+        )
+    )
+    recorder.apply(GRAPH)
     return recorder
 
 
 def _fail(workspace: Workspace, run_id: str) -> None:
     recorder = _begin(workspace, run_id)
-    recorder.apply({"event": "node_started", "node": "Examples", "attempt": 1})
+    recorder.apply(NodeStarted(node="Examples", attempt=1))
     (workspace.run_dir(run_id) / "logs" / "Examples.log").write_text("one\ntwo\n")
     recorder.apply(
-        {
-            "event": "node_finished",
-            "node": "Examples",
-            "state": "failed",
-            "duration_s": 61.0,
-            "reason": "Examples failed: boom",
-            "error": {
-                "message": "Examples failed: boom",
-                "exit_code": 7,
-                "gate": False,
-                "transient": False,
-                "log_tail": ["two"],
-            },
-            "outputs": {},
-            "inputs": {},
-            "peak_memory_bytes": 3_100_000_000,
-        }
+        NodeFinished(
+            node="Examples",
+            state="failed",
+            duration_s=61.0,
+            reason="Examples failed: boom",
+            error=NodeFailure("Examples failed: boom", 7, log_tail=("two",)),
+            peak_memory_bytes=3_100_000_000,
+        )
     )
-    recorder.apply({"event": "finished"})
-    recorder.close()
+    recorder.apply(Finished())
+    recorder.end()
 
 
 FIRST, SECOND = "20260101T000000Z-aaaa", "20260102T000000Z-bbbb"
@@ -162,11 +170,11 @@ def test_a_killed_run_is_completed_by_whoever_looks(
     workspace: Workspace, sluice: Sluice
 ) -> None:
     recorder = _begin(workspace, FIRST)
-    recorder.apply({"event": "node_started", "node": "Examples", "attempt": 1})
+    recorder.apply(NodeStarted(node="Examples", attempt=1))
     assert RunRecord.load(workspace.run_dir(FIRST)).status == "running"
     epoch: dict[str, Any] = {"event": "epoch", "epoch": 3, "epochs": 8}
     epoch |= {"duration_s": 2.0, "metrics": {"val_accuracy": 0.5}}
-    recorder.keep_progress("Examples", epoch)
+    recorder.show_progress("Examples", epoch)
     recorder.tick()
     with workspace.exclusive("sluice run digits"):
         assert "running" in sluice("runs", "digits")[1]
@@ -186,8 +194,8 @@ def test_logs_are_those_of_the_newest_run_that_has_them(
 ) -> None:
     _fail(workspace, FIRST)
     recorder = _begin(workspace, SECOND)
-    recorder.apply({"event": "finished"})
-    recorder.close()
+    recorder.apply(Finished())
+    recorder.end()
     assert sluice("logs", "digits", "Examples") == (0, "one\ntwo\n", "")
     document = json.loads(sluice("logs", "digits", "Examples", "--json")[1])
     assert (document["run_id"], document["lines"]) == (FIRST, ["one", "two"])
@@ -281,8 +289,8 @@ def test_logs_can_be_followed_to_the_end_of_the_run(
             with open(log, "a") as file:
                 file.write("second\nthird")
         elif data == "half of the second\n":
-            recorder.apply({"event": "finished"})
-            recorder.close()
+            recorder.apply(Finished())
+            recorder.end()
 
     monkeypatch.setattr("runners.cli.logs.say_output", output)
     with workspace.exclusive("sluice run digits"):
@@ -298,8 +306,8 @@ def test_resume_has_nothing_to_go_on_with(workspace: Workspace, sluice: Sluice) 
     code, _, err = sluice("resume", "digits")
     assert code == 2 and "has not run yet" in err
     recorder = _begin(workspace, FIRST)
-    recorder.apply({"event": "finished"})
-    recorder.close()
+    recorder.apply(Finished())
+    recorder.end()
     code, out, err = sluice("resume", "digits", "--json")
     assert code == 2 and "had nothing to do" not in err
     assert "there is no run of digits to go on with" in err
@@ -325,7 +333,7 @@ def test_resume_refuses_what_has_changed(
     assert code == 2
     assert f"run {FIRST} cannot go on" in err and part in err
     assert "sluice run digits" in err
-    assert Journal(workspace.run_dir(FIRST)).events()[-1]["event"] == "finished"
+    assert isinstance(Journal(workspace.run_dir(FIRST)).events()[-1], RunEnded)
 
 
 def test_resume_refuses_what_gc_has_dropped(
@@ -351,8 +359,8 @@ def test_a_refused_run_is_nothing_to_go_on_with(
     workspace: Workspace, sluice: Sluice
 ) -> None:
     recorder = _begin(workspace, FIRST)
-    recorder.apply({"event": "stopped", "message": "no node 'X'", "exit_code": 2})
-    recorder.close()
+    recorder.apply(Stopped(message="no node 'X'", exit_code=2))
+    recorder.end()
     assert recorder.record.resume_command is None
     code, _, err = sluice("resume", "digits")
     assert code == 2 and "has not run yet" in err
@@ -371,41 +379,11 @@ def test_a_run_whose_inputs_are_not_known_is_not_resumed(
     assert code == 2 and "what it was made of is not known" in err
 
 
-def test_a_killed_run_whose_verdict_is_gone_keeps_nobody_waiting(
-    workspace: Workspace, sluice: Sluice
-) -> None:
-    recorder = _begin(workspace, FIRST)
-    gone = {
-        "id": 1,
-        "type": "components.DataVerdict",
-        "uri": str(workspace.artifacts / "gone"),
-        "properties": {},
-    }
-    recorder.apply({"event": "node_started", "node": "Examples", "attempt": 1})
-    recorder.apply(
-        {
-            "event": "node_finished",
-            "node": "Examples",
-            "state": "ran",
-            "duration_s": 1.0,
-            "reason": None,
-            "error": None,
-            "outputs": {"verdict": [gone]},
-            "inputs": {},
-            "peak_memory_bytes": None,
-        }
-    )
-    assert sluice("runs", "digits")[0] == 0
-    record = RunRecord.load(workspace.run_dir(FIRST))
-    assert record.status == "interrupted"
-    assert any("cannot be read" in note for note in record.notes)
-
-
 def test_a_killed_run_of_an_earlier_version_keeps_nobody_waiting(
     workspace: Workspace, sluice: Sluice
 ) -> None:
     recorder = _begin(workspace, FIRST)
-    recorder.apply({"event": "node_started", "node": "Trainer", "attempt": 1})
+    recorder.apply(NodeStarted(node="Trainer", attempt=1))
     node = {
         "id": "Trainer",
         "kind": "Trainer",
@@ -435,3 +413,50 @@ def test_a_killed_run_of_an_earlier_version_keeps_nobody_waiting(
     assert record.notes[-1] == (
         f"the record is not whole: run {FIRST} was begun by another version of Sluice"
     )
+
+
+def _write_as_before_typed_events(run_dir: Path) -> None:
+    """Makes the journal of a run one that Sluice wrote before events had types."""
+    events: list[dict[str, Any]] = [
+        {"event": "run_started", "command": "sluice run digits", "workers": 1},
+        {"event": "graph", "nodes": [{"id": "Trainer", "kind": "Trainer"}]},
+    ]
+    lines = [json.dumps({"at": "2026-01-01T00:00:00+00:00", **e}) for e in events]
+    (run_dir / "journal.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def test_an_untyped_journal_of_a_killed_run_keeps_nobody_waiting(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    recorder = _begin(workspace, FIRST)
+    recorder.apply(NodeStarted(node="Trainer", attempt=1))
+    _write_as_before_typed_events(workspace.run_dir(FIRST))
+    assert "interrupted" in sluice("runs", "digits")[1]
+    record = RunRecord.load(workspace.run_dir(FIRST))
+    assert (record.status, record.node("Trainer").state) == (
+        "interrupted",
+        "interrupted",
+    )
+    assert record.error is not None
+    assert "written by another version of Sluice" in record.error.message
+
+
+def test_a_run_with_an_untyped_journal_is_shown_but_not_resumed(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    _fail(workspace, FIRST)
+    _write_as_before_typed_events(workspace.run_dir(FIRST))
+    assert "failed" in sluice("status", "digits")[1]
+    code, _, err = sluice("resume", "digits")
+    assert code == 2 and "written by another version of Sluice" in err
+    assert "sluice run" in err and "Traceback" not in err
+
+
+def test_a_run_whose_journal_lost_its_beginning_is_not_resumed(
+    workspace: Workspace, sluice: Sluice
+) -> None:
+    _fail(workspace, FIRST)
+    journal = workspace.run_dir(FIRST) / "journal.jsonl"
+    journal.write_bytes(b"\0" + journal.read_bytes()[1:])
+    code, _, err = sluice("resume", "digits")
+    assert code == 2 and "is damaged" in err

@@ -10,10 +10,9 @@ from typing import Any, get_args
 
 import pytest
 
-from runners.local import record_run, run_result
 from runners.local.describe_outputs import describe_outputs
 from sluice.project import own_root
-from sluice.record import run_record, verdict
+from sluice.record import events, run_record, verdict
 from sluice.record.documents import (
     epochs_document,
     feature_statistics,
@@ -25,6 +24,9 @@ from sluice.record.documents.metric_value import TABLES
 pytestmark = pytest.mark.unit
 
 PAGE = own_root() / "docs" / "run_record.md"
+
+# What all events have.
+_COMMON = {"at", "event"}
 
 # The text just before a table, and what the table describes.
 TABLES_OF: dict[str, type] = {
@@ -106,21 +108,20 @@ def test_the_keys_around_all_documents(tmp_path: Path) -> None:
 
 
 def test_the_events_of_the_journal() -> None:
-    handled = {
-        name.removeprefix("_on_")
-        for name in vars(record_run.RecordRun)
-        if name.startswith("_on_") and name != "_on_push"
-    }
-    assert _first_column("| event | with") == handled
-    keys = {field.name for field in dataclasses.fields(run_result.NodeResult)}
-    added = {"cache", "documents", "notes"}
-    assert _first_column("### node_finished") == keys | added
+    kinds = {kind.event: kind for kind in get_args(events.Event)}
+    assert _first_column("| event | with") == set(kinds)
+    assert _first_column("### node_finished") == _keys(events.NodeFinished) - _COMMON
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    for name, kind in kinds.items():
+        (row,) = (line for line in lines if line.startswith(f"| `{name}` |"))
+        for key in _keys(kind) - _COMMON if name != "node_finished" else ():
+            assert f"`{key}`" in row, (name, key)
 
 
 def test_the_states_and_fixed_names_are_listed() -> None:
     page = PAGE.read_text(encoding="utf-8")
     plots = TABLES.keys() - {"value_at_cutoffs"}
-    failure = {field.name for field in dataclasses.fields(run_result.NodeFailure)}
+    failure = {field.name for field in dataclasses.fields(events.NodeFailure)}
     for name in (
         *get_args(run_record.RunStatus),
         *get_args(run_record.NodeState),

@@ -10,6 +10,7 @@ from rich.console import Console
 from runners.cli.render_run import describe_progress
 from runners.cli.run_view import RunView
 from runners.local.run_result import NOT_ASKED_FOR
+from sluice.record.events import GraphDrawn, NodeFinished, NodeStarted
 from sluice.record.run_record import NodeRecord, RunRecord
 
 pytestmark = pytest.mark.unit
@@ -29,7 +30,7 @@ def _view(*, terminal: bool) -> tuple[RunView, RunRecord, io.StringIO]:
     record = RunRecord("r", "p", "t", "c")
     record.nodes = [NodeRecord("Trainer", "Trainer"), NodeRecord("Pusher", "Pusher")]
     view = RunView(console)
-    view.on_event({"event": "graph"}, record)
+    view.on_event(GraphDrawn(nodes=()), record)
     return view, record, text
 
 
@@ -57,11 +58,11 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
     view, record, text = _view(terminal=False)
     with view:
         record.nodes[0].state = "running"
-        view.on_event({"event": "node_started", "node": "Trainer"}, record)
+        view.on_event(NodeStarted(node="Trainer", attempt=1), record)
         for epoch in range(1, 6):
             view.on_progress("Trainer", {**EPOCH, "epoch": epoch})
         record.nodes[0].state, record.nodes[0].duration_s = "ran", 2.0
-        view.on_event({"event": "node_finished", "node": "Trainer"}, record)
+        view.on_event(NodeFinished(node="Trainer", state="ran"), record)
     lines = text.getvalue().splitlines()
     assert [line.split()[:3] for line in lines] == [
         ["Trainer", "epoch", "1/5"],
@@ -73,7 +74,7 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
 def test_a_pipe_has_no_line_for_what_nobody_asked_for() -> None:
     view, record, text = _view(terminal=False)
     record.nodes[1].state, record.nodes[1].reason = "skipped", NOT_ASKED_FOR
-    view.on_event({"event": "node_finished", "node": "Pusher"}, record)
+    view.on_event(NodeFinished(node="Pusher", state="skipped"), record)
     assert text.getvalue() == ""
 
 
@@ -81,7 +82,7 @@ def test_a_terminal_gets_one_live_row_per_node() -> None:
     view, record, text = _view(terminal=True)
     with view:
         record.nodes[0].state = "running"
-        view.on_event({"event": "node_started", "node": "Trainer"}, record)
+        view.on_event(NodeStarted(node="Trainer", attempt=1), record)
         view.on_progress("Trainer", EPOCH)
         view.on_tick()
     shown = text.getvalue()

@@ -1,0 +1,309 @@
+"""The events of a run: a closed union of typed, frozen values.
+
+An event holds everything that the record takes from it, also what lies on disk or in
+ML Metadata (the rows of a verdict, where a push went), so that the record follows from
+the events alone. ``docs/run_record.md`` describes their JSON form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import Field, TypeAdapter
+
+from sluice.record.run_record import (
+    ArtifactRecord,
+    DocumentRecord,
+    NodeRecord,
+    NodeState,
+    PushRecord,
+    PushState,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Event:
+    """What all events have: ``at``, set by the journal: UTC, ISO 8601."""
+
+    at: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form, as the journal has it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted(_Event):
+    """A run has begun, with what was asked for.
+
+    Attributes:
+      destination: the serving directory.
+      config: the resolved config.
+      forced: nodes that run whatever the cache holds.
+      accept_data: why a person lets the data pass this once.
+      resume_command: what to type to go on, should the run not end well.
+      notes: what happened before it could begin.
+    """
+
+    event: Literal["run_started"] = "run_started"
+    run_id: str
+    pipeline: str
+    command: str
+    destination: str
+    config: dict[str, Any]
+    workers: int
+    use_cache: bool
+    forced: tuple[str, ...]
+    from_nodes: tuple[str, ...]
+    to_nodes: tuple[str, ...]
+    accept_data: str | None
+    resume_command: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResumed(_Event):
+    """A run that had not finished goes on."""
+
+    event: Literal["run_resumed"] = "run_resumed"
+    command: str
+    workers: int
+    resume_command: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputsRead(_Event):
+    """What the run is made of is known: digests, and versions of packages."""
+
+    event: Literal["inputs_read"] = "inputs_read"
+    digests: dict[str, Any]
+    packages: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A node of the graph, and whether it is a gate."""
+
+    id: str
+    kind: str
+    upstream: tuple[str, ...]
+    gate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphDrawn(_Event):
+    """The nodes of the run are known, in topological order."""
+
+    event: Literal["graph"] = "graph"
+    nodes: tuple[GraphNode, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeStarted(_Event):
+    """A node's process has started."""
+
+    event: Literal["node_started"] = "node_started"
+    node: str
+    attempt: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRetried(_Event):
+    """A transient failure; the node is tried again after a wait."""
+
+    event: Literal["node_retried"] = "node_retried"
+    node: str
+    attempt: int
+    wait_s: float
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An artifact as ML Metadata has it."""
+
+    id: int
+    type: str
+    uri: str
+    properties: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class NodeFailure:
+    """Why a node failed.
+
+    Attributes:
+      message: for the user.
+      exit_code: of the run.
+      gate: whether the node is a gate that has not passed.
+      transient: whether the same node may well succeed if it is tried again.
+      log_tail: the last lines of its log, where the message cannot say more.
+      unresolved: whether it has not run, since its inputs could not be resolved.
+    """
+
+    message: str
+    exit_code: int
+    gate: bool = False
+    transient: bool = False
+    log_tail: tuple[str, ...] = ()
+    unresolved: bool = False
+
+
+@dataclass(frozen=True)
+class Push:
+    """What became of a push. ``version`` and ``uri`` are None unless it is served."""
+
+    state: PushState
+    version: int | None = None
+    uri: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFinished(_Event):
+    """A node has ended.
+
+    Attributes:
+      error: why it failed, None where it did not.
+      log: its log file, None where there is none.
+      cache: ``key`` and ``parts`` of its cache key.
+      documents: the files in ``record/`` that describe its outputs.
+      gates: the verdicts among its outputs, as ``Verdict.to_dict`` has them.
+      push: what became of the model, for the node that pushes it.
+    """
+
+    event: Literal["node_finished"] = "node_finished"
+    node: str
+    state: NodeState
+    duration_s: float = 0.0
+    reason: str | None = None
+    error: NodeFailure | None = None
+    log: str | None = None
+    outputs: dict[str, list[Artifact]] = field(default_factory=dict)
+    inputs: dict[str, list[Artifact]] = field(default_factory=dict)
+    peak_memory_bytes: int | None = None
+    execution_id: int | None = None
+    cache: dict[str, Any] | None = None
+    documents: tuple[DocumentRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+    gates: tuple[dict[str, Any], ...] = ()
+    push: Push | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping(_Event):
+    """The run was asked to end; ``nodes`` still run."""
+
+    event: Literal["stopping"] = "stopping"
+    signal: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped(_Event):
+    """The run could not begin, or broke outside of a node."""
+
+    event: Literal["stopped"] = "stopped"
+    message: str
+    exit_code: int
+    log: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note(_Event):
+    """Something happened beside the nodes that a reader should know."""
+
+    event: Literal["note"] = "note"
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished(_Event):
+    """Every node has ended or cannot be reached."""
+
+    event: Literal["finished"] = "finished"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunUnchanged(_Event):
+    """Nothing has changed since an earlier run, whose results stand for this one's.
+
+    Attributes:
+      since: the earlier run's id; the rest is what its record has.
+    """
+
+    event: Literal["run_unchanged"] = "run_unchanged"
+    since: str
+    nodes: tuple[NodeRecord, ...]
+    gates: tuple[dict[str, Any], ...]
+    pushes: tuple[PushRecord, ...]
+    artifacts: dict[str, ArtifactRecord]
+    documents: tuple[DocumentRecord, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEnded(_Event):
+    """The run's process ends.
+
+    Attributes:
+      exit_code: INTERRUPTED or TERMINATED if a signal ended the run; None otherwise.
+      reason: why nodes that were running have no end.
+      logs: the log files of those nodes, and of the run's ``start``, by name.
+    """
+
+    event: Literal["run_ended"] = "run_ended"
+    exit_code: int | None
+    reason: str
+    logs: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunKilled(_Event):
+    """The run's process was killed; a later command has closed its journal."""
+
+    event: Literal["run_killed"] = "run_killed"
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportWritten(_Event):
+    """The run's page has been written."""
+
+    event: Literal["report_written"] = "report_written"
+    uri: str
+
+
+Event = Union[  # noqa: UP007 (pydantic evaluates it on Python 3.10)
+    RunStarted,
+    RunResumed,
+    InputsRead,
+    GraphDrawn,
+    NodeStarted,
+    NodeRetried,
+    NodeFinished,
+    Stopping,
+    Stopped,
+    Note,
+    Finished,
+    RunUnchanged,
+    RunEnded,
+    RunKilled,
+    ReportWritten,
+]
+
+
+def parse_event(data: Mapping[str, Any]) -> Event:
+    """Returns the event of a JSON object; keys that it does not know are left out.
+
+    Raises:
+      ValueError: it is none of the events, or not in their form.
+    """
+    return _adapter().validate_python(data)
+
+
+@cache
+def _adapter() -> TypeAdapter[Event]:
+    return TypeAdapter(Annotated[Event, Field(discriminator="event")])

@@ -1,0 +1,312 @@
+"""The record of a run as the fold of its events: pure, so the journal is all there is.
+
+Nothing is read here, be it from disk, ML Metadata or the clock: the same events always
+make the same record. Every sequence that begins with ``run_started`` makes one, also
+where lines in between are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime
+from typing import NoReturn
+
+from sluice.errors import ExitCode
+from sluice.record.events import (
+    Artifact,
+    Event,
+    Finished,
+    GraphDrawn,
+    InputsRead,
+    NodeFinished,
+    NodeRetried,
+    NodeStarted,
+    Note,
+    ReportWritten,
+    RunEnded,
+    RunKilled,
+    RunResumed,
+    RunStarted,
+    RunUnchanged,
+    Stopped,
+    Stopping,
+)
+from sluice.record.run_record import (
+    ArtifactRecord,
+    ErrorRecord,
+    NodeRecord,
+    NodeState,
+    PushRecord,
+    RunRecord,
+)
+
+
+def fold(events: Iterable[Event]) -> RunRecord:
+    """Returns the record that follows from the events of a run.
+
+    Raises:
+      ValueError: none of them says how the run began.
+    """
+    folded = Fold()
+    for event in events:
+        folded.apply(event)
+    return folded.record
+
+
+class Fold:
+    """The incremental form of ``fold``: a record that takes in one event at a time."""
+
+    def __init__(self) -> None:
+        self._record: RunRecord | None = None
+        self._failure: tuple[ErrorRecord, int, bool] | None = None
+        self._finished = False
+        self._resume_command: str | None = None
+
+    @property
+    def record(self) -> RunRecord:
+        """The record so far; the same object after every event.
+
+        Raises:
+          ValueError: no event has said how the run began.
+        """
+        if self._record is None:
+            raise ValueError("no event says how the run began")
+        return self._record
+
+    def apply(self, event: Event) -> None:
+        """Takes in the next event.
+
+        Raises:
+          ValueError: it is the first, and does not say how the run began.
+        """
+        match event:
+            case RunStarted():
+                self._run_started(event)
+            case RunResumed():
+                self._run_resumed(event)
+            case InputsRead():
+                self.record.digests = event.digests
+                self.record.packages = event.packages
+            case GraphDrawn():
+                self._graph_drawn(event)
+            case NodeStarted():
+                node = self._node(event.node)
+                node.state, node.reason, node.progress = "running", None, None
+                node.started_at = event.at
+                node.attempts += 1
+            case NodeRetried():
+                self._node_retried(event)
+            case NodeFinished():
+                self._node_finished(event)
+            case Stopping():
+                pass
+            case Stopped():
+                self._fail(None, event.message, event.exit_code, log=event.log)
+            case Note():
+                self._note(event.text)
+            case Finished():
+                self._finished = True
+            case RunUnchanged():
+                self._run_unchanged(event)
+            case RunEnded():
+                self._run_ended(event)
+            case RunKilled():
+                self._run_killed(event)
+            case ReportWritten():
+                self.record.report_uri = event.uri
+            case _:
+                _never(event)
+
+    def _run_started(self, event: RunStarted) -> None:
+        self._record = RunRecord(
+            run_id=event.run_id,
+            pipeline=event.pipeline,
+            started_at=_to_seconds(event.at),
+            command=event.command,
+            pushes=[PushRecord(event.destination)],
+            config=event.config,
+        )
+        self._failure, self._finished = None, False
+        self._resume_command = event.resume_command
+        for note in event.notes:
+            self._note(note)
+
+    def _run_resumed(self, event: RunResumed) -> None:
+        record = self.record
+        record.status, record.exit_code, record.ended_at = "running", None, None
+        record.error = record.resume_command = None
+        record.resumed_at.append(event.at)
+        self._failure, self._finished = None, False
+        self._resume_command = event.resume_command
+        for note in event.notes:
+            self._note(note)
+
+    def _graph_drawn(self, event: GraphDrawn) -> None:
+        """Sets up the nodes; after a resume they keep their times and attempts."""
+        record = self.record
+        before = {node.id: node for node in record.nodes}
+        record.nodes = []
+        for node in event.nodes:
+            fresh = NodeRecord(node.id, node.kind, upstream=list(node.upstream))
+            if old := before.get(node.id):
+                fresh.attempts, fresh.started_at = old.attempts, old.started_at
+                fresh.duration_s = old.duration_s
+                fresh.peak_memory_bytes = old.peak_memory_bytes
+            record.nodes.append(fresh)
+
+    def _node_retried(self, event: NodeRetried) -> None:
+        node = self._node(event.node)
+        node.state, node.reason = "running", f"tried again after: {event.reason}"
+        self._note(
+            f"{node.id}: attempt {event.attempt} failed, tried again after "
+            f"{event.wait_s:g} s: {event.reason}"
+        )
+
+    def _node_finished(self, event: NodeFinished) -> None:
+        node, record = self._node(event.node), self.record
+        node.state, node.reason, node.progress = event.state, event.reason, None
+        if event.duration_s or node.duration_s is None:
+            node.duration_s = round(event.duration_s, 3)
+        node.peak_memory_bytes = event.peak_memory_bytes or node.peak_memory_bytes
+        node.cache = event.cache
+        node.inputs, node.outputs = _uris(event.inputs), _uris(event.outputs)
+        self._add_artifacts(event)
+        for document in event.documents:
+            documents = [
+                item for item in record.documents if item.path != document.path
+            ]
+            record.documents = [*documents, document]
+        for text in event.notes:
+            self._note(text)
+        for verdict in event.gates:
+            gates = [gate for gate in record.gates if gate["gate"] != verdict["gate"]]
+            record.gates = [*gates, verdict]
+        if push := event.push:
+            before = record.pushes[0]
+            record.pushes[0] = replace(before, state=push.state)
+            if push.version is not None:
+                record.pushes[0].version = push.version
+                record.pushes[0].uri = push.uri
+        if error := event.error:
+            self._fail(
+                node.id,
+                error.message,
+                error.exit_code,
+                gate=error.gate,
+                log=event.log,
+                log_tail=error.log_tail,
+            )
+
+    def _add_artifacts(self, event: NodeFinished) -> None:
+        known = self.record.artifacts
+        for artifact in _flat(event.inputs):
+            found = ArtifactRecord(artifact.id, artifact.type)
+            known.setdefault(artifact.uri, found)
+        for artifact in _flat(event.outputs):
+            before = known.get(artifact.uri)
+            # A resolver puts out what another node has made.
+            if before is None or before.producer is None:
+                found = ArtifactRecord(artifact.id, artifact.type, event.node)
+                known[artifact.uri] = found
+
+    def _run_unchanged(self, event: RunUnchanged) -> None:
+        record = self.record
+        why = f"nothing has changed since run {event.since}"
+        record.nodes = deepcopy(list(event.nodes))
+        for node in record.nodes:
+            if node.state != "skipped":
+                node.state, node.reason = "cached", why
+            node.duration_s, node.attempts, node.progress = 0.0, 0, None
+            node.started_at = node.peak_memory_bytes = None
+        record.pushes = [replace(push, state="already_served") for push in event.pushes]
+        record.gates, record.artifacts = list(event.gates), dict(event.artifacts)
+        record.documents = list(event.documents)
+        record.status, record.exit_code = "up_to_date", int(ExitCode.DONE)
+        record.ended_at = _to_seconds(event.at)
+
+    def _run_ended(self, event: RunEnded) -> None:
+        """Decides the run's status and exit code."""
+        record = self.record
+        # A signal does not count if the run had finished before.
+        exit_code = None if self._finished else event.exit_code
+        for node in self._end_running("interrupted" if exit_code else "failed", event):
+            if not exit_code:
+                text, log = f"{node} {event.reason}", event.logs.get(node)
+                self._fail(node, text, ExitCode.NODE, log=log)
+        if not (self._finished or self._failure or exit_code):
+            text, log = f"the run {event.reason}", event.logs.get("start")
+            self._fail(None, text, ExitCode.NODE, log=log)
+        record.ended_at = _to_seconds(event.at)
+        if exit_code:
+            record.status, record.exit_code = "interrupted", exit_code
+        elif self._failure:
+            record.error, record.exit_code, gate = self._failure
+            record.status = "blocked" if gate else "failed"
+        elif not all(gate["passed"] for gate in record.gates):
+            record.status, record.exit_code = "blocked", int(ExitCode.MODEL)
+        else:
+            quiet = all(node.state in ("cached", "skipped") for node in record.nodes)
+            record.status = "up_to_date" if quiet else "succeeded"
+            record.exit_code = int(ExitCode.DONE)
+        refused = record.exit_code == ExitCode.USAGE
+        if record.status in ("failed", "interrupted") and not refused:
+            record.resume_command = self._resume_command
+
+    def _run_killed(self, event: RunKilled) -> None:
+        self._end_running("interrupted", event)
+        record = self.record
+        record.status, record.exit_code = "interrupted", None
+        record.error = ErrorRecord(None, f"the run {event.reason}", None)
+        record.resume_command = self._resume_command
+
+    def _end_running(self, state: NodeState, event: RunEnded | RunKilled) -> list[str]:
+        """Gives the nodes that still run a state, and returns their ids."""
+        running = [node for node in self.record.nodes if node.state == "running"]
+        for node in running:
+            node.state, node.reason, node.progress = state, event.reason, None
+        return [node.id for node in running]
+
+    def _node(self, node_id: str) -> NodeRecord:
+        try:
+            return self.record.node(node_id)
+        except KeyError:
+            # The line that drew the graph is lost.
+            self.record.nodes.append(NodeRecord(node_id, kind=""))
+            return self.record.nodes[-1]
+
+    def _note(self, text: str) -> None:
+        if text not in self.record.notes:
+            self.record.notes.append(text)
+
+    def _fail(
+        self,
+        node: str | None,
+        message: str,
+        exit_code: int,
+        *,
+        gate: bool = False,
+        log: str | None = None,
+        log_tail: Iterable[str] = (),
+    ) -> None:
+        """Keeps why the run has failed: what came first counts."""
+        if self._failure is None:
+            error = ErrorRecord(node, message, log, list(log_tail))
+            self._failure = (error, int(exit_code), gate)
+
+
+def _flat(artifacts: dict[str, list[Artifact]]) -> list[Artifact]:
+    return [item for items in artifacts.values() for item in items]
+
+
+def _uris(artifacts: dict[str, list[Artifact]]) -> dict[str, list[str]]:
+    return {key: [item.uri for item in items] for key, items in artifacts.items()}
+
+
+def _to_seconds(at: str) -> str:
+    return datetime.fromisoformat(at).isoformat(timespec="seconds")
+
+
+def _never(event: NoReturn) -> NoReturn:
+    raise AssertionError(f"an event without a rule: {event!r}")

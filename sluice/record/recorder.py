@@ -1,0 +1,185 @@
+"""Writes what happens in a run: its journal, and ``run.json`` as the journal's fold.
+
+Nobody else changes either file. Several processes may record one run at a time: each
+folds the events of all of them, in the order of the journal, before it writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import ExitCode, SluiceError
+from sluice.record.events import (
+    Event,
+    RunEnded,
+    RunKilled,
+    RunUnchanged,
+    Stopped,
+)
+from sluice.record.fold import Fold
+from sluice.record.journal import Journal, JournalError
+from sluice.record.json_number import json_number
+from sluice.record.run_record import RunRecord
+from sluice.storage import atomic
+
+_PROGRESS_EVERY_S = 2.0
+
+
+class Recorder:
+    """Appends events to the journal of a run and keeps its ``run.json`` up to date.
+
+    Attributes:
+      run_dir: the run's folder.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        """Takes in what the journal of the run has, if it has been begun.
+
+        Args:
+          run_dir: the run's folder.
+
+        Raises:
+          JournalError: it is damaged, or another version of Sluice wrote it.
+        """
+        self.run_dir = run_dir
+        self._journal = Journal(run_dir)
+        self._fold = Fold()
+        self._has_news = False
+        self._written_s = -math.inf
+        self._catch_up()
+
+    @property
+    def record(self) -> RunRecord:
+        """The record, the same object after every event; not to be changed.
+
+        Raises:
+          JournalError: no event says how the run began.
+        """
+        try:
+            return self._fold.record
+        except ValueError as error:
+            raise self._damaged() from error
+
+    def refresh(self) -> RunRecord:
+        """Takes in what others have recorded meanwhile, and returns the record."""
+        self._catch_up()
+        return self.record
+
+    def apply(self, event: Event) -> None:
+        """Appends an event and writes the record that follows."""
+        with atomic.lock(self._journal.path):
+            self._journal.append(event)
+            self._catch_up()
+            self.record.save(self.run_dir)
+
+    def show_progress(self, node: str, facts: dict[str, Any]) -> None:
+        """Shows what a running node says of itself; ``tick`` writes it.
+
+        It is no event, since there is no bound to it: the next event of the node, or
+        the run's last, takes it off the record.
+
+        Args:
+          node: the node's id.
+          facts: as ``sluice.progress`` has them.
+        """
+        self.record.node(node).progress = _jsonable(facts)
+        self._has_news = True
+
+    def tick(self) -> None:
+        """Writes what nodes have said of themselves, every few seconds at most."""
+        now_s = time.monotonic()
+        if not self._has_news or now_s - self._written_s < _PROGRESS_EVERY_S:
+            return
+        self._has_news, self._written_s = False, now_s
+        # A disk that stays full is told of by the next event.
+        with contextlib.suppress(OSError), atomic.lock(self._journal.path):
+            self._catch_up()
+            self.record.save(self.run_dir)
+
+    def stop(self, error: SluiceError) -> None:
+        """Ends a run that an error of ours has stopped."""
+        log = self.log_of("start")
+        code = int(error.exit_code)
+        self.apply(Stopped(message=str(error), exit_code=code, log=log))
+        self.end(reason="was ended with the run")
+
+    def end(self, exit_code: ExitCode | None = None, reason: str = "") -> None:
+        """Ends the run; its status and exit code follow from its events.
+
+        Args:
+          exit_code: INTERRUPTED or TERMINATED if a signal ended the run.
+          reason: why nodes that were running have no end, such as a signal.
+        """
+        running = [node.id for node in self.record.nodes if node.state == "running"]
+        logs = {name: self.log_of(name) for name in (*running, "start")}
+        self.apply(
+            RunEnded(
+                exit_code=int(exit_code) if exit_code else None,
+                reason=reason,
+                logs={name: log for name, log in logs.items() if log},
+            )
+        )
+
+    def end_unchanged(self, last: RunRecord) -> None:
+        """Ends a run that had nothing to do since ``last``, with what that one has."""
+        before = self.run_dir.with_name(last.run_id) / "record"
+        has_documents = bool(last.documents) and before.is_dir()
+        if has_documents:
+            shutil.copytree(
+                before, self.run_dir / "record", copy_function=shutil.copyfile
+            )
+        self.apply(
+            RunUnchanged(
+                since=last.run_id,
+                nodes=tuple(last.nodes),
+                gates=tuple(last.gates),
+                pushes=tuple(last.pushes),
+                artifacts=last.artifacts,
+                documents=tuple(last.documents) if has_documents else (),
+            )
+        )
+
+    def end_killed(self, reason: str) -> None:
+        """Ends a run whose process was killed before it could do so itself."""
+        if self.record.status == "running":
+            self.apply(RunKilled(reason=reason))
+        else:
+            # It was killed after its last event.
+            self.record.save(self.run_dir)
+
+    def log_of(self, name: str) -> str | None:
+        """Returns the log of a node, or of the run's ``start``; None if it has none."""
+        log = self.run_dir / "logs" / f"{name}.log"
+        return str(log) if log.exists() else None
+
+    def _catch_up(self) -> None:
+        try:
+            for event in self._journal.new_events():
+                self._fold.apply(event)
+        except ValueError as error:
+            raise self._damaged() from error
+
+    def _damaged(self) -> JournalError:
+        return JournalError(
+            f"the journal of run {self.run_dir.name} is damaged",
+            where=self._journal.path,
+            expected="a line on how the run was begun",
+            hint="begin a new run with `sluice run`; its cache skips what is done",
+        )
+
+
+def _jsonable(facts: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a node says with its numbers as JSON can hold them."""
+    return {
+        key: _jsonable(value)
+        if isinstance(value, dict)
+        else json_number(value)
+        if isinstance(value, float)
+        else value
+        for key, value in facts.items()
+    }
