@@ -33,7 +33,7 @@ import components
 import reports
 import sample_data
 import schemas
-from pipeline.config.config import TEXT
+from pipeline.config import TEXT
 
 from runners.local import LocalRunner
 
