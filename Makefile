@@ -5,12 +5,13 @@ TFX ?=
 
 environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&
 
-.PHONY: help demo setup test test-unit lint format lock protos clean
+.PHONY: help demo setup test test-unit test-acceptance lint format lock protos clean
 
 help:
 	@echo "make demo       set up, make the digits data, train, judge and push a model"
-	@echo "make test       set up, run all tests"
+	@echo "make test       set up, run the tests; the long ones are left out"
 	@echo "make test-unit  set up, run the tests that take milliseconds"
+	@echo "make test-acceptance   set up, run the long ones"
 	@echo "make lint       set up, check format, lint, types and layers"
 	@echo "make format     set up, format and fix what can be fixed"
 	@echo "make setup      set up only"
@@ -27,7 +28,12 @@ setup:
 	@setup/environment.sh $(TFX)
 
 test:
-	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadscope
+	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadscope \
+	-m "not acceptance" --durations=25
+
+test-acceptance:
+	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadscope \
+	-m acceptance --durations=25
 
 test-unit:
 	@$(environment) $$venv/bin/python -m pytest -m unit

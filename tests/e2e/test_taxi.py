@@ -15,7 +15,7 @@ from sluice.records import tfrecord
 from sluice.storage import digest
 from sluice.workspace import locate
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from runners.local.processes.process_pool import ProcessPool
     from runners.local.run_result import NodeResult
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 TRIPS = """trip_seconds,trip_miles,payment_type,tips
 0,0.5,Cash,0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.acceptance]
 
 DAY_S = 24 * 60 * 60
 ANOTHER_MODEL = ("--set", "train.seed=3")
