@@ -2,13 +2,14 @@
 
 The result is what TFMA writes when it evaluates the two side by side: metrics of both
 and their differences, in the same files. TFMA has no such merge of its own. Differences
-are made of numbers and of arrays of numbers, the values of every metric that a config
-may have (``pipeline/metric_table.json``). What else an EvalConfig may ask for, such as
-thresholds, needs both models at hand; see ``can_add_baseline``.
+are made of numbers and of arrays of numbers, as TFMA makes them. What else an
+EvalConfig may ask for, such as thresholds, needs both models at hand; see
+``can_add_baseline``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ from sluice.storage import atomic
 # Slice (serialized) -> TFMA's MetricKeyAndValue of each metric, without a model's name.
 ModelMetrics = Mapping[bytes, list[Any]]
 
+# Plots, and the metrics that compare the predictions of two models.
+_NEEDS_BOTH = re.compile(
+    "Plot$|FlipRates?$|^ModelCosineSimilarity$|^SymmetricPredictionDifference$"
+)
 _CONFIG_FILE = "eval_config.json"
 _NUMBERS = ("int32_values", "int64_values", "float32_values", "float64_values")
 
@@ -51,7 +56,7 @@ def can_add_baseline(properties: Mapping[str, Any]) -> bool:
         and _fields([config]) <= {"model_specs", "slicing_specs", "metrics_specs"}
         and _fields(config.metrics_specs) <= {"metrics"}
         and _fields(metrics) <= {"class_name", "module", "config"}
-        and not any(metric.class_name.endswith("Plot") for metric in metrics)
+        and not any(_NEEDS_BOTH.search(metric.class_name) for metric in metrics)
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
-from pipeline.config.metric_table import Task
+from pipeline.config.metrics import Task
 from pipeline.config.problems import (
     Problem,
     Problems,

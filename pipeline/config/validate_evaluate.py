@@ -12,7 +12,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 from pipeline.config.evaluate import Evaluate, Metric, Threshold
-from pipeline.config.metric_table import MetricClass, Task, metric_table
+from pipeline.config.metrics import METRICS, MetricClass, Task, result_name
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.config.yaml_reader import describe
@@ -54,25 +54,30 @@ def check_evaluate(
 def _check_metrics(
     metrics: Sequence[Metric], classes: int, problems: Problems
 ) -> tuple[Metric, ...]:
-    table = metric_table()
     named: dict[str, Metric] = {}
     for index, metric in enumerate(metrics):
         path: KeyPath = ("evaluate", "metrics", index)
-        row = table.get(metric.class_name)
+        row = METRICS.get(metric.class_name)
         if row is None:
-            problems.add(
+            hint = did_you_mean(metric.class_name, METRICS)
+            problems.warn(
                 path,
-                f"There is no metric {metric.class_name!r} that can be used here.",
-                expected="a class that 'python -m pipeline.config.metric_table' lists",
-                hint=did_you_mean(metric.class_name, table),
+                f"{metric.class_name!r} is looked up in TFMA when the run starts"
+                + (f"; {hint}" if hint else ""),
             )
-            continue
-        # Of one class, or of the k best, a two-class metric says something again.
-        chosen = row.pooled and metric.params.keys() & {"class_id", "top_k"}
-        if classes >= 2 and not chosen:
-            _check_task(path, metric.class_name, row, classes, problems)
-        _check_params(path, metric, row, problems)
-        name = metric.name or row.name
+        else:
+            # Of one class, or of the k best, a two-class metric says something again.
+            chosen = row.pooled and metric.params.keys() & {"class_id", "top_k"}
+            if classes >= 2 and not chosen:
+                _check_task(path, metric.class_name, row, classes, problems)
+            _check_params(path, metric, row, problems)
+        if "name" in metric.params:
+            problems.add(
+                (*path, "params", "name"),
+                "A metric's name does not belong in its params.",
+                hint=f"{{class: {metric.class_name}, name: ...}}",
+            )
+        name = metric.name or result_name(metric.class_name)
         if name == EXAMPLES_PER_CLASS:
             problems.add(
                 path,
@@ -95,9 +100,8 @@ def _check_task(
     task: Task = "binary" if classes == 2 else "multiclass"
     if task in row.tasks:
         return
-    table = metric_table()
-    fitting = [name for name in _SUGGESTED_FIRST if task in table[name].tasks]
-    fitting += [n for n, r in table.items() if task in r.tasks and n not in fitting]
+    fitting = [name for name in _SUGGESTED_FIRST if task in METRICS[name].tasks]
+    fitting += [n for n, r in METRICS.items() if task in r.tasks and n not in fitting]
     problems.add(
         path,
         f"The metric {class_name!r} does not fit a label of {classes} classes.",
@@ -113,13 +117,7 @@ def _check_params(
     path: KeyPath, metric: Metric, row: MetricClass, problems: Problems
 ) -> None:
     for param in metric.params:
-        if param == "name":
-            problems.add(
-                (*path, "params", param),
-                "A metric's name does not belong into its params.",
-                hint=f"{{class: {metric.class_name}, name: ...}}",
-            )
-        elif param not in row.params:
+        if param != "name" and param not in row.params:
             problems.add(
                 (*path, "params", param),
                 f"The metric {metric.class_name!r} has no parameter {param!r}.",

@@ -22,6 +22,7 @@ from tfx.orchestration.pipeline import Pipeline
 from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.graph.arguments import GraphContext
+from pipeline.graph.check_metrics import check_metrics
 from pipeline.graph.locations import Locations, local_locations
 from pipeline.graph.nodes import Node
 from pipeline.graph.own_nodes import nodes_of
@@ -46,9 +47,10 @@ def create_pipeline(
       accept_data: why a person lets the data pass this once, whatever is wrong with it.
 
     Raises:
-      ConfigError: the schema is not one, user code is not valid Python, or a node that
-        the config adds cannot be built.
+      ConfigError: the schema is not one, there is no such metric, user code is not
+        valid Python, or a node that the config adds cannot be built.
     """
+    check_metrics(config)
     locations = locations or local_locations(config, locate(config.root, config.name))
     feature_set = feature_set_of(config, load(config.schema_path))
     context = GraphContext(config, locations, feature_set, accept_data)

@@ -171,6 +171,9 @@ def test_tfma_judges_with_the_baseline_at_hand(
         lambda config: config["metricsSpecs"][0]["metrics"].append(
             {"class_name": "CalibrationPlot"}
         ),
+        lambda config: config["metricsSpecs"][0]["metrics"].append(
+            {"class_name": "SymmetricFlipRate"}
+        ),
         lambda config: config["modelSpecs"][0].update(name="mine"),
         lambda config: config["modelSpecs"].append({"is_baseline": True}),
         lambda config: config.update(options={"compute_confidence_intervals": True}),

@@ -86,18 +86,27 @@ def test_metrics_get_the_names_of_their_results(validate) -> None:
     assert valid.config.evaluate.metrics[1].params == {"curve": "PR"}
 
 
-def test_an_unknown_metric_names_the_nearest(refused) -> None:
-    message = refused(metrics("AUC", "BinaryAcuracy"))
+def test_a_metric_that_is_not_listed_is_left_to_tfma(validate) -> None:
+    valid = validate(metrics("AUC", "KLDivergence", "BinaryAcuracy"))
 
-    assert "There is no metric 'BinaryAcuracy'" in message
-    assert "evaluate.metrics=[AUC, BinaryAcuracy]" in message
-    assert "evaluate.metrics[1]" in message
-    assert "did you mean 'BinaryAccuracy'?" in message
-    assert "python -m pipeline.config.metric_table" in message
+    assert [m.name for m in valid.config.evaluate.metrics] == [
+        "auc",
+        "kl_divergence",
+        "binary_acuracy",
+    ]
+    other, misspelt = valid.warnings
+    assert "evaluate.metrics[1]" in other
+    assert "'KLDivergence' is looked up in TFMA" in other
+    assert "did you mean 'BinaryAccuracy'?" in misspelt
 
 
-def test_a_result_s_name_is_no_class(refused) -> None:
-    assert "did you mean 'AUC'?" in refused(metrics("auc"), thresholds())
+def test_a_threshold_may_be_on_a_metric_that_is_not_listed(validate) -> None:
+    validate(metrics("Hinge"), thresholds("{metric: hinge, upper_bound: 1.0}"))
+
+
+def test_a_result_s_name_is_no_class(validate) -> None:
+    (warning,) = validate(metrics("auc")).warnings
+    assert "did you mean 'AUC'?" in warning
 
 
 def test_a_metric_must_fit_the_label(refused) -> None:

@@ -1,10 +1,11 @@
-"""The metrics that a config may name, known without importing TensorFlow.
+"""Judges metrics of TFMA and Keras: which labels each is fit for.
 
-``python -m pipeline.config.metric_table --write`` makes ``metric_table.json``: it runs
-TFMA on a tiny problem with two classes and on one with seven, once for each metric
-class of TFMA and ``tf_keras`` (about 20 minutes on 2 cores). That TFMA returns a
-number proves little: on seven classes it hands integer labels to ``kl_divergence``
-as if they were amounts. So a metric is fit for a task only if
+``python -m tools.judge_metrics [NAME...]`` runs TFMA on a tiny problem with two classes
+and on one with seven, once for each metric class named, or for every one there is
+(about 20 minutes on 2 cores), and prints the row that ``pipeline/config/metrics.py``
+would have of it. That TFMA returns a number proves little: on seven classes it hands
+integer labels to ``kl_divergence`` as if they were amounts. So a metric is fit for a
+task only if
 
 * it is a finite number under the class's own name (no plots, matrices, differences);
 * it tells good predictions from poor ones, or is about the examples alone;
@@ -17,24 +18,18 @@ as if they were amounts. So a metric is fit for a task only if
 from __future__ import annotations
 
 import argparse
-import functools
 import inspect
 import json
 import math
 import os
 import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-from sluice.storage import atomic
+from pipeline.config.metrics import MetricClass, Task, result_name
+from pipeline.graph.check_metrics import make_metric, metric_classes
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Task = Literal["binary", "multiclass"]
-
-TABLE_FILE = Path(__file__).with_name("metric_table.json")
 
 _EXAMPLES_ALONE = {"ExampleCount", "MeanLabel", "Prevalence", "WeightedExampleCount"}
 # Over all examples and outputs, by their definition.
@@ -51,79 +46,25 @@ _SAMPLE_ARGUMENTS = dict.fromkeys(
 )
 
 
-@dataclass(frozen=True)
-class MetricClass:
-    """What a config must know of a metric.
-
-    Attributes:
-      module: where the class is imported from, as ``MetricConfig.module`` wants it.
-      name: what TFMA calls the result, unless the config renames it.
-      tasks: what it is fit for.
-      pooled: TFMA computes it for more than two classes, but by pooling.
-      params: the names of the arguments that it takes.
-      required: those of them that it cannot do without.
-    """
-
-    module: str
-    name: str
-    tasks: tuple[Task, ...]
-    pooled: bool
-    params: tuple[str, ...]
-    required: tuple[str, ...]
-
-
-@functools.cache
-def metric_table() -> dict[str, MetricClass]:
-    """Returns the committed table: class name to what is known of it."""
-    return {
-        class_name: MetricClass(
-            module=row["module"],
-            name=row["name"],
-            tasks=tuple(row["tasks"]),
-            pooled=row["pooled"],
-            params=tuple(row["params"]),
-            required=tuple(row["required"]),
-        )
-        for class_name, row in json.loads(TABLE_FILE.read_text()).items()
-    }
-
-
 def describe_classes() -> dict[str, MetricClass]:
     """Returns all metric classes that can be made, with ``tasks`` still empty.
 
-    A class of TFMA hides the one of ``tf_keras`` that has its name, as TFMA itself
-    has it. Imports TensorFlow.
+    Those whose results have another name than ``result_name`` says are left out, as
+    TFMA writes nothing under it. Imports TensorFlow.
     """
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    import tensorflow_model_analysis as tfma
-    import tf_keras
-    from tensorflow_model_analysis.metrics import metric_specs, metric_types
-
-    classes = {
-        name: kind
-        for name, kind in vars(tf_keras.metrics).items()
-        if inspect.isclass(kind) and issubclass(kind, tf_keras.metrics.Metric)
-    }
-    public = {name: "tf_keras.metrics" for name in classes}
-    for name, kind in metric_types.registered_metrics().items():
-        classes[name] = kind
-        exported = getattr(tfma.metrics, name, None) is kind
-        public[name] = (
-            "tensorflow_model_analysis.metrics" if exported else kind.__module__
-        )
     rows = {}
-    for class_name, kind in sorted(classes.items()):
+    for class_name, kind in sorted(metric_classes().items()):
         params, required = _arguments(kind)
         if set(required) - set(_SAMPLE_ARGUMENTS):
             continue
-        config = _metric_config(class_name, public[class_name], required)
+        row = MetricClass((), params=params, required=required)
         try:
-            name = metric_specs.metric_instance(config).name
+            name = make_metric(class_name, _sample_arguments(row)).name
         except Exception:  # Abstract, or its default arguments are refused.
             continue
-        rows[class_name] = MetricClass(
-            public[class_name], name, (), False, params, required
-        )
+        if name == result_name(class_name):
+            rows[class_name] = row
     return rows
 
 
@@ -143,18 +84,7 @@ def judge(class_name: str, row: MetricClass) -> MetricClass:
         )
         if not pooled and _tells(class_name, many):
             tasks.append("multiclass")
-    return MetricClass(
-        row.module, row.name, tuple(tasks), pooled, row.params, row.required
-    )
-
-
-def generate() -> dict[str, MetricClass]:
-    """Returns the table anew: the classes that are fit for something."""
-    rows = {}
-    for class_name, row in describe_classes().items():
-        rows[class_name] = judge(class_name, row)
-        print(class_name, *rows[class_name].tasks, flush=True)
-    return {name: row for name, row in rows.items() if row.tasks}
+    return MetricClass(tuple(tasks), pooled, row.params, row.required)
 
 
 def _arguments(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -168,15 +98,8 @@ def _arguments(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(p.name for p in parameters), tuple(required)
 
 
-def _metric_config(class_name: str, module: str, required: tuple[str, ...]) -> Any:
-    from tensorflow_model_analysis.proto import config_pb2
-
-    arguments = {name: _SAMPLE_ARGUMENTS[name] for name in required}
-    return config_pb2.MetricConfig(
-        class_name=class_name,
-        module=module,
-        config=json.dumps(arguments) if arguments else "",
-    )
+def _sample_arguments(row: MetricClass) -> dict[str, float]:
+    return {name: _SAMPLE_ARGUMENTS[name] for name in row.required}
 
 
 def _evaluate(
@@ -197,7 +120,12 @@ def _evaluate(
         ],
         metrics_specs=[
             config_pb2.MetricsSpec(
-                metrics=[_metric_config(class_name, row.module, row.required)]
+                metrics=[
+                    config_pb2.MetricConfig(
+                        class_name=class_name,
+                        config=json.dumps(_sample_arguments(row)),
+                    )
+                ]
             )
         ],
         slicing_specs=[config_pb2.SlicingSpec(feature_keys=["part"])],
@@ -206,7 +134,9 @@ def _evaluate(
     try:
         result = tfma.analyze_raw_data(examples, config)
         for ((_, part),), outputs in result.slicing_metrics:
-            values[part] = float(outputs[""][""][row.name]["doubleValue"])
+            values[part] = float(
+                outputs[""][""][result_name(class_name)]["doubleValue"]
+            )
     except Exception as error:
         print(f"{class_name}: {error!r:.500}", file=sys.stderr, flush=True)
         return None
@@ -284,14 +214,15 @@ def _frame(parts: dict[str, tuple[list, list]]) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Prints the metric classes, or writes the table anew."""
+    """Prints the rows of the metric classes that are fit for something."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="generate the table")
-    if parser.parse_args().write:
-        rows = {name: asdict(row) for name, row in generate().items()}
-        atomic.write_json(TABLE_FILE, rows)
-    for class_name, row in metric_table().items():
-        print(f"{class_name:32} {row.name:32} {', '.join(row.tasks)}")
+    parser.add_argument("names", nargs="*", help="metric classes; all by default")
+    wanted = parser.parse_args().names
+    for class_name, row in describe_classes().items():
+        if not wanted or class_name in wanted:
+            judged = judge(class_name, row)
+            if judged.tasks or wanted:
+                print(f'    "{class_name}": {judged},', flush=True)
 
 
 if __name__ == "__main__":
