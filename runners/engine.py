@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sluice.retries import Retries
 
 if TYPE_CHECKING:
+    from components.tfrecord_gen.spans.span_choice import SpanChoice
     from sluice.record.events import Event
     from sluice.record.run_record import RunRecord
 
@@ -90,6 +91,7 @@ class Plan:
       memory: how much of it each node may use.
       accept_data: why a person lets the data pass this once, whatever is wrong with it.
       resumed: whether the run was executed before, as far as it went.
+      spans: the choice, stored in ``run_dir`` too; None leaves it to the nodes.
       locks: descriptors that each process of the run holds open until it ends.
     """
 
@@ -106,6 +108,7 @@ class Plan:
     memory: MemoryLimits = field(default_factory=MemoryLimits)
     accept_data: str | None = None
     resumed: bool = False
+    spans: SpanChoice | None = None
     locks: tuple[int, ...] = ()
 
 

@@ -17,7 +17,6 @@ from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
-from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.own_nodes import files_of, modules_of, reads_outside
 from runners.cache.cache_key import file_digests
 from sluice import code_fingerprint
@@ -85,8 +84,8 @@ def run_inputs(
     config: Config,
     workspace_root: Path,
     serving_dir: Path,
+    choice: SpanChoice,
     digests: FileDigests,
-    choice: SpanChoice | None = None,
 ) -> RunInputs:
     """Returns the inputs of a run, as they are now.
 
@@ -94,8 +93,8 @@ def run_inputs(
       config: a validated config.
       workspace_root: of its pipeline.
       serving_dir: where its model goes.
+      choice: its spans and files.
       digests: remembers the digests of the data; the caller saves it.
-      choice: its files; None to choose them now.
 
     Raises:
       UsageError: an input file is missing, or cannot be read.
@@ -123,7 +122,7 @@ def run_inputs(
         code=code,
         data={
             name: content
-            for window in (choice or choose_spans(config)).windows
+            for window in choice.windows
             for name, content in _contents(window, digests)
         },
         packages={

@@ -192,8 +192,12 @@ def _prepare(plan: Plan, process_pool: ProcessPool, watch: Watch) -> GraphFile |
 def _environment(plan: Plan) -> dict[str, str]:
     if plan.workspace is None:
         return {}
+    # A pipeline built elsewhere may have a package of this name.
+    from components.tfrecord_gen.spans.span_choice import SPANS_FILE, SPANS_PATH
+
     workspace = Workspace(plan.workspace)
     return {
+        SPANS_PATH: str(plan.run_dir / SPANS_FILE),
         stat_cache.DIGESTS_FILE: str(workspace.digests_file),
         source_files.MEMORY_FILE: str(workspace.sources_file),
     }

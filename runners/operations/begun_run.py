@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.graph.nodes import PUSHER
 from pipeline.graph.own_nodes import leads_to
@@ -102,10 +103,12 @@ def prepare_store(
     ModelStore(serving_dir).prepare(Owner(config.name, workspace.id))
 
 
-def read_inputs(config: Config, workspace: Workspace, serving_dir: Path) -> RunInputs:
-    """Returns what a run would be made of now; remembers the digests of files."""
+def read_inputs(
+    config: Config, workspace: Workspace, serving_dir: Path, choice: SpanChoice
+) -> RunInputs:
+    """Returns what a run is made of, as it is now; remembers the digests of files."""
     digests = FileDigests(workspace.digests_file)
-    found = run_inputs(config, workspace.root, serving_dir, digests)
+    found = run_inputs(config, workspace.root, serving_dir, choice, digests)
     digests.save()
     return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.graph.check_inputs import check_inputs
+from components.tfrecord_gen.spans.span_choice import SPANS_PATH
+from pipeline.graph.choose_spans import choose_spans
 from runners.local.processes.job import Job
 from runners.local.query_job import query_job, question_folder
 from runners.metadata.metadata_file import copy_metadata
@@ -62,7 +63,7 @@ def explain(request: ExplainRequest) -> Explanation:
       NodeError: the process failed otherwise.
     """
     config = request.validated_config()
-    check_inputs(config)
+    choice = choose_spans(config)
     workspace = request.workspace_of(config)
     with question_folder(config) as run_dir:
         copy = run_dir / "metadata.db"
@@ -77,7 +78,10 @@ def explain(request: ExplainRequest) -> Explanation:
                 "node_id": request.node,
             },
             log=str(run_dir / "logs" / "explain.log"),
-            environment={stat_cache.DIGESTS_FILE: str(workspace.digests_file)},
+            environment={
+                stat_cache.DIGESTS_FILE: str(workspace.digests_file),
+                SPANS_PATH: str(choice.save(run_dir)),
+            },
         )
         nodes = query_job(job, run_dir, "explain", cwd=config.root)["nodes"]
     return Explanation(config.name, request.node, nodes)

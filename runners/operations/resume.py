@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
 from pipeline.config.validate_secrets import require_secrets
+from pipeline.graph.choose_spans import choose_spans
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs, differences
 from runners.engine import Engine, Observer, Plan
@@ -120,8 +122,11 @@ def resume(
         stack.enter_context(private_umask(config.private))
         activate(config.root)
         serving_dir = Path(record.pushes[0].destination)
-        inputs = read_inputs(config, workspace, serving_dir)
+        stored = SpanChoice.load(run_dir)
+        choice = stored.restat() if stored else choose_spans(config)
+        inputs = read_inputs(config, workspace, serving_dir, choice)
         is_known = _check_unchanged(pipeline, run_dir, inputs)
+        choice.save(run_dir)
         recorder = Recorder(run_dir)
         record = recorder.record
         asked = _asked(recorder)
@@ -152,13 +157,17 @@ def resume(
             memory=memory_of(config),
             resumed=True,
             locks=(lock.descriptor,),
+            spans=choice,
         )
         record = execute(plan, recorder, chosen, observer)
         note_acceptance(recorder, plan.accept_data)
         keep_copy(workspace)
-        if _is_whole(asked) and inputs == read_inputs(config, workspace, serving_dir):
+        if _is_whole(asked) and inputs == read_inputs(
+            config, workspace, serving_dir, choice
+        ):
             up_to_date.remember(workspace, record, inputs)
-    suggest_predict(record, config, name, request.workspace_dir, observer)
+    given = request.workspace_dir
+    suggest_predict(record, config, name, given, choice.data, observer)
     return record
 
 

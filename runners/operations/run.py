@@ -7,16 +7,16 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from components.tfrecord_gen.spans.window import Window
+from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
-from pipeline.graph.check_inputs import check_inputs, serving_inputs
 from pipeline.graph.check_nodes import check_node_ids, validate_pipeline
+from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.staleness import check_staleness
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs, differences
@@ -37,7 +37,7 @@ from runners.operations.begun_run import (
 from runners.operations.pipeline_request import PipelineRequest
 from runners.operations.predict_command import suggest_predict
 from sample_data import catalog
-from sluice.errors import bounded
+from sluice.errors import SluiceError, bounded
 from sluice.machine_resources import usable_cores
 from sluice.project import activate
 from sluice.record.events import Note, RunStarted
@@ -83,13 +83,13 @@ class Checked:
 
     Attributes:
       config: validated.
-      window: the data, as it was found.
+      choice: the spans and files of this run.
       workspace: prepared, but not locked.
       serving_dir: where the model goes.
     """
 
     config: Config
-    window: Window
+    choice: SpanChoice
     workspace: Workspace
     serving_dir: Path
 
@@ -134,7 +134,8 @@ def run(
             else:
                 plan = plan_of(request, checked, run_dir, (lock.descriptor,))
                 record = _execute(request, checked, plan, recorder, chosen, observer)
-    suggest_predict(record, config, request.name, request.workspace_dir, observer)
+    window, given = checked.choice.data, request.workspace_dir
+    suggest_predict(record, config, request.name, given, window, observer)
     return record
 
 
@@ -154,12 +155,11 @@ def check_request(request: RunRequest, observer: Observer) -> Checked:
     config = valid.config
     for warning in valid.warnings:
         observer.on_warning(warning)
-    window = check_inputs(config, hint=_data_hint(config))
-    serving_inputs(config)
-    check_staleness(window, config.validate_data.stale_after_h, time.time())
+    choice = choose_spans(config, hint=_data_hint(config))
+    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
     workspace = request.workspace_of(config)
     workspace.prepare(private=config.private)
-    return Checked(config, window, workspace, request.serving_dir_of(config))
+    return Checked(config, choice, workspace, request.serving_dir_of(config))
 
 
 def begin_record(
@@ -171,8 +171,8 @@ def begin_record(
     run_dir = workspace.run_dir(run_id)
     run_dir.mkdir(parents=True)
     write_stored_config(config, run_dir / "config.json")
-    window = checked.window
-    skipped = [f"{span.name} was not taken: {span.why}" for span in window.skipped]
+    window = checked.choice.data
+    checked.choice.save(run_dir)
     recorder = Recorder(run_dir)
     event = RunStarted(
         run_id=run_id,
@@ -187,7 +187,7 @@ def begin_record(
         to_nodes=request.to_nodes,
         accept_data=request.accept_data,
         resume_command=request.next_command("resume", request.name, "--run", run_id),
-        notes=(*notes, *bounded(skipped)),
+        notes=(*notes, *bounded(window.skipped_lines)),
     )
     recorder.apply(event)
     observer.on_event(event, recorder.record)
@@ -215,6 +215,7 @@ def plan_of(
         retries=retries_of(config),
         memory=memory_of(config),
         locks=locks,
+        spans=checked.choice,
     )
 
 
@@ -229,7 +230,7 @@ def _look_for_changes(
     config, workspace = checked.config, checked.workspace
     inputs = last = None
     if request.whole and up_to_date.exists(workspace):
-        inputs = read_inputs(config, workspace, checked.serving_dir)
+        inputs = _read_inputs(checked)
         last = up_to_date.still_stands(workspace, inputs)
     if last is None:
         prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
@@ -244,11 +245,11 @@ def _execute(
     engine: Engine,
     observer: Observer,
 ) -> RunRecord:
-    config, workspace = checked.config, checked.workspace
+    workspace = checked.workspace
     begun: list[RunInputs] = []
 
     def look_at_inputs() -> None:
-        begun.append(read_inputs(config, workspace, checked.serving_dir))
+        begun.append(_read_inputs(checked))
         write_inputs(recorder, begun[0])
 
     record = execute(plan, recorder, engine, observer, look_at_inputs)
@@ -258,10 +259,17 @@ def _execute(
         _note_base(recorder, workspace)
     elif request.whole and record.exit_code == 0 and begun:
         # What was edited meanwhile is the next run's.
-        ended = read_inputs(config, workspace, checked.serving_dir)
-        if ended == begun[0]:
-            up_to_date.remember(workspace, record, ended)
+        with suppress(SluiceError):  # What has gone since is the next run's matter.
+            ended = _read_inputs(checked)
+            if ended == begun[0]:
+                up_to_date.remember(workspace, record, ended)
     return record
+
+
+def _read_inputs(checked: Checked) -> RunInputs:
+    return read_inputs(
+        checked.config, checked.workspace, checked.serving_dir, checked.choice
+    )
 
 
 def _note_base(recorder: Recorder, workspace: Workspace) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.graph.check_inputs import check_inputs
 from pipeline.graph.check_nodes import validate_pipeline
+from pipeline.graph.choose_spans import choose_data
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
 from sluice.project import activate
@@ -35,7 +35,7 @@ def validate(request: PipelineRequest) -> Validated:
     activate(config.root)
     warnings = list(validate_pipeline(config).warnings)
     try:
-        check_inputs(config)
+        choose_data(config)
     except UsageError as error:
         warnings.append(str(error))
     return Validated(str(config.origin.file), tuple(warnings))

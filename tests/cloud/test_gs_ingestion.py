@@ -18,7 +18,7 @@ from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
 from components.tfrecord_gen.spans.window import SourceFile, Window
 from pipeline.config.load import load_config
-from pipeline.graph.choose_spans import choose_data
+from pipeline.graph.choose_spans import choose_data, choose_spans
 from pipeline.graph.staleness import check_staleness
 from runners.cache.run_inputs import run_inputs
 from sample_data.tf_example import encode
@@ -91,7 +91,9 @@ def test_a_config_finds_its_files_and_sees_new_ones(
 
     def data() -> dict[str, str]:
         digests = FileDigests(tmp_path / "digests")
-        return run_inputs(config, tmp_path, tmp_path / "serving", digests).data
+        choice = choose_spans(config)
+        serving = tmp_path / "serving"
+        return run_inputs(config, tmp_path, serving, choice, digests).data
 
     window = choose_data(config)
     assert [(file.split, file.path) for file in window.files] == [

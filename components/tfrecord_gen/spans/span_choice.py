@@ -8,7 +8,7 @@ the meantime. Where a plan has none, as in a service, the node's driver chooses.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,12 +70,12 @@ class SpanChoice:
             ) from error
 
     def restat(self) -> SpanChoice:
-        """Returns the same files with their present sizes and times.
+        """Returns the files that are still there, with their present sizes and times.
 
-        For a run that is resumed: whoever calls has compared the contents.
+        For a run that is resumed; the caller compares the contents.
 
         Raises:
-          UsageError: a file is gone, or cannot be looked at.
+          UsageError: a file cannot be looked at.
         """
         data, *serving = map(_restat, self.windows)
         return SpanChoice(data, *serving)
@@ -134,12 +134,15 @@ def changed(window: Window, lines: list[str]) -> DataError:
 def _restat(window: Window) -> Window:
     lister = FileLister(window.base)
 
-    def restat(file: SourceFile) -> SourceFile:
-        size_bytes, modified_s = lister.state(window.relative(file))
-        return replace(file, size_bytes=size_bytes, modified_s=modified_s)
+    def restat(files: tuple[SourceFile, ...]) -> Iterator[SourceFile]:
+        for file in files:
+            name = window.relative(file)
+            if lister.exists(name):
+                size_bytes, modified_s = lister.state(name)
+                yield replace(file, size_bytes=size_bytes, modified_s=modified_s)
 
     return replace(
         window,
-        files=tuple(map(restat, window.files)),
-        manifests=tuple(map(restat, window.manifests)),
+        files=tuple(restat(window.files)),
+        manifests=tuple(restat(window.manifests)),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.tfrecord_gen.checking.scan import scan
 from pipeline.config.config import Config
-from pipeline.graph.check_inputs import check_inputs
+from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.nodes import STATISTICS
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.observe_summary import observe_summary
@@ -115,7 +115,7 @@ def from_data(config: Config) -> Source:
       DataError: no span is complete, or the records are no tf.Examples.
     """
     paths: dict[str, list[str]] = {}
-    for file in check_inputs(config).files:
+    for file in choose_data(config).files:
         paths.setdefault(file.split or _HASHED, []).append(file.path)
     counted = {split: _count(items) for split, items in paths.items()}
     observed = observe_summary({split: item[0] for split, item in counted.items()})
@@ -135,7 +135,7 @@ def summary_of(config: Config, examples: str | None) -> tuple[Summary, str]:
       UsageError, DataError: as ``from_data`` does.
     """
     if examples is None:
-        where, paths = config.data_uri, [x.path for x in check_inputs(config).files]
+        where, paths = config.data_uri, [x.path for x in choose_data(config).files]
     else:
         found = find_examples(examples, None, Path.cwd())
         where, paths = examples, [str(found.path(file)) for file in found.files]

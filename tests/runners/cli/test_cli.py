@@ -265,13 +265,14 @@ def test_the_command_to_ask_repeats_what_was_given(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipeline.config.load import load_config
+    from pipeline.graph.choose_spans import choose_data
     from runners.operations.predict_command import predict_command
 
     monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
     monkeypatch.setenv("SLUICE_WORKSPACE", "/w")
     overrides = ("push.serving_dir=s", "train.epochs=3")
     config = load_config("digits", overrides=overrides)
-    assert predict_command(config, "digits") == (
+    assert predict_command(config, "digits", choose_data(config)) == (
         "/bin/sluice predict digits data/digits/test-0.tfrecord --limit 5 "
         "--set push.serving_dir=s --workspace /w"
     )

@@ -13,6 +13,7 @@ import pytest
 from pipeline.config.load import load_config
 from pipeline.config.serialize import write_stored_config
 from pipeline.config.validate import validate_config
+from pipeline.graph.choose_spans import choose_spans
 from runners.cache.run_inputs import run_inputs
 from sluice.errors import DataError
 from sluice.project import own_root
@@ -74,7 +75,8 @@ def _begin(workspace: Workspace, run_id: str) -> Recorder:
     config = validate_config(load_config("digits")).config
     write_stored_config(config, run_dir / "config.json")
     digests = FileDigests(workspace.digests_file)
-    inputs = run_inputs(config, workspace.root, workspace.serving, digests)
+    choice = choose_spans(config)
+    inputs = run_inputs(config, workspace.root, workspace.serving, choice, digests)
     (run_dir / "inputs.json").write_text(json.dumps(inputs.to_dict()))
     recorder = Recorder(run_dir)
     recorder.apply(

@@ -1,0 +1,176 @@
+"""A run chooses its spans once; what is delivered later belongs to the next run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.exec_properties import ExecProperties
+from components.tfrecord_gen.spans.span_choice import (
+    SPANS_FILE,
+    SPANS_PATH,
+    SpanChoice,
+    check_unchanged,
+)
+from components.tfrecord_gen.spans.window import Window
+from pipeline.graph.choose_spans import choose_spans, complete_when
+from runners.engine import Capabilities, Observer, Plan
+from runners.local.record_run import RecordRun
+from runners.operations.resume import ResumeRequest, resume
+from runners.operations.run import RunRequest, run
+from sluice.errors import DataError, ExitCode, UsageError
+from sluice.project import own_root
+from sluice.record.run_record import RunRecord
+
+pytestmark = pytest.mark.unit
+
+SPANS = tuple(
+    f"data.splits.{split}=span-{{SPAN}}/{split}-*"
+    for split in SPLITS
+)
+REQUEST = RunRequest(name="digits", overrides=SPANS)
+
+
+def deliver(number: int) -> None:
+    for split in SPLITS:
+        path = Path(f"data/digits/span-{number}/{split}-0")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{split} of span {number}")
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digits config with spans, and one span."""
+    for path in ("configs/digits.yaml", "schemas/digits/schema.pbtxt"):
+        target = tmp_path / path
+        target.parent.mkdir(parents=True)
+        target.write_text((own_root() / path).read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    deliver(1)
+
+
+class FirstNode:
+    """An engine that lets something happen, and then asks as a node would.
+
+    Attributes:
+      plans: what it was asked to run.
+      windows: what the node would have ingested.
+    """
+
+    capabilities = Capabilities(resume=True)
+
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        self._before = before
+        self.plans: list[Plan] = []
+        self.windows: list[Window] = []
+
+    def prewarm(self, root: Path) -> None: ...
+
+    def run(self, plan: Plan, observer: Observer) -> RunRecord:
+        self.plans.append(plan)
+        self._before()
+        recorder = RecordRun.open(plan.run_dir)
+        config = REQUEST.load_config()
+        asked = ExecProperties(
+            input_base=config.data_uri,
+            patterns=config.data.patterns,
+            hash_splits=None,
+            images=(ImageCheck("image"),),
+            max_record_bytes=1,
+            window=config.examples.window,
+            complete_when=complete_when(config),
+        )
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv(SPANS_PATH, str(plan.run_dir / SPANS_FILE))
+            window = asked.choose("", 0.0)
+        try:
+            check_unchanged(window)
+        except DataError as error:
+            recorder.stop(error)
+            return recorder.record
+        self.windows.append(window)
+        recorder.close(ExitCode.INTERRUPTED, "stopped by the test")
+        return recorder.record
+
+
+class Notes(Observer):
+    """Collects what is shown."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def on_note(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def files_of(span: int) -> list[str]:
+    return [f"span-{span}/{split}-0" for split in SPLITS]
+
+
+def names(window: Window) -> list[str]:
+    return [window.relative(file) for file in window.files]
+
+
+def test_a_span_delivered_after_the_choice_is_not_taken() -> None:
+    engine, notes = FirstNode(lambda: deliver(2)), Notes()
+
+    record = run(REQUEST, notes, engine)
+
+    assert "data: span 1" in notes.lines
+    (window,), (plan,) = engine.windows, engine.plans
+    assert names(window) == files_of(1)
+    assert plan.spans == SpanChoice.load(plan.run_dir)
+    assert plan.run_dir.name == record.run_id
+    assert names(choose_spans(REQUEST.load_config()).data) == files_of(2)
+
+
+def test_the_spans_that_were_skipped_are_in_the_record() -> None:
+    Path("data/digits/span-2").mkdir()
+    Path("data/digits/span-2/train-0").write_text("without eval")
+
+    record = run(REQUEST, engine=FirstNode())
+
+    assert any("span 2 was not taken" in note for note in record.notes)
+
+
+TRAIN = Path("data/digits/span-1/train-0")
+
+
+@pytest.mark.parametrize(
+    "change", [TRAIN.unlink, lambda: TRAIN.write_text("half of")], ids=["gone", "new"]
+)
+def test_a_chosen_file_that_is_not_as_it_was_is_an_error(
+    change: Callable[[], object],
+) -> None:
+    engine = FirstNode(change)
+
+    record = run(REQUEST, engine=engine)
+
+    assert (record.status, record.exit_code) == ("failed", ExitCode.DATA)
+    assert record.error and str(TRAIN) in record.error.message
+    assert not engine.windows
+
+
+def test_a_resumed_run_keeps_its_spans() -> None:
+    first, second = FirstNode(), FirstNode()
+    run(REQUEST, engine=first)
+    deliver(2)
+    os.utime(TRAIN, (1, 1))
+
+    resume(ResumeRequest(name="digits"), engine=second)
+
+    assert names(second.windows[0]) == names(first.windows[0])
+
+
+def test_a_run_whose_data_has_changed_is_not_resumed() -> None:
+    run(REQUEST, engine=FirstNode())
+    TRAIN.unlink()
+
+    with pytest.raises(UsageError, match="cannot go on") as caught:
+        resume(ResumeRequest(name="digits"), engine=FirstNode())
+    assert any("span-1/train-0" in line for line in caught.value.examples)
