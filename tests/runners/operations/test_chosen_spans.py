@@ -28,10 +28,8 @@ from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.unit
 
-SPANS = tuple(
-    f"data.splits.{split}=span-{{SPAN}}/{split}-*"
-    for split in SPLITS
-)
+SPLITS = ("train", "eval", "test")
+SPANS = tuple(f"data.splits.{name}=span-{{SPAN}}/{name}-*" for name in SPLITS)
 REQUEST = RunRequest(name="digits", overrides=SPANS)
 
 
