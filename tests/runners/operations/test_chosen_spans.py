@@ -19,11 +19,11 @@ from components.tfrecord_gen.spans.span_choice import (
 from components.tfrecord_gen.spans.window import Window
 from pipeline.graph.choose_spans import choose_spans, complete_when
 from runners.engine import Capabilities, Observer, Plan
-from runners.local.record_run import RecordRun
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run import RunRequest, run
 from sluice.errors import DataError, ExitCode, UsageError
 from sluice.project import own_root
+from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.unit
@@ -72,7 +72,7 @@ class FirstNode:
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
         self.plans.append(plan)
         self._before()
-        recorder = RecordRun.open(plan.run_dir)
+        recorder = Recorder(plan.run_dir)
         config = REQUEST.load_config()
         asked = ExecProperties(
             input_base=config.data_uri,
@@ -92,7 +92,7 @@ class FirstNode:
             recorder.stop(error)
             return recorder.record
         self.windows.append(window)
-        recorder.close(ExitCode.INTERRUPTED, "stopped by the test")
+        recorder.end(ExitCode.INTERRUPTED, "stopped by the test")
         return recorder.record
 
 
