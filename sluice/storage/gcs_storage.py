@@ -175,7 +175,10 @@ class GcsStorage(Storage):
         client = _client()
         with _os_errors(uri):
             prefix = f"{name.rstrip('/')}/"
-            blobs = [_blob(uri), *client.list_blobs(bucket, prefix=prefix, retry=RETRY)]
+            blobs = [
+                _blob(uri.rstrip("/")),
+                *client.list_blobs(bucket, prefix=prefix, retry=RETRY),
+            ]
             # Another process may have deleted one of them.
             client.bucket(bucket).delete_blobs(
                 blobs, on_error=lambda blob: None, retry=RETRY
@@ -324,6 +327,7 @@ def _as_os_error(error: BaseException, uri: str) -> OSError:
     cause = getattr(error, "cause", None)
     if isinstance(cause, _ERRORS):
         return _as_os_error(cause, uri)
-    response = getattr(error, "response", None)
-    status = getattr(error, "code", None) or getattr(response, "status_code", None)
-    return error_of_status(status, str(error), uri)
+    if isinstance(error, google.resumable_media.InvalidResponse):
+        status = error.response.status_code
+        return error_of_status(status, f"{status}: {error.response.text}", uri)
+    return error_of_status(getattr(error, "code", None), str(error), uri)

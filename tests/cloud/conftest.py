@@ -13,6 +13,9 @@ from uuid import uuid4
 
 import pytest
 
+# For fake_gcs: test folders are no packages.
+sys.path.insert(0, str(Path(__file__).parent))
+
 _DEADLINE_S = 300
 
 
@@ -23,7 +26,6 @@ class _Manager(BaseManager):
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
     """The fake, which runs in a process of its own; ``FakeGcs`` has its methods."""
-    sys.path.insert(0, str(Path(__file__).parent))
     from fake_gcs import FakeGcs
 
     _Manager.register("FakeGcs", FakeGcs)
