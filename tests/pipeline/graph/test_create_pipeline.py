@@ -254,3 +254,116 @@ def test_the_schema_goes_in_by_content(project: Path, tmp_path: Path) -> None:
         assert path_of_schema() != before
     finally:
         schema.write_text(text)
+
+
+OWN = """
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact
+from tfx.dsl.component.experimental.annotations import Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.types.standard_artifacts import Examples, String
+
+
+@component
+def Count(
+    examples: InputArtifact[Examples],
+    summary: OutputArtifact[String],
+    at_least: Parameter[int] = 1,
+):
+    pass
+
+
+class NoComponent:
+    pass
+"""
+COUNT = {
+    "component": "own_parts:Count",
+    "inputs": {"examples": "TFRecordGen.examples"},
+    "parameters": {"at_least": 2},
+    "before": ["Transform"],
+}
+BULK_INFERRER = {
+    "component": "tfx.components:BulkInferrer",
+    "inputs": {"examples": "TFRecordGen.examples", "model": "Trainer.model"},
+    "parameters": {"data_spec": {"example_splits": ["test"]}},
+    "after": ["Pusher"],
+}
+
+
+@pytest.fixture
+def own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "own_parts.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path / "own")
+
+
+def test_the_registry_says_what_each_component_is(
+    project: Path, tmp_path: Path
+) -> None:
+    from pipeline.graph.create_pipeline import create_pipeline
+    from pipeline.graph.own_nodes import nodes_of
+    from sluice.node_kinds import kind_of
+
+    config = _config(project, "digits", overrides=["data.serving='sent-*'"])
+    locations = Locations(str(tmp_path), tmp_path / "m.db", tmp_path / "in", "s", "l")
+    components = {c.id: c for c in create_pipeline(config, locations).components}
+    nodes = {node.id: node for node in nodes_of(config)}
+    assert components.keys() == nodes.keys()
+    for name, component in components.items():
+        assert set(nodes[name].outputs or ()) == set(component.outputs), name
+        upstream = {node.id for node in component.upstream_nodes}
+        assert upstream == set(nodes[name].upstream), name
+    kinds = {name: kind_of(component.type) for name, component in components.items()}
+    for trait, names in {
+        "gate": {"DataGate"},
+        "judges_data": {"DataVerdict"},
+        "resolver": {"LatestBlessedModel"},
+        "system": {"LatestBlessedModel"},
+        "ingests": {"TFRecordGen", "ServingTFRecordGen"},
+        "accepts_data": {"AcceptData"},
+        "pushes": {"Pusher"},
+    }.items():
+        assert {name for name, kind in kinds.items() if getattr(kind, trait)} == names
+
+
+def test_nodes_of_ones_own_are_drawn_for_the_laptop_and_the_cloud(
+    project: Path, tmp_path: Path, own_parts: None
+) -> None:
+    overrides = [f"nodes.Count={COUNT}", f"nodes.Predictions={BULK_INFERRER}"]
+    config = _config(project, "digits", overrides=overrides)
+    nodes = _compile(config, tmp_path)
+    assert set(nodes) == NODES | {"Count", "Predictions"}
+    assert list(nodes["Count"].upstream_nodes) == ["TFRecordGen"]
+    assert "Count" in nodes["Transform"].upstream_nodes
+    assert {"Pusher", "Trainer"} <= set(nodes["Predictions"].upstream_nodes)
+    properties = _properties(nodes)
+    assert properties["Count"]["at_least"] == 2
+    assert list(json.loads(properties["Count"]["fingerprint"])["code"]) == [
+        "own_parts (installed)"
+    ]
+    tasks = _cloud_job(config, tmp_path)["pipelineSpec"]["root"]["dag"]["tasks"]
+    assert "Count" in tasks["Transform"]["dependentTasks"]
+    assert "Pusher" in tasks["Predictions"]["dependentTasks"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"component": "own_parts:NoComponent"}, "is not a TFX component"),
+        ({"component": "own_parts:Nothing"}, "cannot be imported: AttributeError"),
+        ({"component": "no_such_module:Count"}, "cannot be imported: ModuleNotFound"),
+        ({"inputs": {"examples": "StatisticsGen.statistics"}}, "'Count' cannot be"),
+        ({"inputs": {"examples": "Trainer.nothing"}}, "Trainer has no output"),
+        ({"inputs": {}}, "'Count' cannot be built"),
+        ({"parameters": {"at_least": "two"}}, "'Count' cannot be built"),
+    ],
+)
+def test_a_component_that_cannot_be_drawn_is_the_configs_error(
+    project: Path, tmp_path: Path, own_parts: None, change: dict, message: str
+) -> None:
+    from sluice.errors import ConfigError
+
+    overrides = [f"nodes.Count={ {**COUNT, **change, 'before': []} }"]
+    config = _config(project, "digits", overrides=overrides)
+    with pytest.raises(ConfigError, match=message) as caught:
+        _compile(config, tmp_path)
+    assert caught.value.where and "nodes.Count" in caught.value.where
