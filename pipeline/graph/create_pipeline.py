@@ -136,8 +136,10 @@ def _build(node: Node, context: GraphContext, channels: Mapping[str, Any]) -> An
     try:
         return found(**channels, **_with_protos(found, arguments))
     except Exception as error:
+        first, *more = str(error).splitlines() or [type(error).__name__]
         raise ConfigError(
-            f"The node {node.id!r} cannot be built: {error}",
+            f"The node {node.id!r} cannot be built: {first}",
+            details=[line.strip() for line in more[:5]],
             where=where,
             hint=f"correct its inputs and parameters: {node.component} takes them as "
             "arguments",

@@ -9,11 +9,11 @@ from typing import Any
 
 from runners.local.graph_file import PlannedNode
 from runners.local.run_result import NodeResult
+from sluice.node_kinds import VERDICTS
 from sluice.record.events import Artifact, NodeFinished, Push
 from sluice.record.run_record import DocumentRecord
 from sluice.record.verdict import Verdict
 
-_VERDICTS = ("components.DataVerdict", "components.ModelVerdict")
 _SERVED = ("pushed", "already_served")
 
 
@@ -61,7 +61,7 @@ def _verdicts(result: NodeResult) -> tuple[list[dict[str, Any]], list[str]]:
     """Returns the verdicts among the outputs, and notes on those that are damaged."""
     verdicts, notes = [], []
     for artifact in _outputs(result):
-        if artifact["type"] not in _VERDICTS:
+        if artifact["type"] not in VERDICTS:
             continue
         try:
             verdicts.append(Verdict.load(artifact["uri"]).to_dict())
@@ -71,7 +71,7 @@ def _verdicts(result: NodeResult) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _push(node: PlannedNode, result: NodeResult) -> Push | None:
-    if node.kind != "Pusher":
+    if not node.pushes:
         return None
     if result.error:
         return Push("failed")
