@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from runners.local.job_result import read_result
@@ -91,9 +92,12 @@ def _close_unread(run_dir: Path, error: JournalError) -> None:
     Such as that of a run which another version of Sluice has begun.
     """
     record = RunRecord.load(run_dir)
+    with suppress(*_INCOMPLETE):
+        # It also closes the executions of the nodes that were running.
+        list(_unrecorded(record, run_dir))
     for node in record.nodes:
         if node.state == "running":
-            node.state, node.reason = "interrupted", _KILLED
+            node.state, node.reason, node.progress = "interrupted", _KILLED, None
     record.status, record.error = "interrupted", ErrorRecord(None, error.what, None)
     record.save(run_dir)
 
