@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.tfrecord_gen.spans.span_choice import SPANS_PATH
+from pipeline.graph.check_nodes import check_node_ids
 from pipeline.graph.choose_spans import choose_spans
 from runners.local.processes.job import Job
 from runners.local.query_job import query_job, question_folder
@@ -63,6 +64,7 @@ def explain(request: ExplainRequest) -> Explanation:
       NodeError: the process failed otherwise.
     """
     config = request.validated_config()
+    check_node_ids(config, [request.node])
     choice = choose_spans(config)
     workspace = request.workspace_of(config)
     with question_folder(config) as run_dir:
