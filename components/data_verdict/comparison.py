@@ -15,22 +15,26 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from components.data_verdict.anomaly_kind import (
     COMPARISONS,
     anomaly_kind,
 )
+from components.data_verdict.distances import (
+    REASON_OF,
+    Measurement,
+    Pair,
+    comparator_key,
+    measurements,
+)
 from components.data_verdict.finding import Finding
-from components.data_verdict.measurement import REASON_OF, Measurement, measurements
-from components.data_verdict.pair import Pair, comparator_key
 from components.data_verdict.schema_findings import (
     WITHHELD,
     feature_name,
     told,
 )
 from components.data_verdict.uncompared import uncompared
-from components.data_verdict.validate import validate
 from schemas.features import live_features
 
 _Reasons = anomalies_pb2.AnomalyInfo
@@ -197,3 +201,35 @@ def _count_changes(pair: Pair, anomalies: anomalies_pb2.Anomalies) -> list[Findi
         for reason in reasons
         if anomaly_kind(reason.type) == "count_change"
     ]
+
+
+def validate(
+    statistics: statistics_pb2.DatasetFeatureStatisticsList,
+    schema: schema_pb2.Schema,
+    *,
+    environment: str | None = None,
+    previous: statistics_pb2.DatasetFeatureStatisticsList | None = None,
+    serving: statistics_pb2.DatasetFeatureStatisticsList | None = None,
+) -> anomalies_pb2.Anomalies:
+    """Returns what TFDV finds wrong with statistics.
+
+    The only call into TFDV, whose import brings TensorFlow and takes seconds.
+
+    Args:
+      statistics: of the data to judge.
+      schema: what it should be like.
+      environment: one of the schema's default environments; None for all features.
+      previous: for the drift comparators.
+      serving: for the skew comparators.
+    """
+    from tensorflow_data_validation.api.validation_api import (
+        validate_statistics_internal,
+    )
+
+    return validate_statistics_internal(
+        statistics,
+        schema,
+        environment=environment,
+        previous_span_statistics=previous,
+        serving_statistics=serving,
+    )

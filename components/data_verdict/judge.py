@@ -23,10 +23,12 @@ from components.data_verdict.ingestion_findings import (
     ingestion_findings,
 )
 from components.data_verdict.int_range import Breaches, int_range_findings
-from components.data_verdict.not_finite_findings import not_finite_findings
 from components.data_verdict.policy import Policy
-from components.data_verdict.schema_findings import schema_findings
-from components.data_verdict.unmeasured_findings import unmeasured_findings
+from components.data_verdict.schema_findings import (
+    not_finite_findings,
+    schema_findings,
+    unmeasured_findings,
+)
 from components.tfrecord_gen.report import Report
 from sluice.record.verdict import Check, Verdict
 from sluice.splits import SERVING, number_of_examples

@@ -15,6 +15,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_p
 from components.data_verdict.anomaly_kind import KINDS, anomaly_kind
 from components.data_verdict.expected import expected, seen
 from components.data_verdict.finding import Finding
+from schemas.features import live_features
 from sluice.printable import printable
 
 WITHHELD = "the values are not shown, because the feature is sensitive"
@@ -137,3 +138,79 @@ def features_of(
         for feature in dataset.features
         if feature.WhichOneof("stats")
     ]
+
+
+_IMAGE_LIMITS = ("minimum_supported_image_fraction", "max_image_byte_size")
+
+
+def unmeasured_findings(schema: schema_pb2.Schema) -> list[Finding]:
+    """Returns a finding for each limit that StatisticsGen measures nothing for.
+
+    Silence would be taken for a pass.
+    """
+    return [
+        Finding(
+            kind="not_compared",
+            split="overall",
+            check=f"feature {feature.name!r}",
+            why=f"{limit} of the schema is not measured: leave it out, and let "
+            "examples.images in the config look into every image",
+            feature=feature.name,
+            limit="measured",
+            actual=None,
+        )
+        for feature in live_features(schema)
+        for limit in _IMAGE_LIMITS
+        if getattr(feature.image_domain, limit)
+    ]
+
+
+def not_finite_findings(
+    split: str,
+    statistics: statistics_pb2.DatasetFeatureStatisticsList | None,
+    schema: schema_pb2.Schema,
+) -> list[Finding]:
+    """Returns one finding for each feature of the schema with NaN or infinities.
+
+    TFDV reports them only where a ``float_domain`` says ``disallow_nan: true`` or
+    ``disallow_inf: true``. One NaN turns a feature's mean and all of its z-scores into
+    NaN, so here silence forbids them; ``disallow_nan: false``, written out, allows them.
+    Numbers of NaN are counted in the statistics; of infinities these only tell that
+    there are some.
+    """
+    declared = {feature.name: feature for feature in live_features(schema)}
+    found = []
+    for feature in features_of(statistics):
+        name = ".".join(feature.path.step)
+        if feature.WhichOneof("stats") != "num_stats" or name not in declared:
+            continue
+        seen = _seen(feature.num_stats, declared[name].float_domain)
+        if seen:
+            finding = Finding(
+                kind="not_finite",
+                split=split,
+                check=f"feature {name!r}",
+                why=f"holds {' and '.join(seen)}",
+                feature=name,
+                limit="finite numbers",
+                actual=" and ".join(seen),
+            )
+            found.append(finding)
+    return found
+
+
+def _seen(
+    numbers: statistics_pb2.NumericStatistics, domain: schema_pb2.FloatDomain
+) -> list[str]:
+    seen = []
+    nan = max((histogram.num_nan for histogram in numbers.histograms), default=0)
+    if nan and _forbidden(domain, "disallow_nan"):
+        seen.append(f"{nan} NaN")
+    if _forbidden(domain, "disallow_inf"):
+        bounds = {numbers.min, numbers.max}
+        seen += [text for text in ("-inf", "inf") if float(text) in bounds]
+    return seen
+
+
+def _forbidden(domain: schema_pb2.FloatDomain, key: str) -> bool:
+    return not domain.HasField(key) or getattr(domain, key)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from components.data_verdict.expectation import Expectation
-from components.tfrecord_gen.checking.sound_records import sound_records
+from components.tfrecord_gen.checking.scan import sound_records
 from components.tfrecord_gen.report import FileReport
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable

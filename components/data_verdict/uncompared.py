@@ -11,9 +11,8 @@ from collections.abc import Collection, Sequence
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from components.data_verdict.distances import Measurement, Pair
 from components.data_verdict.finding import Finding
-from components.data_verdict.measurement import Measurement
-from components.data_verdict.pair import Pair
 from components.data_verdict.schema_findings import features_of
 
 

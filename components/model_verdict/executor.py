@@ -11,11 +11,11 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
+from components.artifacts import publish_verdict
 from components.model_verdict.baseline import Baseline
 from components.model_verdict.judge import judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Threshold
-from components.publish_verdict import publish_verdict
 from sluice.node_kinds import ABOUT_BASELINE
 
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 
 from components.tfrecord_gen.checking.find_problems import find_problems
-from components.tfrecord_gen.ingestion import Ingestion
+from components.tfrecord_gen.ingestion import Ingested, Ingestion
 from components.tfrecord_gen.report import (
     REPORT_FILE,
     FileReport,
@@ -21,7 +21,6 @@ from components.tfrecord_gen.report import (
 )
 from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing.ingest_files import Group, IngestFiles
-from components.tfrecord_gen.writing.ingested import Ingested
 from components.tfrecord_gen.writing.quarantine import write_quarantine
 from components.tfrecord_gen.writing.run_forked import run_forked
 from components.tfrecord_gen.writing.shard_writer import name_shards

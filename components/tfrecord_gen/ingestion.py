@@ -1,13 +1,19 @@
-"""What is ingested, and how."""
+"""What is ingested and how, and what has come of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.report import FileReport, FirstError
 from components.tfrecord_gen.spans.window import SkippedSpan, SourceFile
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
+from components.tfrecord_gen.writing.shard_writer import Part
+from sluice.errors import MAX_EXAMPLES
+from sluice.records.record_error import RecordError
+from sluice.records.tfrecord_framing import FRAME_BYTES, MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -27,3 +33,53 @@ class Ingestion:
     images: tuple[ImageCheck, ...] = ()
     max_record_bytes: int = MAX_RECORD_BYTES
     skipped_spans: tuple[SkippedSpan, ...] = ()
+
+
+@dataclass
+class Ingested:
+    """What came of a group of files, or of all of them.
+
+    Attributes:
+        files: per file its report.
+        parts: shards without final names.
+        bytes: bytes of the files, decompressed, with the lost ones.
+        bad_bytes: frames of the bad records, and lost bytes.
+        errors: per kind their number.
+        first_errors: the first five per kind.
+    """
+
+    files: list[FileReport] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    bytes: int = 0
+    bad_bytes: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    first_errors: list[FirstError] = field(default_factory=list)
+
+    def note(self, error: RecordError) -> None:
+        """Counts an error."""
+        self.errors[error.kind] += 1
+        data_bytes = len(error.data or b"") + FRAME_BYTES
+        self.bad_bytes += error.lost_bytes or data_bytes
+        if self.errors[error.kind] <= MAX_EXAMPLES:
+            self.first_errors.append(
+                FirstError(
+                    error.path, error.number, error.offset, error.kind, error.reason
+                )
+            )
+
+    @classmethod
+    def joined(cls, groups: Iterable[Ingested]) -> Ingested:
+        """Returns what came of several groups, in order."""
+        whole = cls()
+        seen: Counter[str] = Counter()
+        for group in groups:
+            whole.files += group.files
+            whole.parts += group.parts
+            whole.bytes += group.bytes
+            whole.bad_bytes += group.bad_bytes
+            whole.errors += group.errors
+            for error in group.first_errors:
+                seen[error.kind] += 1
+                if seen[error.kind] <= MAX_EXAMPLES:
+                    whole.first_errors.append(error)
+        return whole

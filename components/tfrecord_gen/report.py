@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.spans.window import SkippedSpan
@@ -183,3 +184,24 @@ class Report:
         """
         content = storage_for(folder).read(os.path.join(folder, REPORT_FILE))
         return cls.from_dict(json.loads(content))
+
+
+MAX_FILES = 1000
+
+
+def document_ingestion(directory: Path) -> dict[str, Any]:
+    """Returns the report, with the first ``MAX_FILES`` files and those with errors.
+
+    Raises:
+      OSError: the report cannot be read.
+      ValueError, KeyError, TypeError: it is damaged.
+    """
+    document = Report.load(str(directory)).to_dict()
+    del document["schema_version"]
+    files = document["files"]
+    kept = [
+        file
+        for index, file in enumerate(files)
+        if index < MAX_FILES or file["quarantined"]
+    ][: 2 * MAX_FILES]
+    return {**document, "files": kept, "files_left_out": len(files) - len(kept)}

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.ingestion_document import document_ingestion
 from sluice.node_kinds import DOCUMENTS
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.metrics_document import metrics_document
@@ -83,6 +82,8 @@ def _content(
     if kind == "epochs":
         return epochs_document(directory)
     if kind == "ingestion":
+        from components.tfrecord_gen.report import document_ingestion
+
         return document_ingestion(directory)
     split_names = json.loads(item["properties"].get("split_names") or "[]")
     return statistics_document(directory, split_names, sensitive=sensitive)

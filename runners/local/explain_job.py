@@ -14,8 +14,7 @@ from tfx.dsl.compiler import compiler, constants
 from tfx.orchestration import metadata
 from tfx.orchestration.portable import runtime_parameter_utils
 
-from components.tfrecord_gen.changed_files import changed_files
-from components.tfrecord_gen.driver import digest_reader
+from components.tfrecord_gen.driver import changed_files, digest_reader
 from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline

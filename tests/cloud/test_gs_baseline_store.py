@@ -18,8 +18,8 @@ from components.accept_data.baseline_store import (
     write_entry,
 )
 from components.accept_data.entry import Entry
+from components.artifacts import publish_verdict
 from components.data_gate import executor as data_gate
-from components.publish_verdict import publish_verdict
 from sluice.errors import DataError
 from sluice.record.verdict import Check, Verdict
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from components.tfrecord_gen.checking.sound_records import sound_records
+from components.tfrecord_gen.checking.scan import sound_records
 from sluice.errors import MAX_EXAMPLES
 from sluice.records.image_decoder import why_undecodable
 from sluice.records.tf_example_proto import parse

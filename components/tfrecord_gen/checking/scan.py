@@ -5,12 +5,15 @@ Nothing here raises for bad bytes, and nothing imports TensorFlow for a local fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 
-from components.tfrecord_gen.checking.check_examples import check_examples
+from sluice.errors import DataError, SluiceError
 from sluice.records.frame_reader import Batch, Record, read_frames
 from sluice.records.input_stream import InputStream
 from sluice.records.record_error import RecordError
+from sluice.records.tf_example_proto import is_sequence_example
+from sluice.records.tf_example_wire import check_wire_format
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 
 
@@ -51,3 +54,81 @@ def scan_batches(
             yield item
         else:
             yield from check_examples(stream.path, item)
+
+
+def filter_records(
+    path: str, batch: Batch, kind: str, reason: Callable[[Record], str | None]
+) -> Iterator[Batch | RecordError]:
+    """Yields the good records of a batch, and an error for each bad one, in order.
+
+    Args:
+      path: the file.
+      batch: its records.
+      kind: of the errors.
+      reason: what is wrong with a record, None if nothing is.
+    """
+    first = 0
+    for index, record in enumerate(batch):
+        why = reason(record)
+        if why is None:
+            continue
+        if index > first:
+            yield batch.part(first, index)
+        yield RecordError(path, record.number, record.offset, kind, why, record.data)
+        first = index + 1
+    if first == 0:
+        yield batch
+    elif first < len(batch.records):
+        yield batch.part(first, len(batch.records))
+
+
+def check_examples(path: str, batch: Batch) -> Iterator[Batch | RecordError]:
+    """Yields the tf.Examples of a batch, and an error for each other record, in order.
+
+    Raises:
+      DataError: a record is a tf.SequenceExample.
+    """
+    try:
+        for data in batch.records:
+            check_wire_format(data)
+    except ValueError:
+        yield from filter_records(
+            path, batch, "not_example", lambda item: _reason(path, item)
+        )
+    else:
+        yield batch
+
+
+def _reason(path: str, record: Record) -> str | None:
+    try:
+        check_wire_format(record.data)
+    except ValueError as error:
+        if is_sequence_example(record.data):
+            raise _sequence_example(path, record.number) from error
+        return str(error)
+    return None
+
+
+def _sequence_example(path: str, number: int) -> DataError:
+    return DataError(
+        "This file holds tf.SequenceExamples, which the pipeline does not take.",
+        where=f"{path}, record {number:,}",
+        expected="tf.Example records",
+        actual="a tf.SequenceExample (it has feature_lists)",
+        hint="Write each sequence as a tf.Example whose features are lists of values.",
+    )
+
+
+def sound_records(
+    path: str, max_record_bytes: int = MAX_RECORD_BYTES
+) -> Iterator[Record]:
+    """Yields the records whose bytes are tf.Examples.
+
+    Some of them may be in quarantine: for their image, or the feature that they are
+    split by. Where a file cannot be read any further, be it that it has gone or changed
+    since, there are just no more.
+    """
+    with contextlib.suppress(SluiceError):
+        for record in scan(path, max_record_bytes):
+            if isinstance(record, Record):
+                yield record

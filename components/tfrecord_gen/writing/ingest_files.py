@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from components.tfrecord_gen.checking.filter_records import filter_records
-from components.tfrecord_gen.checking.scan import scan_batches
-from components.tfrecord_gen.ingestion import Ingestion
+from components.tfrecord_gen.checking.scan import filter_records, scan_batches
+from components.tfrecord_gen.ingestion import Ingested, Ingestion
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.spans.window import SourceFile
-from components.tfrecord_gen.writing.ingested import Ingested
 from components.tfrecord_gen.writing.quarantine import Quarantine, QuarantinePart
 from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
 from sluice.errors import UsageError

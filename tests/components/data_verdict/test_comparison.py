@@ -10,7 +10,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.comparison import compare
-from components.data_verdict.pair import Pair
+from components.data_verdict.distances import Pair
 
 pytestmark = pytest.mark.tf
 
