@@ -174,7 +174,7 @@ def not_finite_findings(
 
     TFDV reports them only where a ``float_domain`` says ``disallow_nan: true`` or
     ``disallow_inf: true``. One NaN turns a feature's mean and all of its z-scores into
-    NaN, so here silence forbids them; ``disallow_nan: false``, written out, allows them.
+    NaN, so silence forbids them here; ``disallow_nan: false``, written, allows them.
     Numbers of NaN are counted in the statistics; of infinities these only tell that
     there are some.
     """
