@@ -115,7 +115,8 @@ class Recorder:
           exit_code: INTERRUPTED or TERMINATED if a signal ended the run.
           reason: why nodes that were running have no end, such as a signal.
         """
-        running = [node.id for node in self.record.nodes if node.state == "running"]
+        nodes = self.refresh().nodes
+        running = [node.id for node in nodes if node.state == "running"]
         logs = {name: self.log_of(name) for name in (*running, "start")}
         self.apply(
             RunEnded(
@@ -163,6 +164,10 @@ class Recorder:
                 self._fold.apply(event)
         except ValueError as error:
             raise self._damaged() from error
+        except KeyboardInterrupt:
+            # What was read and not taken in is read again.
+            self._journal, self._fold = Journal(self.run_dir), Fold()
+            raise
 
     def _damaged(self) -> JournalError:
         return JournalError(

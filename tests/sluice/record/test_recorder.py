@@ -12,6 +12,7 @@ import pytest
 from sluice.errors import ExitCode, NodeError
 from sluice.record import recorder as recorder_module
 from sluice.record.events import (
+    Event,
     Finished,
     GraphDrawn,
     GraphNode,
@@ -20,7 +21,7 @@ from sluice.record.events import (
     Note,
     RunStarted,
 )
-from sluice.record.fold import fold
+from sluice.record.fold import Fold, fold
 from sluice.record.journal import Journal, JournalError
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import DocumentRecord, RunRecord
@@ -122,6 +123,21 @@ def test_the_end_of_a_run_names_the_logs_that_there_are(
     assert error is not None
     assert error.log == str(run_dir / "logs" / "Trainer.log")
     assert recorder.record.node("Trainer").progress is None
+
+
+def test_an_interrupt_while_it_records_loses_nothing(
+    recorder: Recorder, run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Fold, event: Event) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Fold, "apply", interrupted)
+        recorder.apply(Note(text="in between"))
+    recorder.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
+    assert recorder.record.notes == ["in between"]
+    assert recorder.record.node("Trainer").state == "interrupted"
+    assert RunRecord.load(run_dir) == recorder.record
 
 
 def test_an_error_of_ours_ends_a_run(recorder: Recorder) -> None:
