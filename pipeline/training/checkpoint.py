@@ -1,21 +1,21 @@
-"""Training that goes on after a stop or a kill: keeps where it is, and restores it.
+"""Checkpoints of a training, from which it resumes after a stop or a kill.
 
-Kept are the weights, the optimizer, the history, and what early stopping remembers, its
-best weights included: one ``tf.train.Checkpoint``, of which the last two stay. It is
-saved when an epoch ends, in the middle of a long one, and when the node is asked to
-stop. A restore first reads every byte and compares its checksum, so a damaged file
-leads to the checkpoint before it or to a fresh start, never to wrong weights.
+A checkpoint holds the weights, the optimizer, the history, and the state of early
+stopping, its best weights included: one ``tf.train.Checkpoint``, of which the last two
+are kept. It is saved when an epoch ends, in the middle of a long one, and when the node
+is asked to stop. A restore first reads every byte and compares checksums, so a damaged
+file leads to the checkpoint before it or to a fresh start, never to wrong weights.
 
-What is done again: after a kill, all since the last checkpoint. After a request to stop
-nothing, except that in an epoch whose training was already complete the last batch is
-trained once more, because Keras cannot go through an epoch without batches.
+Repeated after a kill: everything since the last checkpoint. Repeated after a request to
+stop: nothing, except that in an epoch whose training was already complete the last
+batch is trained once more, because Keras cannot run an epoch without batches.
 
-What is reproduced: the order of the examples (an iteration over the dataset takes the
-next order of its seeded shuffles), and so the weights, where the model draws no random
-numbers and the machine computes deterministically. What is not: the masks of dropout,
-which begin anew, as their state lies in TensorFlow's kernels. Replicas go on with the
-mean of their moving averages. In the history, the training metrics of an epoch that was
-cut are those of its batches after the cut; its validation metrics are whole.
+Reproduced: the order of the examples (each iteration over the dataset takes the next
+order of its seeded shuffles), and so the weights, where the model draws no random
+numbers and the machine computes deterministically. Not reproduced: the masks of
+dropout, whose state lies in TensorFlow's kernels. Replicas resume with the mean of
+their moving averages. In the history, the training metrics of an interrupted epoch are
+those of its batches after the interruption; its validation metrics are complete.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ import tensorflow as tf
 from sluice import interrupt, progress
 from sluice.errors import NodeError
 
-# How much of the time short epochs may spend on checkpoints; the rest is not saved.
+# Share of the time of short epochs that checkpoints may take; others are not saved.
 SHARE_OF_TIME = 0.02
-# After how long an epoch is saved in its middle, in seconds.
+# An epoch longer than this is saved in its middle.
 LONG_EPOCH_S = 600.0
 _KEPT = 2
 _REMEMBERED = ("wait", "best", "best_epoch", "stopped_epoch")
 
 
 class Checkpoint(tf.keras.callbacks.Callback):
-    """Saves while ``fit`` runs, and leaves it at a request to stop.
+    """Keras callback that saves checkpoints, and stops ``fit`` on request.
 
-    The last of the callbacks: it saves the state of ``history`` and ``early_stopping``
-    as they are after an epoch.
+    Must be the last of the callbacks: it saves the state that ``history`` and
+    ``early_stopping`` have after an epoch.
 
     Attributes:
       epoch: how many epochs are done; all of them when training is.
@@ -95,10 +95,10 @@ class Checkpoint(tf.keras.callbacks.Callback):
         return self._state.batch
 
     def restore(self) -> bool:
-        """Sets model and optimizer as they were; the rest follows when ``fit`` begins.
+        """Restores model and optimizer; the callbacks follow when ``fit`` begins.
 
         Returns:
-          Whether there was a whole checkpoint. If not, nothing is changed.
+          Whether there was an intact checkpoint. If not, nothing is changed.
 
         Raises:
           NodeError: the checkpoint is of another model.
@@ -109,13 +109,13 @@ class Checkpoint(tf.keras.callbacks.Callback):
                 self._restore(path)
                 return True
             line = f"checkpoint {Path(path).name} is damaged and not used: {damage}"
-            _say("checkpoint_damaged", line)
+            _report("checkpoint_damaged", line)
         return False
 
     def report_restored(self) -> None:
-        """Reports and logs where training goes on."""
-        line = f"restored: {self._goes_on()}"
-        _say("restored", line, epoch=self.epoch, epochs=self._epochs)
+        """Reports and logs where training resumes."""
+        line = f"restored: {self._position()}"
+        _report("restored", line, epoch=self.epoch, epochs=self._epochs)
 
     def rest_of(self, make_dataset: Callable[[], tf.data.Dataset]) -> tf.data.Dataset:
         """Returns the dataset as it would be now, had training not stopped.
@@ -188,14 +188,14 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
     def _stop(self, epoch: int, batch: int) -> None:
         self._save(epoch, batch)
-        line = f"stopped: {self._goes_on()}"
-        _say("stopped", line, epoch=epoch, epochs=self._epochs)
+        line = f"stopped: {self._position()}"
+        _report("stopped", line, epoch=epoch, epochs=self._epochs)
         interrupt.check()
 
-    def _goes_on(self) -> str:
+    def _position(self) -> str:
         if self.epoch == self._epochs:
-            return "training is done"
-        place = f"training goes on with epoch {self.epoch + 1} of {self._epochs}"
+            return "training is complete"
+        place = f"training resumes with epoch {self.epoch + 1} of {self._epochs}"
         return f"{place}, after batch {self.batch}" if self.batch else place
 
     def _save(self, epoch: int, batch: int, *, required: bool = False) -> None:
@@ -209,7 +209,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
             if required:
                 raise
             reason = str(error).partition("\n")[0]
-            _say("checkpoint_not_saved", f"checkpoint not saved: {reason}")
+            _report("checkpoint_not_saved", f"checkpoint not saved: {reason}")
         self._saved_at_s = time.monotonic()
         self._cost_s = self._saved_at_s - started_s
 
@@ -232,7 +232,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
 
 class _State(tf.train.experimental.PythonState):
-    """What is to be kept besides the variables of the model and the optimizer."""
+    """The part of a checkpoint that is not a variable of model or optimizer."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -244,7 +244,7 @@ class _State(tf.train.experimental.PythonState):
         self.best_weights: list[np.ndarray] = []
 
     def take(self, model: Any, history: Any, early_stopping: Any | None) -> None:
-        """Takes over what the callbacks know."""
+        """Copies the state of the callbacks."""
         self.shapes = _shapes(model)
         self.history = {
             name: [float(value) for value in values]
@@ -288,7 +288,7 @@ def _newest_first(directory: Path) -> list[str]:
 
 
 def _damage(path: str) -> str | None:
-    """Reads a whole checkpoint, checksums compared, and says what is wrong with it."""
+    """Reads a whole checkpoint, comparing checksums; returns what is wrong with it."""
     try:
         reader = tf.train.load_checkpoint(path)
         for name in reader.get_variable_to_shape_map():
@@ -302,7 +302,7 @@ def _shapes(model: tf.keras.Model) -> list[list[int]]:
     return [list(weight.shape) for weight in model.weights]
 
 
-def _say(event: str, line: str, **facts: Any) -> None:
-    """Tells the terminal, and the node's log."""
+def _report(event: str, line: str, **facts: Any) -> None:
+    """Reports to the terminal and to the node's log."""
     progress.report(event=event, line=line, **facts)
     print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,9 @@
-"""Cuts a stream into records and checks their framing; nothing is decoded here."""
+"""TFRecord reader: splits a stream into records and checks their framing.
+
+Lenient: a damaged record is yielded as a ``RecordError``, and reading continues behind
+it where that is possible. ``sluice.records.tfrecord.read`` raises instead. What a
+record holds is not looked at.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,7 @@ _MAX_KNOWN_HEADERS = 1 << 16
 
 # Not a frozen dataclass, which takes four times as long to make.
 class Record(NamedTuple):
-    """A record whose framing and checksums hold, and that is a tf.Example.
+    """A record whose framing and checksums hold.
 
     Attributes:
         number: its place in the file, from 1; bad records count.

@@ -1,7 +1,10 @@
 """Reads an encoded image's format, size and channels without decoding it.
 
 The size is the one that TensorFlow's decoder will take memory for. A header can be
-right and the rest damaged. The formats:
+right and the rest damaged. Pillow's lazy reading does not say the same: of 43,672 whole
+and damaged images it refuses 934 that TensorFlow decodes (this module 195, on purpose),
+and of a GIF it says the canvas, where TensorFlow takes memory for the frames (685 of
+them differ). It is 4 to 15 times slower. The formats:
 https://www.w3.org/TR/png-3/#11IHDR
 https://www.w3.org/Graphics/JPEG/itu-t81.pdf (B.2.2, frame header)
 https://www.w3.org/Graphics/GIF/spec-gif89a.txt

@@ -1,4 +1,4 @@
-"""The bytes of an input file: read once, decompressed, and handed on as they are.
+"""Reads the bytes of an input file once, decompressing gzip and zlib.
 
 The compression is told by content: a name proves nothing. A damaged stream gives what
 it holds before the first bad byte, and says how much is lost.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """A record that does not go on, or the loss of the rest of a file.
+    """A record that is rejected, or the loss of the rest of a file.
 
     The kinds:
 

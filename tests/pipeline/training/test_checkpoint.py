@@ -1,4 +1,4 @@
-"""Training that is stopped or killed by real signals, and goes on in a new process."""
+"""Training that is stopped or killed by real signals, and resumes in a new process."""
 
 from __future__ import annotations
 
@@ -328,13 +328,13 @@ def test_a_stop_within_an_epoch_costs_nothing(
     assert _epochs(tmp_path) == EACH_ONCE[:2]
     (stopped,) = _events(tmp_path, "stopped")
     assert (
-        stopped["line"] == "stopped: training goes on with epoch 3 of 5, after batch 4"
+        stopped["line"] == "stopped: training resumes with epoch 3 of 5, after batch 4"
     )
     assert trainings.run(tmp_path) == DONE
     (restored,) = _events(tmp_path, "restored")
     assert restored == {
         "event": "restored",
-        "line": "restored: training goes on with epoch 3 of 5, after batch 4",
+        "line": "restored: training resumes with epoch 3 of 5, after batch 4",
         "epoch": 2,
         "epochs": 5,
     }
@@ -359,7 +359,7 @@ def test_a_kill_costs_the_epoch(
     assert trainings.run(tmp_path, **kill) == -signal.SIGKILL
     assert trainings.run(tmp_path) == DONE
     (restored,) = _events(tmp_path, "restored")
-    assert restored["line"] == "restored: training goes on with epoch 4 of 5"
+    assert restored["line"] == "restored: training resumes with epoch 4 of 5"
     assert _epochs(tmp_path) == EACH_ONCE
     assert _weights(tmp_path) == _weights(whole)
     assert _history(tmp_path) == _history(whole)
@@ -374,7 +374,7 @@ def test_a_long_epoch_is_saved_in_its_middle(
     assert trainings.run(tmp_path) == DONE
     (restored,) = _events(tmp_path, "restored")
     assert restored["line"] == (
-        "restored: training goes on with epoch 1 of 5, after batch 7"
+        "restored: training resumes with epoch 1 of 5, after batch 7"
     )
     assert _weights(tmp_path) == _weights(whole)
 
@@ -387,7 +387,7 @@ def test_a_stop_in_validation_does_not_wait_for_its_end(
     assert trainings.run(tmp_path, at_eval_step=at) == STOPPED
     (stopped,) = _events(tmp_path, "stopped")
     assert (
-        stopped["line"] == "stopped: training goes on with epoch 2 of 5, after batch 10"
+        stopped["line"] == "stopped: training resumes with epoch 2 of 5, after batch 10"
     )
     assert trainings.run(tmp_path) == DONE
     assert _epochs(tmp_path) == EACH_ONCE
@@ -408,7 +408,7 @@ def test_early_stopping_forgets_nothing(trainings: Trainings, tmp_path: Path) ->
     # Killed after training, which is then not done again.
     assert trainings.run(cut, export="killed", **common) == -signal.SIGKILL
     assert trainings.run(cut, **common) == DONE
-    assert _events(cut, "restored")[1]["line"] == "restored: training is done"
+    assert _events(cut, "restored")[1]["line"] == "restored: training is complete"
     assert len(_epochs(cut)) == len(losses)
     assert _history(cut)["val_loss"] == losses
     assert _weights(cut) == _weights(whole)
@@ -435,7 +435,7 @@ def test_a_truncated_checkpoint_leads_to_the_one_before(
     (damaged,) = _events(tmp_path, "checkpoint_damaged")
     assert damaged["line"].startswith("checkpoint ckpt-4 is damaged and not used: ")
     (restored,) = _events(tmp_path, "restored")
-    assert restored["line"] == "restored: training goes on with epoch 4 of 5"
+    assert restored["line"] == "restored: training resumes with epoch 4 of 5"
     assert _weights(tmp_path) == _weights(whole)
     assert _history(tmp_path) == _history(whole)
 
@@ -483,7 +483,7 @@ def test_replicas_go_on_together(trainings: Trainings, tmp_path: Path) -> None:
     assert trainings.run(cut, at_step=2 * (BATCHES + 4), **common) == STOPPED
     (stopped,) = _events(cut, "stopped")
     assert (
-        stopped["line"] == "stopped: training goes on with epoch 2 of 2, after batch 4"
+        stopped["line"] == "stopped: training resumes with epoch 2 of 2, after batch 4"
     )
     assert trainings.run(cut, **common) == DONE
     assert _epochs(cut) == [(1, 2), (2, 2)]
