@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from sluice.section import Number, Section, Text
 
 _LONGEST_WAIT_S = 300.0
 
 
-@dataclass(frozen=True)
-class Retries:
-    """Further attempts per node, and the wait before them.
+class Retries(Section):
+    """Further attempts after failures that may pass by themselves, on local runs.
 
-    Attributes:
-      default: of nodes that are not named.
-      nodes: by node id.
-      backoff_s: wait before the second attempt; it doubles with each further one, up
-        to five minutes.
+    Such as a service that does not answer or a connection that broke; never a gate,
+    bad data or a bug.
     """
 
-    default: int = 0
-    nodes: Mapping[str, int] = field(default_factory=dict)
-    backoff_s: float = 5.0
+    default: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
+        default=0, description="Further attempts of every node that is not named."
+    )
+    nodes: dict[Text, Annotated[int, Field(strict=True, ge=0, le=20)]] = Field(
+        default={}, description="Further attempts by node, such as `{Trainer: 2}`."
+    )
+    backoff_s: Annotated[Number, Field(ge=0)] = Field(
+        default=5.0,
+        description="Seconds before the second attempt; doubled with each further, "
+        "up to five minutes.",
+    )
 
     def of(self, node_id: str) -> int:
         """Returns how many further attempts a node has."""

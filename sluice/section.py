@@ -133,6 +133,7 @@ NotEmpty = Annotated[
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+PositiveNumber = Annotated[Number, Field(gt=0)]
 Params = dict[str, Annotated[Any, AfterValidator(_finite)]]
 PipelineName = Annotated[
     str,

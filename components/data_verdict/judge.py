@@ -128,8 +128,7 @@ def _ingestion_rows(report: Report | None, split: str, policy: Policy) -> list[C
 
 def _split_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
     count = number_of_examples(evidence.statistics.get(split))
-    least = policy.min_examples.get(split, 1)
-    most = policy.max_examples.get(split)
+    least, most = policy.count_range(split)
     limit = f">= {least}" if most is None else f"{least} to {most}"
     passing = Check(_EXAMPLES, split, limit, None, count, True)
     if not count:

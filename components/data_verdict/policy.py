@@ -8,25 +8,50 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
+
+from sluice.section import Count, Number, PositiveNumber, Section, Text
 
 Action = Literal["fail", "warn", "ignore"]
+SplitName = Literal["train", "eval", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
+
+_ACTION = "`fail` stops the run, `warn` is shown, `ignore` is only counted."
 
 
-@dataclass(frozen=True)
-class Rule:
-    """An exception to the default.
+class Rule(Section):
+    """What is done about anomalies; of several rules the last to match counts."""
 
-    Attributes:
-      action: what is done.
-      feature: None for every feature, and for what is about no feature.
-      anomaly: one of ``anomaly_kind.KINDS``; None for every kind.
-    """
+    feature: Text | None = Field(
+        default=None, description="Whose anomalies. null: those of every feature."
+    )
+    anomaly: Text | None = Field(
+        default=None, description="Which kind, such as `new_value`. null: every kind."
+    )
+    action: Action = Field(description=_ACTION)
 
-    action: Action
-    feature: str | None = None
-    anomaly: str | None = None
+
+class DataPolicy(Section):
+    """What the data gate lets pass."""
+
+    default: Action = Field(
+        default="fail", description=f"For anomalies that no rule names: {_ACTION}"
+    )
+    rules: tuple[Rule, ...] = Field(default=(), description="Exceptions to `default`.")
+    min_examples: dict[SplitName, Count] = Field(
+        default={}, description="Fewest examples of a split; 1 where nothing is said."
+    )
+    max_examples: dict[SplitName, Count] = Field(
+        default={}, description="Most examples of a split."
+    )
+    max_count_change: PositiveNumber | None = Field(
+        default=None,
+        description="How much larger or smaller a split may be than in the data "
+        "accepted last: 0.5 allows half as many and half as many again.",
+    )
 
 
 @dataclass(frozen=True)
@@ -37,25 +62,11 @@ class Ruling:
     line: str
 
 
-@dataclass(frozen=True)
-class Policy:
-    """The config's ``validate``, with the limit on damaged records of ``examples``.
+class Policy(DataPolicy):
+    """The config's ``validate``, with the limit on damaged records of ``examples``."""
 
-    Attributes:
-      default: what is done where no rule matches.
-      rules: the last one that matches applies.
-      min_examples: per split; 1 where nothing is said.
-      max_examples: per split; no limit where nothing is said.
-      max_count_change: largest |now - last| / last of a split's number of examples.
-      max_corrupt_fraction: of records, bytes or files.
-    """
-
-    default: Action = "fail"
-    rules: tuple[Rule, ...] = ()
-    min_examples: Mapping[str, int] = field(default_factory=dict)
-    max_examples: Mapping[str, int] = field(default_factory=dict)
-    max_count_change: float | None = None
-    max_corrupt_fraction: float = 0.0
+    # Of records, bytes or files.
+    max_corrupt_fraction: Annotated[Number, Field(ge=0, le=1)] = Field(default=0.0)
 
     def ruling(self, kind: str, feature: str | None = None) -> Ruling:
         """Returns what is done about an anomaly.
@@ -74,13 +85,17 @@ class Policy:
             return Ruling("fail", limit)
         return Ruling(self.default, f"validate.default: {self.default}")
 
+    def count_range(self, split: str) -> tuple[int, int | None]:
+        """Returns the fewest and the most examples of a split; None for no limit."""
+        least: Mapping[Any, int] = self.min_examples
+        most: Mapping[Any, int] = self.max_examples
+        return least.get(split, 1), most.get(split)
+
     def to_json(self) -> str:
         """Returns the form in which a node takes it: sorted keys, always the same."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps(self.model_dump(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Policy:
         """Reads what ``to_json`` wrote."""
-        data = json.loads(text)
-        rules = tuple(Rule(**rule) for rule in data.pop("rules"))
-        return cls(rules=rules, **data)
+        return cls.model_validate_json(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from tfx import types
 from tfx.dsl.components.base import base_component, executor_spec
@@ -92,7 +91,7 @@ class ModelVerdict(base_component.BaseComponent):
                 evaluation=evaluation,
                 model=model,
                 baseline_model=baseline_model,
-                thresholds=json.dumps([asdict(item) for item in thresholds]),
+                thresholds=json.dumps([item.model_dump() for item in thresholds]),
                 classes=json.dumps(list(classes)),
                 split=split,
                 verdict=types.Channel(type=artifacts.ModelVerdict),

@@ -34,8 +34,9 @@ class Executor(base_executor.BaseExecutor):
         given = input_dict.get("baseline_model") or []
         baselines = [item for item in given if item.id != model.id]
         classes = json.loads(exec_properties["classes"])
+        thresholds = json.loads(exec_properties["thresholds"])
         verdict = judge(
-            [Threshold(**item) for item in json.loads(exec_properties["thresholds"])],
+            [Threshold.model_validate(item) for item in thresholds],
             read_candidate(uri, classes),
             read_evaluation(uri, "baseline", classes) if baselines else None,
             exec_properties["split"],

@@ -91,7 +91,7 @@ class _Compared:
 
 def _rows(threshold: Threshold, models: _Compared) -> Iterator[Check]:
     candidate = models.candidate
-    if isinstance(threshold.slice, list):
+    if isinstance(threshold.slice, tuple):
         wanted = set(threshold.slice)
         keys = sorted(
             key for key in candidate.metrics if {name for name, _ in key} == wanted
@@ -178,16 +178,8 @@ def _changes(
     before: float | None,
     models: _Compared,
 ) -> Iterator[Check]:
-    if threshold.direction is None:
-        return
     check = f"{threshold.metric} change"
-    sign = ">=" if threshold.direction == "higher_is_better" else "<="
-    for kind, limit_value in (
-        ("absolute", threshold.absolute),
-        ("relative", threshold.relative),
-    ):
-        if limit_value is None:
-            continue
+    for kind, sign, limit_value in _change_limits(threshold):
         limit = f"{kind} {sign} {limit_value:g}"
         if before is None or math.isnan(before):
             is_lost = models.baseline is None and models.compared_with.is_lost
@@ -207,11 +199,17 @@ def _changes(
 
 def _limit(threshold: Threshold) -> str:
     parts = [limit for limit, _ in _bounds(threshold, 0.0)]
-    sign = ">=" if threshold.direction == "higher_is_better" else "<="
-    for kind, value in (
-        ("absolute", threshold.absolute),
-        ("relative", threshold.relative),
-    ):
-        if value is not None:
-            parts.append(f"{kind} change {sign} {value:g}")
+    for kind, sign, value in _change_limits(threshold):
+        parts.append(f"{kind} change {sign} {value:g}")
     return ", ".join(parts)
+
+
+def _change_limits(threshold: Threshold) -> Iterator[tuple[str, str, float]]:
+    """Yields kind, sign and value of each limit on the change."""
+    if (change := threshold.change) is None:
+        return
+    sign = ">=" if change.direction == "higher_is_better" else "<="
+    if change.absolute is not None:
+        yield "absolute", sign, change.absolute
+    if change.relative is not None:
+        yield "relative", sign, change.relative

@@ -1,38 +1,79 @@
-"""One threshold of the model gate, as it travels in the node's exec property."""
+"""Thresholds of the model gate, in the config and as a node's exec property."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-Direction = Literal["higher_is_better", "lower_is_better"]
+from pydantic import Field, model_validator
+
+from sluice.section import Count, Number, Section, SliceSpec, Text, expect
 
 # The metric that ``min_examples_per_class`` looks at; see ``class_counts``.
 EXAMPLES_PER_CLASS = "examples_per_class"
 
 
-@dataclass(frozen=True)
-class Threshold:
-    """A bound on a metric, on one slice, on every value of a feature, or overall.
+class Change(Section):
+    """How far a metric may move from the latest blessed model's, as TFMA has it.
 
-    Attributes:
-      metric: the metric's name in the evaluation, such as ``auc``.
-      slice: ``{feature: value}`` for one slice, ``[feature, ...]`` for each of its
-        values, None for all examples.
-      lower_bound: the metric must be at least this.
-      upper_bound: the metric must be at most this.
-      direction: which way is better; set if the change is limited.
-      absolute: the change against the baseline must be at least as good as this, in
-        the metric's unit; -0.01 with higher_is_better lets it drop by 0.01.
-      relative: the same as a fraction of the baseline's value.
-      min_examples_per_class: a slice with fewer of any class cannot be judged.
+    With `higher_is_better` a difference must be at least the limit; with
+    `lower_is_better`, at most.
     """
 
-    metric: str
-    slice: dict[str, Any] | list[str] | None = None
-    lower_bound: float | None = None
-    upper_bound: float | None = None
-    direction: Direction | None = None
-    absolute: float | None = None
-    relative: float | None = None
-    min_examples_per_class: int | None = None
+    direction: Literal["higher_is_better", "lower_is_better"] = Field(
+        description="Which way the metric is better."
+    )
+    absolute: Number | None = Field(
+        default=None,
+        description="Limit of candidate - baseline: -0.01 lets a metric that should be "
+        "high fall by 0.01.",
+    )
+    relative: Number | None = Field(
+        default=None, description="Limit of (candidate - baseline) / |baseline|."
+    )
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Change:
+        if self.absolute is None and self.relative is None:
+            expect("given a limit: absolute, relative or both")
+        return self
+
+
+class Threshold(Section):
+    """What a metric must reach before the model is pushed.
+
+    It has at least one of `lower_bound`, `upper_bound` and `change`.
+    """
+
+    metric: Text = Field(
+        description="The name of a result: of one of `evaluate.metrics`."
+    )
+    slice: SliceSpec = Field(
+        default=None,
+        description="`{feature: value}`, or `[feature]` for each of its values. null: "
+        "all examples.",
+    )
+    lower_bound: Number | None = Field(
+        default=None, description="Least value, in the metric's own unit, inclusive."
+    )
+    upper_bound: Number | None = Field(
+        default=None, description="Greatest value, in the metric's own unit, inclusive."
+    )
+    change: Change | None = Field(
+        default=None,
+        description="Limit against the latest blessed model; not judged while there is "
+        "none.",
+    )
+    min_examples_per_class: Count | None = Field(
+        default=None,
+        description="A slice with fewer examples of some class is not judged. null: "
+        "every slice is.",
+    )
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Threshold:
+        low, high = self.lower_bound, self.upper_bound
+        if low is None and high is None and self.change is None:
+            expect("given a limit: lower_bound, upper_bound or change")
+        if low is not None and high is not None and low > high:
+            expect("given a lower_bound that is not above its upper_bound")
+        return self

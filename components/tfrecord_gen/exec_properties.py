@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from components.tfrecord_gen.checking.hash_splits import HashSplits
@@ -56,7 +56,7 @@ class ExecProperties:
             "hash_splits": json.dumps(
                 hashed and {"buckets": dict(hashed.buckets), "by": hashed.by}
             ),
-            "images": json.dumps([asdict(check) for check in self.images]),
+            "images": json.dumps([check.model_dump() for check in self.images]),
             "max_record_bytes": self.max_record_bytes,
             "window": self.window,
             "complete_when": self.complete_when.to_json(),
@@ -72,7 +72,7 @@ class ExecProperties:
             patterns={split or None: pattern for split, pattern in patterns.items()},
             hash_splits=HashSplits(**hashed) if hashed else None,
             images=tuple(
-                ImageCheck(**{**item, "formats": tuple(item["formats"])})
+                ImageCheck.model_validate(item)
                 for item in json.loads(properties["images"])
             ),
             max_record_bytes=int(properties["max_record_bytes"]),

@@ -22,6 +22,7 @@ from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSpec, Label
 from pipeline.config.nodes import OwnNodes
 from pipeline.config.origin import Origin
+from sluice.retries import Retries
 from sluice.section import (
     Count,
     Destination,
@@ -82,25 +83,6 @@ class Push(Section):
         default=None,
         description="Relative to the project root, absolute, or below `~`; of one "
         "pipeline only. null: `serving/` in the workspace.",
-    )
-
-
-class Retry(Section):
-    """Further attempts after failures that may pass by themselves, on local runs.
-
-    Such as a service that does not answer or a connection that broke; never a gate,
-    bad data or a bug.
-    """
-
-    default: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
-        default=0, description="Further attempts of every node that is not named."
-    )
-    nodes: dict[Text, Annotated[int, Field(strict=True, ge=0, le=20)]] = Field(
-        default={}, description="Further attempts by node, such as `{Trainer: 2}`."
-    )
-    backoff_s: Annotated[Number, Field(ge=0)] = Field(
-        default=5.0,
-        description="Seconds before the second attempt; doubled with each further.",
     )
 
 
@@ -170,7 +152,7 @@ class Config(Section):
         default={},
         description="Nodes that are added to the graph, by name.",
     )
-    retries: Retry = Retry()
+    retries: Retries = Retries()
     memory_mb: Memory = Memory()
     private: Annotated[bool, Field(strict=True)] = Field(
         default=False,

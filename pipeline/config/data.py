@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
+from components.data_verdict.policy import SPLITS, DataPolicy
+from components.tfrecord_gen.checking.image_check import ImageLimits
 from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 from sluice.section import (
-    Channels,
     Count,
-    NotEmpty,
     Number,
     Pattern,
+    PositiveNumber,
     Section,
     Text,
     expect,
 )
 
-Action = Literal["fail", "warn", "ignore"]
-SplitName = Literal["train", "eval", "test"]
-SPLITS: tuple[SplitName, ...] = get_args(SplitName)
-
-_ACTION = "`fail` stops the run, `warn` is shown, `ignore` is only counted."
-
-_Positive = Annotated[Number, Field(gt=0)]
 _Fraction = Annotated[Number, Field(ge=0, le=1)]
 _RecordBytes = Annotated[int, Field(strict=True, ge=1, le=MAX_MESSAGE_BYTES)]
 
@@ -114,7 +107,7 @@ class CompleteWhen(Section):
     marker: Text | None = Field(
         default=None, description="A file of this name lies in the span's directory."
     )
-    quiet_for_s: _Positive | None = Field(
+    quiet_for_s: PositiveNumber | None = Field(
         default=None, description="None of its files has changed for so many seconds."
     )
 
@@ -126,37 +119,6 @@ def _complete_when(value: Any) -> Any:
     if not (one or isinstance(value, CompleteWhen)):
         expect("always, {marker: NAME} or {quiet_for_s: SECONDS}")
     return value
-
-
-class Images(Section):
-    """What an image must be before it is trained on, beside that TensorFlow decodes it.
-
-    Its size is told from its header, and no image is decoded that is too large.
-    """
-
-    min_side: Count = Field(
-        default=ImageCheck.min_side,
-        description="Least length of the shorter side, in pixels.",
-    )
-    max_side: Count = Field(
-        default=ImageCheck.max_side,
-        description="Greatest length of the longer side, in pixels.",
-    )
-    max_pixels: Count = Field(
-        default=ImageCheck.max_pixels,
-        description="Greatest height times width, so that a small file cannot fill the "
-        "memory.",
-    )
-    channels: Channels | None = Field(
-        default=None,
-        description="Channels of the encoded image: 1 gray, 3 colour, 4 with alpha. "
-        "null: any, as training decodes all to what `features` says.",
-    )
-    formats: NotEmpty[tuple[ImageFormat, ...]] = Field(
-        default=ImageCheck.formats,
-        description="Formats that are allowed. Of a `gif` training decodes the first "
-        "frame, but reads all: their pixels count together.",
-    )
 
 
 class Examples(Section):
@@ -181,43 +143,16 @@ class Examples(Section):
         description="Greatest length of a record. A longer one is put aside without "
         "being read, so that a small compressed file cannot fill the memory.",
     )
-    images: Images | None = Field(
+    images: ImageLimits | None = Field(
         default=None,
         description="What every image must be. null: no image is looked into.",
     )
 
 
-class Rule(Section):
-    """What is done about anomalies; of several rules the last to match counts."""
-
-    feature: Text | None = Field(
-        default=None, description="Whose anomalies. null: those of every feature."
-    )
-    anomaly: Text | None = Field(
-        default=None, description="Which kind, such as `new_value`. null: every kind."
-    )
-    action: Action = Field(description=_ACTION)
-
-
-class Validate(Section):
+class Validate(DataPolicy):
     """What the data gate lets pass."""
 
-    default: Action = Field(
-        default="fail", description=f"For anomalies that no rule names: {_ACTION}"
-    )
-    rules: tuple[Rule, ...] = Field(default=(), description="Exceptions to `default`.")
-    min_examples: dict[SplitName, Count] = Field(
-        default={}, description="Fewest examples of a split; 1 where nothing is said."
-    )
-    max_examples: dict[SplitName, Count] = Field(
-        default={}, description="Most examples of a split."
-    )
-    max_count_change: _Positive | None = Field(
-        default=None,
-        description="How much larger or smaller a split may be than in the data "
-        "accepted last: 0.5 allows half as many and half as many again.",
-    )
-    stale_after_h: _Positive | None = Field(
+    stale_after_h: PositiveNumber | None = Field(
         default=None,
         description="Hours; a run does not begin on a newest span older than this.",
     )

@@ -8,9 +8,9 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.anomaly_kind import KINDS, OF_NO_FEATURE
+from components.data_verdict.policy import SPLITS, Rule
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.config.config import Config
-from pipeline.config.data import SPLITS, Rule
 from pipeline.config.features import Image
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems

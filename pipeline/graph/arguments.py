@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.data_verdict.policy import Policy, Rule
-from components.model_verdict.threshold import Threshold
+from components.data_verdict.policy import DataPolicy, Policy
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
@@ -194,7 +193,7 @@ def of_evaluator(context: GraphContext) -> Arguments:
 def of_model_verdict(context: GraphContext) -> Arguments:
     """The thresholds that the model must reach."""
     return {
-        "thresholds": thresholds_of(context.config),
+        "thresholds": context.config.evaluate.thresholds,
         "classes": context.feature_set.label.class_names,
         "split": context.judged_split,
     }
@@ -238,17 +237,9 @@ def image_checks_of(config: Config) -> list[ImageCheck]:
 
 def policy_of(config: Config) -> Policy:
     """Returns what the data gate lets pass, in the form in which the node takes it."""
-    given = config.validate_data
-    return Policy(
-        default=given.default,
-        rules=tuple(
-            Rule(rule.action, rule.feature, rule.anomaly) for rule in given.rules
-        ),
-        min_examples={str(key): count for key, count in given.min_examples.items()},
-        max_examples={str(key): count for key, count in given.max_examples.items()},
-        max_count_change=given.max_count_change,
-        max_corrupt_fraction=config.examples.max_corrupt_fraction,
-    )
+    given = config.validate_data.model_dump(include=set(DataPolicy.model_fields))
+    limit = config.examples.max_corrupt_fraction
+    return Policy(**given, max_corrupt_fraction=limit)
 
 
 def eval_config(
@@ -292,20 +283,3 @@ def eval_config(
 def _metric(name: str, result: str | None, params: dict[str, Any]) -> dict[str, str]:
     config = {**({"name": result} if result else {}), **params}
     return {"class_name": name, **({"config": json.dumps(config)} if config else {})}
-
-
-def thresholds_of(config: Config) -> list[Threshold]:
-    """Returns the model gate's thresholds in the form in which the node takes them."""
-    return [
-        Threshold(
-            metric=item.metric,
-            slice=list(item.slice) if isinstance(item.slice, tuple) else item.slice,
-            lower_bound=item.lower_bound,
-            upper_bound=item.upper_bound,
-            direction=item.change.direction if item.change else None,
-            absolute=item.change.absolute if item.change else None,
-            relative=item.change.relative if item.change else None,
-            min_examples_per_class=item.min_examples_per_class,
-        )
-        for item in config.evaluate.thresholds
-    ]

@@ -158,8 +158,7 @@ def execute(
 
 def retries_of(config: Config) -> Retries:
     """Returns the config's retries as an engine takes them."""
-    given = config.retries
-    return Retries(given.default, given.nodes, given.backoff_s)
+    return config.retries
 
 
 def memory_of(config: Config) -> MemoryLimits:

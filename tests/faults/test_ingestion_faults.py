@@ -34,7 +34,8 @@ interrupt.listen()
 out, *paths = sys.argv[1:]
 files = tuple(SourceFile(path, "train") for path in paths)
 folders = {"train": f"{out}/Split-train"}
-ingest(Ingestion(files, images=(ImageCheck("image"),)), folders, f"{out}/quarantine", 2)
+images = (ImageCheck(feature="image"),)
+ingest(Ingestion(files, images=images), folders, f"{out}/quarantine", 2)
 """
 ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=4m none "$1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.config.config import Retry
 from sluice.retries import Retries
 
 pytestmark = pytest.mark.unit
@@ -25,4 +24,4 @@ def test_the_wait_doubles_up_to_five_minutes() -> None:
 )
 def test_a_config_refuses_what_makes_no_sense(wrong: dict) -> None:
     with pytest.raises(ValueError, match="1 validation error"):
-        Retry.model_validate(wrong)
+        Retries.model_validate(wrong)

@@ -1,34 +1,57 @@
-"""What one feature's images must be."""
+"""What images must be before they are trained on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from pydantic import Field
+
+from sluice.section import Channels, Count, NotEmpty, Section, Text
 
 # Those that training decodes, as ``image_format`` names them.
 ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
 
 
-@dataclass(frozen=True)
-class ImageCheck:
+class ImageLimits(Section):
+    """What an image must be before it is trained on, beside that TensorFlow decodes it.
+
+    Its size is told from its header, and no image is decoded that is too large.
+    """
+
+    min_side: Count = Field(
+        default=1,
+        description="Least length of the shorter side, in pixels.",
+    )
+    max_side: Count = Field(
+        default=16_384,
+        description="Greatest length of the longer side, in pixels.",
+    )
+    max_pixels: Count = Field(
+        default=50_000_000,
+        description="Greatest height times width, so that a small file cannot fill the "
+        "memory.",
+    )
+    channels: Channels | None = Field(
+        default=None,
+        description="Channels of the encoded image: 1 gray, 3 colour, 4 with alpha. "
+        "null: any, as training decodes all to what `features` says.",
+    )
+    formats: NotEmpty[tuple[ImageFormat, ...]] = Field(
+        default=("png", "jpeg", "bmp"),
+        description="Formats that are allowed. Of a `gif` training decodes the first "
+        "frame, but reads all: their pixels count together.",
+    )
+
+
+class ImageCheck(ImageLimits):
     """A feature that holds encoded images, and their limits.
 
     Attributes:
         feature: name of the bytes feature.
-        min_side: fewest pixels of width and of height.
-        max_side: most pixels of width and of height.
-        max_pixels: most pixels in all; told before anything is decoded.
-        channels: of the encoded image: 1 gray, 3 colour, 4 with alpha; None: any.
         decoded_channels: what training decodes it to.
-        formats: those allowed.
         is_sensitive: whether none of its bytes may be shown.
     """
 
-    feature: str
-    min_side: int = 1
-    max_side: int = 16_384
-    max_pixels: int = 50_000_000
-    channels: int | None = None
-    decoded_channels: int = 3
-    formats: tuple[ImageFormat, ...] = ("png", "jpeg", "bmp")
+    feature: Text
+    decoded_channels: Channels = Field(default=3)
     is_sensitive: bool = False

@@ -117,7 +117,7 @@ def test_an_empty_split_is_one_failure_under_any_policy(
 
 
 def test_a_warning_is_a_row_and_passes() -> None:
-    rules = (Rule("warn", feature="fare", anomaly="new_value"),)
+    rules = (Rule(action="warn", feature="fare", anomaly="new_value"),)
     verdict = _judge(
         Policy(rules=rules),
         anomalies={**NO_ANOMALIES, "eval": _anomalies(fare="odd", label="odd")},
@@ -337,7 +337,7 @@ def test_files_that_do_not_add_up_fail_by_kind() -> None:
 def test_drift_is_ruled_by_its_feature() -> None:
     finding = Finding("drift", "train", "drift of 'pay'", "0.3 away", feature="pay")
     comparison = Comparison("drift", "train", "17", 2, "", (finding,))
-    rules = (Rule("warn", feature="pay", anomaly="drift"),)
+    rules = (Rule(action="warn", feature="pay", anomaly="drift"),)
     assert not _judge(comparisons=[comparison]).passed
     assert _judge(Policy(rules=rules), comparisons=[comparison]).passed
 

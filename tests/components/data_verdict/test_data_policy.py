@@ -14,10 +14,10 @@ TYPE = anomalies_pb2.AnomalyInfo.Type
 POLICY = Policy(
     default="warn",
     rules=(
-        Rule("ignore", feature="fare"),
-        Rule("fail", anomaly="new_value"),
-        Rule("warn", feature="fare", anomaly="drift"),
-        Rule("fail", feature="tip"),
+        Rule(action="ignore", feature="fare"),
+        Rule(action="fail", anomaly="new_value"),
+        Rule(action="warn", feature="fare", anomaly="drift"),
+        Rule(action="fail", feature="tip"),
     ),
     min_examples={"train": 100},
     max_count_change=0.5,

@@ -11,7 +11,7 @@ from components.data_verdict.policy import Policy, Rule
 pytestmark = pytest.mark.tf
 
 LARGEST = 2**63 - 1
-ONLY_SCHEMA = Policy(rules=(Rule("ignore", anomaly="split_drift"),))
+ONLY_SCHEMA = Policy(rules=(Rule(action="ignore", anomaly="split_drift"),))
 
 
 def rows_of(bench: Any, train: Any = None, **options: Any) -> list[Any]:
@@ -97,7 +97,10 @@ def test_a_sensitive_number_is_not_told(bench: Any) -> None:
 
 
 def test_a_rule_lets_it_pass(bench: Any) -> None:
-    rules = (*ONLY_SCHEMA.rules, Rule("warn", feature="label", anomaly="out_of_range"))
+    rules = (
+        *ONLY_SCHEMA.rules,
+        Rule(action="warn", feature="label", anomaly="out_of_range"),
+    )
     train = bench.changed(17, label=[LARGEST])
 
     verdict = bench.judge(train, policy=Policy(rules=rules))

@@ -54,7 +54,7 @@ def test_good_data_passes_and_the_splits_are_compared(bench: Any) -> None:
 def test_one_bad_record_is_named(
     bench: Any, values: Record, kind: str, feature: str, shown: str
 ) -> None:
-    rules = (Rule("ignore", anomaly="split_drift"),)
+    rules = (Rule(action="ignore", anomaly="split_drift"),)
     verdict = bench.judge(bench.changed(17, **values), policy=Policy(rules=rules))
     row = _only(verdict)
     assert (row.kind, row.feature, row.slice) == (kind, feature, "train")
@@ -115,7 +115,7 @@ def test_drift_against_the_data_that_was_accepted_last(bench: Any) -> None:
     assert (train.baseline, train.limit) == ("span 1", "L-infinity <= 0.1")
     assert train.actual == pytest.approx(0.4)
     assert train.why == "L-infinity distance 0.4, largest for the value 'Cash'"
-    warn = Policy(rules=(Rule("warn", feature="pay", anomaly="drift"),))
+    warn = Policy(rules=(Rule(action="warn", feature="pay", anomaly="drift"),))
     assert len(bench.judge(drifted, drifted, spans=(2,), policy=warn).warnings) == 2
 
 
@@ -254,9 +254,9 @@ def test_a_wrong_shape_is_told_also_where_values_are_missing(bench: Any) -> None
         )
     ]
     rules = (
-        Rule("ignore", anomaly="split_drift"),
-        Rule("ignore", anomaly="not_compared"),
-        Rule("ignore", "fare", "missing"),
+        Rule(action="ignore", anomaly="split_drift"),
+        Rule(action="ignore", anomaly="not_compared"),
+        Rule(action="ignore", feature="fare", anomaly="missing"),
     )
     row = _only(bench.judge(train, policy=Policy(rules=rules)))
     assert (row.kind, row.feature) == ("wrong_shape", "fare")
@@ -267,7 +267,7 @@ def test_what_was_expected_is_in_the_limit(bench: Any) -> None:
     train[0] |= {"pay": [b"Zed"], "label": [7], "new one": [1]}
     del train[1]["fare"]
     train[2]["fare"] = [1.0, 2.0]
-    rules = (Rule("ignore", anomaly="split_drift"),)
+    rules = (Rule(action="ignore", anomaly="split_drift"),)
     rows = bench.judge(train, policy=Policy(rules=rules)).failures
     assert {(row.kind, row.limit) for row in rows} == {
         ("new_value", "the domain's 3 values"),
@@ -286,7 +286,10 @@ def test_many_new_values_are_bounded(bench: Any) -> None:
         for number, record in enumerate(bench.records(2000))
     ]
     verdict = bench.judge(
-        train, policy=Policy(rules=(Rule("ignore", None, "split_drift"),))
+        train,
+        policy=Policy(
+            rules=(Rule(action="ignore", feature=None, anomaly="split_drift"),)
+        ),
     )
     (row,) = [row for row in verdict.failures if row.kind == "new_value"]
     assert len(row.why) < 400
@@ -320,7 +323,7 @@ def test_serving_files_without_a_record_are_ruled_by_the_policy(bench: Any) -> N
         "serving",
         "number of examples",
     )
-    rules = (Rule("warn", anomaly="count"),)
+    rules = (Rule(action="warn", anomaly="count"),)
     assert bench.judge(serving=[], policy=Policy(rules=rules)).passed
 
 
@@ -333,5 +336,5 @@ def test_an_image_limit_that_is_not_measured_is_named(bench: Any) -> None:
     assert (row.kind, row.feature, row.slice) == ("not_compared", "photo", "overall")
     assert "examples.images" in row.why
     assert bench.judge(
-        schema=schema, policy=Policy(rules=(Rule("ignore", "photo"),))
+        schema=schema, policy=Policy(rules=(Rule(action="ignore", feature="photo"),))
     ).passed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from components.model_verdict.baseline import Baseline, PassedOver
 from components.model_verdict.judge import Evaluation, judge, slice_name
-from components.model_verdict.threshold import Threshold
+from components.model_verdict.threshold import Change, Threshold
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
@@ -51,35 +52,37 @@ def _only(verdict: Verdict) -> Check:
 
 @pytest.mark.parametrize(("bound", "passed"), [(0.95, True), (0.9500001, False)])
 def test_a_lower_bound_is_inclusive(bound: float, passed: bool) -> None:
-    row = _only(_judge(Threshold("auc", lower_bound=bound)))
+    row = _only(_judge(Threshold(metric="auc", lower_bound=bound)))
     assert (row.passed, row.actual, row.slice) == (passed, 0.95, "overall")
 
 
 @pytest.mark.parametrize(("bound", "passed"), [(0.2, True), (0.19, False)])
 def test_an_upper_bound_is_inclusive(bound: float, passed: bool) -> None:
-    row = _only(_judge(Threshold("loss", upper_bound=bound)))
+    row = _only(_judge(Threshold(metric="loss", upper_bound=bound)))
     assert (row.passed, row.limit) == (passed, f"<= {bound:g}")
 
 
 def test_a_missed_bound_says_by_how_much() -> None:
-    row = _only(_judge(Threshold("auc", lower_bound=0.97)))
+    row = _only(_judge(Threshold(metric="auc", lower_bound=0.97)))
     assert row.why == "misses the limit by 0.0200"
 
 
 def test_both_bounds_are_two_rows() -> None:
-    verdict = _judge(Threshold("auc", lower_bound=0.9, upper_bound=0.94))
+    verdict = _judge(Threshold(metric="auc", lower_bound=0.9, upper_bound=0.94))
     assert [row.passed for row in verdict.rows] == [True, False]
     assert not verdict.passed
 
 
 def test_a_named_slice_is_judged_by_itself() -> None:
-    threshold = Threshold("auc", slice={"payment": "Credit Card"}, lower_bound=0.58)
+    threshold = Threshold(
+        metric="auc", slice={"payment": "Credit Card"}, lower_bound=0.58
+    )
     row = _only(_judge(threshold))
     assert (row.slice, row.actual, row.passed) == ("payment: Credit Card", 0.6, True)
 
 
 def test_a_named_slice_without_examples_fails() -> None:
-    threshold = Threshold("auc", slice={"payment": "Cheque"}, lower_bound=0.5)
+    threshold = Threshold(metric="auc", slice={"payment": "Cheque"}, lower_bound=0.5)
     row = _only(_judge(threshold))
     assert not row.passed
     assert row.why == "no example is in it"
@@ -87,7 +90,10 @@ def test_a_named_slice_without_examples_fails() -> None:
 
 def test_a_named_slice_that_is_too_small_fails() -> None:
     threshold = Threshold(
-        "auc", slice={"payment": "Prcard"}, lower_bound=0.0, min_examples_per_class=10
+        metric="auc",
+        slice={"payment": "Prcard"},
+        lower_bound=0.0,
+        min_examples_per_class=10,
     )
     row = _only(_judge(threshold))
     assert not row.passed
@@ -96,7 +102,7 @@ def test_a_named_slice_that_is_too_small_fails() -> None:
 
 def test_every_value_of_a_feature_is_judged_but_the_small_ones() -> None:
     threshold = Threshold(
-        "auc", slice=["payment"], lower_bound=0.7, min_examples_per_class=10
+        metric="auc", slice=("payment",), lower_bound=0.7, min_examples_per_class=10
     )
     rows = {row.slice: row for row in _judge(threshold).rows}
     assert not rows["payment: Credit Card"].passed
@@ -106,7 +112,7 @@ def test_every_value_of_a_feature_is_judged_but_the_small_ones() -> None:
 
 
 def test_a_feature_that_is_not_sliced_fails() -> None:
-    row = _only(_judge(Threshold("auc", slice=["hour"], lower_bound=0.7)))
+    row = _only(_judge(Threshold(metric="auc", slice=("hour",), lower_bound=0.7)))
     assert not row.passed
     assert row.slice == "hour"
 
@@ -115,12 +121,18 @@ def test_a_feature_that_is_not_sliced_fails() -> None:
 def test_a_metric_without_a_value_fails(value: float | None) -> None:
     metrics = {} if value is None else {"auc": value}
     evaluation = Evaluation({(): metrics})
-    row = _only(judge([Threshold("auc", lower_bound=0.0)], evaluation, None, "test"))
+    row = _only(
+        judge([Threshold(metric="auc", lower_bound=0.0)], evaluation, None, "test")
+    )
     assert not row.passed
     assert row.why == "the metric has no value on this slice"
 
 
-CHANGE = Threshold("auc", direction="higher_is_better", absolute=-0.01)
+def _change(direction: Any = "higher_is_better", **limits: float) -> Change:
+    return Change(direction=direction, **limits)
+
+
+CHANGE = Threshold(metric="auc", change=_change(absolute=-0.01))
 
 
 @pytest.mark.parametrize(
@@ -135,19 +147,21 @@ def test_an_absolute_change(shift: float, passed: bool) -> None:
 
 @pytest.mark.parametrize(("shift", "passed"), [(0.05, True), (-0.05, False)])
 def test_lower_is_better(shift: float, passed: bool) -> None:
-    threshold = Threshold("loss", direction="lower_is_better", absolute=0.0)
+    threshold = Threshold(
+        metric="loss", change=_change("lower_is_better", absolute=0.0)
+    )
     assert _only(_judge(threshold, baseline=_evaluation(shift))).passed is passed
 
 
 @pytest.mark.parametrize(("relative", "passed"), [(-0.1, True), (0.0, False)])
 def test_a_relative_change(relative: float, passed: bool) -> None:
-    threshold = Threshold("auc", direction="higher_is_better", relative=relative)
+    threshold = Threshold(metric="auc", change=_change(relative=relative))
     assert _only(_judge(threshold, baseline=_evaluation(0.04))).passed is passed
 
 
 def test_a_relative_change_from_zero() -> None:
     zero = Evaluation({(): {"auc": 0.0}})
-    up = Threshold("auc", direction="higher_is_better", relative=0.5)
+    up = Threshold(metric="auc", change=_change(relative=0.5))
     assert judge([up], _evaluation(), zero, "test").passed
     assert not judge([up], zero, zero, "test").passed
 
@@ -160,10 +174,9 @@ def test_without_a_baseline_a_change_passes_and_says_so() -> None:
 
 def test_a_slice_that_the_baseline_never_saw_has_no_change() -> None:
     threshold = Threshold(
-        "auc",
+        metric="auc",
         slice={"payment": "Cash"},
-        direction="higher_is_better",
-        absolute=0.0,
+        change=_change(absolute=0.0),
     )
     baseline = Evaluation({(): {"auc": 0.99}})
     row = _only(_judge(threshold, baseline=baseline))
@@ -213,7 +226,7 @@ def test_a_change_against_a_lost_baseline_fails_and_says_the_way_out() -> None:
     assert not verdict.passed
     assert "sluice models retire digits --damaged --reason WHY" in change.why
     assert (row.baseline, row.passed) == ("none", True)
-    assert _judge(Threshold("auc", lower_bound=0.9), compared_with=lost).passed
+    assert _judge(Threshold(metric="auc", lower_bound=0.9), compared_with=lost).passed
 
 
 def test_without_any_model_that_is_not_retired_a_change_passes() -> None:
@@ -232,7 +245,7 @@ def test_it_travels_as_json(baseline: Baseline) -> None:
 
 
 def test_judging_on_eval_is_said() -> None:
-    verdict = _judge(Threshold("auc", lower_bound=0.9), split="eval")
+    verdict = _judge(Threshold(metric="auc", lower_bound=0.9), split="eval")
     assert verdict.rows[0].why.startswith("there is no test split")
     assert verdict.passed
 
@@ -244,6 +257,6 @@ def test_no_threshold_is_said() -> None:
 def test_crossed_slices_match_in_any_order() -> None:
     key = (("b", "2"), ("a", "1"))
     evaluation = Evaluation({key: {"auc": 0.8}})
-    threshold = Threshold("auc", slice={"a": 1, "b": 2}, lower_bound=0.5)
+    threshold = Threshold(metric="auc", slice={"a": 1, "b": 2}, lower_bound=0.5)
     row = _only(judge([threshold], evaluation, None, "test"))
     assert (row.passed, row.slice) == (True, slice_name(key))

@@ -20,8 +20,8 @@ from components.tfrecord_gen.checking.check_images import check_image, check_ima
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from sample_data.tf_example import encode
 
-ANY = ImageCheck("image")
-GIFS = ImageCheck("image", formats=("gif",))
+ANY = ImageCheck(feature="image")
+GIFS = ImageCheck(feature="image", formats=("gif",))
 
 
 def encoded(kind, mode="RGB", size=(40, 30)):
@@ -71,7 +71,7 @@ def test_the_reason_is_tensorflow_s_own():
     assert check_image(data[:500], ANY) == (
         "a PNG image that does not decode to 3 channels: Invalid PNG data, size 500"
     )
-    assert check_image(encoded("BMP"), ImageCheck("i", decoded_channels=1)) == (
+    assert check_image(encoded("BMP"), ImageCheck(feature="i", decoded_channels=1)) == (
         "a BMP image that does not decode to 1 channel: "
         "`channels` must be 0, 3 or 4 for BMP, but got 1"
     )
@@ -79,7 +79,7 @@ def test_the_reason_is_tensorflow_s_own():
 
 @pytest.mark.tf
 def test_of_a_sensitive_feature_no_reason_is_told():
-    check = ImageCheck("image", is_sensitive=True)
+    check = ImageCheck(feature="image", is_sensitive=True)
 
     assert check_image(encoded("PNG")[:60], check) == (
         "a PNG image that does not decode to 3 channels"
@@ -88,7 +88,7 @@ def test_of_a_sensitive_feature_no_reason_is_told():
 
 @pytest.mark.unit
 def test_of_a_sensitive_feature_no_byte_is_shown():
-    reason = check_image(b"a name", ImageCheck("i", is_sensitive=True))
+    reason = check_image(b"a name", ImageCheck(feature="i", is_sensitive=True))
 
     assert reason == "not a PNG, JPEG or BMP image"
 
@@ -157,7 +157,7 @@ def test_a_bmp_of_os2_is_refused_whatever_tensorflow_would_make_of_it(size):
 
 @pytest.mark.unit
 def test_only_the_formats_that_are_allowed():
-    only = ImageCheck("image", formats=("jpeg",))
+    only = ImageCheck(feature="image", formats=("jpeg",))
 
     assert check_image(encoded("PNG"), only) == "a PNG image, where JPEG is allowed"
     assert "not a JPEG image; its first bytes: " in str(check_image(b"text", only))
@@ -189,15 +189,15 @@ def test_what_is_no_image(data, first):
     ("check", "reason"),
     [
         (
-            ImageCheck("i", min_side=31),
+            ImageCheck(feature="i", min_side=31),
             "40 x 30 pixels; the shortest side allowed is 31",
         ),
         (
-            ImageCheck("i", max_side=39),
+            ImageCheck(feature="i", max_side=39),
             "40 x 30 pixels; the longest side allowed is 39",
         ),
-        (ImageCheck("i", max_pixels=1199), "at most 1,199 are allowed"),
-        (ImageCheck("i", channels=1), "a PNG image with 3 channels, not 1"),
+        (ImageCheck(feature="i", max_pixels=1199), "at most 1,199 are allowed"),
+        (ImageCheck(feature="i", channels=1), "a PNG image with 3 channels, not 1"),
     ],
 )
 def test_limits(check, reason):
@@ -206,7 +206,9 @@ def test_limits(check, reason):
 
 @pytest.mark.tf
 def test_what_is_just_within_the_limits():
-    check = ImageCheck("i", min_side=30, max_side=40, max_pixels=1200, channels=3)
+    check = ImageCheck(
+        feature="i", min_side=30, max_side=40, max_pixels=1200, channels=3
+    )
 
     assert check_image(encoded("PNG"), check) is None
 
@@ -214,7 +216,7 @@ def test_what_is_just_within_the_limits():
 @pytest.mark.tf
 def test_the_features_of_a_record():
     good, bad = encoded("PNG"), b"GIF89a"
-    checks = (ImageCheck("a"), ImageCheck("b"))
+    checks = (ImageCheck(feature="a"), ImageCheck(feature="b"))
 
     assert check_images(encode({"a": [good, good], "c": [bad]}), checks) is None
     assert check_images(encode({"a": [good], "b": [good, bad]}), checks) == (
@@ -224,6 +226,6 @@ def test_the_features_of_a_record():
 
 @pytest.mark.unit
 def test_a_feature_that_holds_no_bytes():
-    assert check_images(encode({"a": [1, 2]}), (ImageCheck("a"),)) == (
+    assert check_images(encode({"a": [1, 2]}), (ImageCheck(feature="a"),)) == (
         "feature 'a' holds numbers, not encoded images"
     )

@@ -200,7 +200,7 @@ def trains(data: bytes, channels: int) -> bool:
 
 
 def reason(data: bytes, channels: int) -> str | None:
-    check = ImageCheck("image", formats=ALL, decoded_channels=channels)
+    check = ImageCheck(feature="image", formats=ALL, decoded_channels=channels)
     return check_image(data, check)
 
 

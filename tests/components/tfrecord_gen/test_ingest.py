@@ -207,7 +207,7 @@ def test_images_are_looked_into(room, make):
     records = [encode({"image": [gif]}), *make.examples(2)]
     path = room.put("a", make.shard(records))
 
-    report = room.ingest(path, images=(ImageCheck("image"),))
+    report = room.ingest(path, images=(ImageCheck(feature="image"),))
 
     assert dict(report.errors) == {"image": 1}
     assert (

@@ -78,7 +78,7 @@ class FirstNode:
             input_base=config.data_uri,
             patterns=config.data.patterns,
             hash_splits=None,
-            images=(ImageCheck("image"),),
+            images=(ImageCheck(feature="image"),),
             max_record_bytes=1,
             window=config.examples.window,
             complete_when=complete_when(config),
