@@ -15,15 +15,17 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from components.accept_data.entry import Entry, SplitFacts
 from components.tfrecord_gen.report import Report
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
+from sluice.storage.storage_errors import PreconditionFailedError
 
 RECORD_FILE = "record.json"
 _NAME_DIGITS = 12
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -94,34 +96,57 @@ def write_entry(
       override: the reason, where a person let it pass.
 
     Raises:
-      OSError: the baseline store cannot be written.
+      OSError: the baseline store cannot be written, or other writers of this entry were
+        always faster.
     """
-    folder = os.path.join(store, identity.name)
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _write_entry(
+                os.path.join(store, identity.name),
+                Entry(
+                    name=identity.name,
+                    fingerprint=identity.fingerprint,
+                    accepted_at=accepted_at,
+                    run_id=run_id,
+                    spans=spans,
+                    splits={},
+                    override=override,
+                ),
+                statistics,
+            )
+        except PreconditionFailedError:
+            # Another writer has replaced the entry: this one is judged against that.
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _write_entry(
+    folder: str, entry: Entry, statistics: Mapping[str, SplitStatistics]
+) -> Entry:
+    storage = storage_for(folder)
+    record = os.path.join(folder, RECORD_FILE)
+    replaced = storage.stat(record).generation if storage.is_file(record) else None
     known = _known(folder)
-    if known and known.fingerprint == identity.fingerprint:
+    if known and known.fingerprint == entry.fingerprint:
         if known.counts == {key: item.examples for key, item in statistics.items()}:
             return known
-        accepted_at = known.accepted_at
+        entry = replace(entry, accepted_at=known.accepted_at)
     splits = {}
-    storage = storage_for(folder)
     storage.make_folder(folder)
     for split, item in statistics.items():
         sha256 = digest.of_bytes(item.content)
         file = f"{split}-{sha256[:_NAME_DIGITS]}.pb"
         storage.write_atomically(os.path.join(folder, file), item.content)
         splits[split] = SplitFacts(item.examples, file, sha256)
-    entry = Entry(
-        name=identity.name,
-        fingerprint=identity.fingerprint,
-        accepted_at=accepted_at,
-        run_id=run_id,
-        spans=spans,
-        splits=splits,
-        override=override,
-    )
-    storage.write_atomically(
-        os.path.join(folder, RECORD_FILE), entry.to_json().encode()
-    )
+    entry = replace(entry, splits=splits)
+    content = entry.to_json().encode()
+    if not storage.has_preconditions:
+        storage.write_atomically(record, content)
+    elif replaced is not None:
+        storage.write_atomically(record, content, if_generation=replaced)
+    elif not storage.write_if_absent(record, content):
+        raise PreconditionFailedError(record)
     if known:
         _remove_replaced(folder, known, entry)
     return entry

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from sluice.mlmd_items import plain_properties
 from sluice.storage import digest
 from sluice.storage.contents import Contents, Damage
-from sluice.storage.storage import is_remote
+from sluice.storage.storage import storage_for
 
 # Custom properties of a Model artifact: why a person has retired it, and from which
 # version its damaged files were restored.
@@ -73,7 +73,7 @@ class BlessedModel:
         """Returns how its files differ from what they were, None if they do not."""
         if self.contents is not None:
             return self.contents.damage(self.model.uri)
-        if is_remote(self.model.uri) or Path(self.model.uri).exists():
+        if storage_for(self.model.uri).exists(self.model.uri):
             return None
         return Damage("a model", "nothing is there")
 

@@ -41,6 +41,7 @@ from sluice.errors import ConfigError
 from sluice.node_kinds import ABOUT_BASELINE, BASELINE, CANDIDATE
 from sluice.project import own_root
 from sluice.storage import digest
+from sluice.storage.storage import storage_for
 from sluice.workspace import installed_version
 
 _MODULE_PATH = "module_path"
@@ -357,8 +358,8 @@ def _inputs_of(
 
 def _input_of(artifact: InputArtifact) -> dict[str, Any]:
     found: dict[str, Any] = {"id": artifact.id, "uri": artifact.uri}
-    path = Path(artifact.uri)
-    if artifact.is_external and path.exists():
-        is_file = path.is_file()
-        found["digest"] = digest.of_file(path) if is_file else digest.of_tree(path)
+    uri, storage = artifact.uri, storage_for(artifact.uri)
+    if artifact.is_external and storage.exists(uri):
+        is_file = storage.is_file(uri)
+        found["digest"] = digest.of_file(uri) if is_file else digest.of_tree(uri)
     return found

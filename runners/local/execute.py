@@ -27,7 +27,7 @@ from sluice.record.events import (
     Stopped,
 )
 from sluice.storage import source_files, stat_cache
-from sluice.storage.storage import is_remote
+from sluice.storage.storage import storage_for
 from sluice.workspace import Workspace
 
 
@@ -214,7 +214,7 @@ def _check_outputs(result: NodeResult, run_id: str) -> None:
     for artifacts in result.outputs.values():
         for artifact in artifacts:
             uri = artifact["uri"]
-            if uri and not is_remote(uri) and not Path(uri).exists():
+            if uri and not storage_for(uri).exists(uri):
                 raise UsageError(
                     f"run {run_id} cannot go on: an output of {result.node} is gone",
                     where=uri,

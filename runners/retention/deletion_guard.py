@@ -8,9 +8,10 @@ these is ever deleted, and links are removed instead of followed.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
+
+from sluice.storage.storage import storage_for
 
 
 class Enclosure:
@@ -55,10 +56,7 @@ def remove(path: Path) -> None:
     Raises:
       OSError: something in it cannot be deleted.
     """
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    storage_for(path).delete_tree(str(path))
 
 
 def size_bytes(path: Path) -> int:

@@ -8,12 +8,13 @@ custom property of the artifact in ML Metadata.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from sluice.storage import digest
+from sluice.storage.storage import storage_for
 
 PROPERTY = "sluice_files"
 
@@ -49,7 +50,7 @@ class Contents:
 
     @classmethod
     def read(cls, uri: str, model_dir: str | None = None) -> Contents | None:
-        """Returns what is there; None for what is not a local file or directory.
+        """Returns what is there; None if there is nothing.
 
         Args:
           uri: of the artifact.
@@ -58,22 +59,26 @@ class Contents:
         Raises:
           OSError: it cannot be read.
         """
-        root = Path(uri)
-        if not root.exists():
+        storage = storage_for(uri)
+        try:
+            root = storage.stat(uri)
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        paths = [root] if root.is_file() else sorted(root.rglob("*"))
-        entries = [
-            (relative.as_posix(), path.stat().st_size)
-            for path in paths
-            if path.is_file() and not _is_hidden(relative := path.relative_to(root))
-        ]
-        is_model = model_dir is not None and (root / model_dir).is_dir()
+        entries = [(".", root.size_bytes)]
+        if root.kind == "folder":
+            entries = [
+                (entry.name, entry.size_bytes)
+                for entry in digest.files_below(uri)
+                if not _is_hidden(entry.name)
+            ]
+        model = None if model_dir is None else os.path.join(uri, model_dir)
+        is_model = model is not None and bool(storage.list(model))
         return cls(
             files=len(entries),
             bytes=sum(size for _, size in entries),
             digest=digest.of_bytes(json.dumps(entries).encode()),
             model_dir=model_dir if is_model else None,
-            model_digest=digest.of_tree(root / str(model_dir)) if is_model else None,
+            model_digest=digest.of_tree(str(model)) if is_model else None,
         )
 
     @classmethod
@@ -108,5 +113,5 @@ class Contents:
         return f"{self.files} file{'' if self.files == 1 else 's'} ({self.bytes} bytes)"
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))

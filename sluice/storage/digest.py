@@ -6,6 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from sluice.storage.storage import Entry, storage_for
+
 _CHUNK_BYTES = 1 << 20
 
 
@@ -17,7 +19,7 @@ def of_bytes(data: bytes) -> str:
 def of_file(path: str | Path) -> str:
     """Returns the digest of a file's content."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with storage_for(path).open(str(path), "rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
@@ -28,10 +30,16 @@ def of_tree(root: str | Path) -> str:
 
     Empty directories do not count; a file renamed, added, removed or changed does.
     """
-    root = Path(root)
     digest = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        name = os.fsencode(path.relative_to(root))
+    for entry in files_below(root):
+        name = os.fsencode(entry.name)
         digest.update(len(name).to_bytes(8, "little") + name)
-        digest.update(bytes.fromhex(of_file(path)))
+        digest.update(bytes.fromhex(of_file(entry.uri)))
     return digest.hexdigest()
+
+
+def files_below(root: str | Path) -> list[Entry]:
+    """Returns the files below a directory, sorted by the parts of their names."""
+    entries = storage_for(root).list(str(root), recursive=True)
+    there = (entry for entry in entries if entry.generation)
+    return sorted(there, key=lambda entry: entry.name.split("/"))

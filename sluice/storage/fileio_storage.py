@@ -21,6 +21,8 @@ from sluice.storage.storage import Entry, Storage
 class FileioStorage(Storage):
     """Files by address, as TFX's registered file systems have them."""
 
+    has_preconditions = False
+
     def list(
         self,
         folder: str,

@@ -29,7 +29,8 @@ class Entry:
       name: relative to the listed folder.
       kind: "other" is what cannot be read as a file, such as a pipe.
       size_bytes: 0 for a folder.
-      generation: changes with every write; empty for a folder.
+      generation: changes with every write; empty for a folder, and for a link that
+        leads nowhere.
       modified_s: when the content was written, in seconds since 1970.
       changed_s: the same, but on a disk arrival counts too: ``cp -p`` keeps the first.
     """
@@ -44,7 +45,13 @@ class Entry:
 
 
 class Storage(ABC):
-    """Files and folders by path or address."""
+    """Files and folders by path or address.
+
+    Attributes:
+      has_preconditions: whether it knows ``if_generation`` and ``write_if_absent``.
+    """
+
+    has_preconditions = True
 
     @abstractmethod
     def list(

@@ -18,6 +18,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
 from sluice.storage import gcs_storage
+from sluice.storage.contents import Contents
 from sluice.storage.gcs_storage import GcsStorage
 from sluice.storage.storage import storage_for
 from sluice.storage.storage_errors import PreconditionFailedError
@@ -157,6 +158,19 @@ def test_a_tree_is_deleted_and_its_neighbours_are_not(bucket: Any) -> None:
     for whole in (bucket.uri(), bucket.uri().rstrip("/")):
         with pytest.raises(ValueError, match="whole bucket"):
             STORAGE.delete_tree(whole)
+
+
+def test_the_contents_of_an_artifact_in_a_bucket(bucket: Any) -> None:
+    assert Contents.read(bucket.uri("model")) is None
+    for name in ("Format-Serving/saved_model.pb", "Format-Serving/a/b", ".hidden"):
+        bucket.put(f"model/{name}", name.encode())
+    made = Contents.read(bucket.uri("model"), "Format-Serving")
+    assert made is not None and made.files == 2 and made.model_digest
+    assert made.damage(bucket.uri("model")) is None
+    bucket.put("model/Format-Serving/a/b", b"Format-Serving/a/c")
+    assert "a model of SHA-256" in str(made.damage(bucket.uri("model")))
+    bucket.remove("model/Format-Serving/a/b")
+    assert "now 1 file" in str(made.damage(bucket.uri("model")))
 
 
 def test_a_rename_replaces_its_target(bucket: Any) -> None:

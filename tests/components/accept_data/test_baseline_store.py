@@ -21,6 +21,7 @@ from components.accept_data.baseline_store import (
 from components.accept_data.entry import Entry
 from components.tfrecord_gen.report import FileReport, Report
 from sluice.storage import atomic
+from sluice.storage.local_storage import LocalStorage
 
 pytestmark = pytest.mark.unit
 
@@ -107,21 +108,25 @@ def test_of_two_accepted_in_the_same_second_the_later_span_is_the_newer(
 
 def test_two_writers_at_once_leave_a_whole_entry(tmp_path: Path) -> None:
     """The second replaces the entry while the first has not yet named its files."""
-    real = atomic.write_bytes
+    real = LocalStorage.write_atomically
     _write(tmp_path, ONE, 1)
     newer = Identity("1", "third version")
 
-    def slow(path: str, data: bytes) -> None:
-        if str(path).endswith(RECORD_FILE) and b"second version" in data:
+    def slow(storage: Any, path: str, data: bytes, **options: Any) -> None:
+        if path.endswith(RECORD_FILE) and b"second version" in data and not calls:
+            calls.append(path)
             _write(tmp_path, newer, 3)
-        real(path, data)
+        real(storage, path, data, **options)
 
+    calls: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(atomic, "write_bytes", slow)
+        patch.setattr(LocalStorage, "write_atomically", slow)
         _write(tmp_path, Identity("1", "second version"), 2)
     found = find_baseline(str(tmp_path), TWO)
     assert found.damaged == ()
     assert read_entry(found.record)[0].fingerprint == "second version"
+    # Nothing is left of the two that were replaced.
+    assert len(list((tmp_path / "1").iterdir())) == 2
 
 
 def test_a_new_version_of_a_span_replaces_the_entry(tmp_path: Path) -> None:
@@ -180,14 +185,10 @@ def test_a_damaged_entry_is_named_and_passed_over(
 def test_a_writer_that_does_not_come_to_its_record_leaves_no_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = atomic.write_bytes
+    def full(path: str, data: bytes) -> bool:
+        raise OSError(28, "No space left on device")
 
-    def full(path: str, data: bytes) -> None:
-        if str(path).endswith(RECORD_FILE):
-            raise OSError(28, "No space left on device")
-        real(path, data)
-
-    monkeypatch.setattr(atomic, "write_bytes", full)
+    monkeypatch.setattr(atomic, "create", full)
     with pytest.raises(OSError, match="No space left"):
         _write(tmp_path, ONE, 1)
     found = find_baseline(str(tmp_path), TWO)

@@ -85,7 +85,6 @@ def test_a_model_artifact_without_a_saved_model_is_files(model: Path) -> None:
 
 
 def test_what_is_not_here_is_not_recorded(model: Path) -> None:
-    assert Contents.read("gs://bucket/root") is None
     assert Contents.read(str(model / "nowhere")) is None
     assert Contents.recorded({}) is None
     assert _recorded(model / "notes.txt").files == 1
