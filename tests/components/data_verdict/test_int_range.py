@@ -71,13 +71,13 @@ def test_where_limit_and_number_are_one_double_the_records_tell(
 def test_records_that_cannot_be_read_again_do_not_pass_for_good(
     bench: Any, monkeypatch: Any
 ) -> None:
-    from components.tfrecord_gen.checking import sound_records
+    from components.tfrecord_gen.checking import scan as scan_module
 
     def cut(path: str, *limits: Any) -> Any:
         yield from list(scan(path, *limits))[:50]
 
-    scan = sound_records.scan
-    monkeypatch.setattr(sound_records, "scan", cut)
+    scan = scan_module.scan
+    monkeypatch.setattr(scan_module, "scan", cut)
     train = bench.changed(99, label=[LARGEST])
     schema = schema_of(bench, f"min: 0 max: {LARGEST - 1}")
 
