@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Annotated, Any, Literal, Union
-
-from pydantic import Field, TypeAdapter
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from sluice.record.run_record import (
     ArtifactRecord,
@@ -22,6 +20,9 @@ from sluice.record.run_record import (
     PushRecord,
     PushState,
 )
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,4 +315,7 @@ def parse_event(data: Mapping[str, Any]) -> Event:
 
 @cache
 def _adapter() -> TypeAdapter[Event]:
+    # A tenth of a second, which only those pay who read a journal.
+    from pydantic import Field, TypeAdapter
+
     return TypeAdapter(Annotated[Event, Field(discriminator="event")])

@@ -31,6 +31,7 @@ class Journal:
     def __init__(self, run_dir: Path) -> None:
         self.path = run_dir / _FILE
         self._offset = 0
+        self._last: tuple[bytes, Event] | None = None
 
     def append(self, event: Event) -> Event:
         """Writes an event and returns it with the time, ``at``, when it was written.
@@ -40,7 +41,8 @@ class Journal:
         """
         at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         dated = replace(event, at=at)
-        line = json.dumps(dated.to_dict()).encode() + b"\n"
+        content = json.dumps(dated.to_dict()).encode()
+        line = content + b"\n"
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             size = os.fstat(handle).st_size
@@ -52,6 +54,7 @@ class Journal:
                 line = line[os.write(handle, line) :]
         finally:
             os.close(handle)
+        self._last = content, dated
         return dated
 
     def events(self) -> list[Event]:
@@ -78,6 +81,8 @@ class Journal:
         return [event for event in events if event is not None]
 
     def _parse(self, line: bytes) -> Event | None:
+        if self._last and line == self._last[0]:
+            return self._last[1]
         try:
             data = json.loads(line)
         except ValueError:
