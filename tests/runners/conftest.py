@@ -201,6 +201,15 @@ def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A project in which digits can be said to have run; the current directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    return importlib.import_module("written_runs").WrittenRuns(tmp_path)
+
+
+@pytest.fixture
 def sluice(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Calls the command line in this process; returns exit code, stdout and stderr."""
     from runners.cli.main import main

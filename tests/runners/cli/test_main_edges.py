@@ -1,16 +1,11 @@
-"""The command line where its job_environment are broken."""
+"""The command line where its surroundings are broken."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -26,20 +21,22 @@ pytestmark = pytest.mark.unit
         "gc digits",
     ],
 )
-def test_a_deleted_directory_is_told_as_such(tmp_path: Path, arguments: str) -> None:
+def test_a_deleted_directory_is_told_as_such(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sluice: Callable[..., tuple[int, str, str]],
+    arguments: str,
+) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    command = f'cd "{gone}" && rmdir "{gone}" && exec "$0" -m runners.cli.main'
-    done = subprocess.run(
-        ["bash", "-c", f"{command} {arguments}", sys.executable],
-        env={**os.environ, "PYTHONPATH": str(own_root())},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: the current directory cannot be found")
-    assert str(gone) in done.stderr
-    assert "cd to the project" in done.stderr
+    monkeypatch.chdir(gone)
+    monkeypatch.setenv("PWD", str(gone))
+    gone.rmdir()
+    code, _, err = sluice(*arguments.split())
+    assert code == 2, err
+    assert err.startswith("error: the current directory cannot be found")
+    assert str(gone) in err
+    assert "cd to the project" in err
 
 
 @pytest.mark.parametrize(

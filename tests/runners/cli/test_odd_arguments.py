@@ -99,7 +99,7 @@ def call(arguments: list[str]) -> tuple[int, str]:
     raise AssertionError("main has returned")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(command=COMMANDS)
 def test_no_arguments_make_sluice_itself_fail(root: Path, command: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -379,19 +378,3 @@ def test_damaged_records_are_left_out_and_counted(root: Path, sluice: Sluice) ->
     code, _, err = sluice("diff", "trips", "--data")
     assert code == 3
     assert "there is no record to compare" in err
-
-
-def test_no_verb_imports_tensorflow(root: Path) -> None:
-    code = (
-        "import sys\n"
-        "from runners.cli.schema import schema\n"
-        "for verb in (['show'], ['diff', '--data'], ['accept', '--data', '--all'],\n"
-        "             ['infer']):\n"
-        "    schema.main([*verb, 'trips'], standalone_mode=False)\n"
-        "heavy = {'tensorflow', 'tfx', 'apache_beam', 'ml_metadata'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr

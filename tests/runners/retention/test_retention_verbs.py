@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 from runners.cli.gc import gc
 from runners.cli.lineage import lineage
 from sluice.errors import LockedError, UsageError
-from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -149,25 +146,3 @@ def test_lineage_before_any_run(past: Any, call: Call) -> None:
     with pytest.raises(UsageError, match="has made no artifact yet") as raised:
         call(lineage, "digits", "v1")
     assert "sluice run digits" in str(raised.value)
-
-
-@pytest.mark.parametrize("verb", ["gc", "lineage"])
-def test_the_verbs_import_no_tensorflow(past: Any, verb: str) -> None:
-    past.run(push=True)
-    arguments = ["digits"] if verb == "gc" else ["digits", "v1"]
-    code = (
-        "import sys\n"
-        f"from runners.cli.{verb} import {verb}\n"
-        "assert 'ml_metadata' not in sys.modules, 'help would be slow'\n"
-        f"{verb}.main({arguments!r}, standalone_mode=False)\n"
-        "heavy = {'tensorflow', 'tfx', 'apache_beam', 'numpy'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=past.root,
-        env={"PYTHONPATH": str(own_root()), "PATH": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr

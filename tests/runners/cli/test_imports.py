@@ -1,0 +1,47 @@
+"""What the verbs import: only those that run or ask a model need TensorFlow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+SCRIPT = """
+import sys
+from runners.cli.main import cli
+
+def check(modules, *arguments):
+    cli.main(list(arguments), standalone_mode=False)
+    assert not modules & set(sys.modules), (arguments, modules & set(sys.modules))
+
+heavy = {"tensorflow", "tfx", "apache_beam"}
+check(heavy | {"ml_metadata", "pydantic"}, "--help")
+for verb in "validate", "config", "status", "runs", "logs":
+    check(heavy | {"ml_metadata"}, verb, "digits")
+for verb in "models list", "lineage", "gc":
+    check(heavy | {"numpy"}, *verb.split(), "digits", *["v1"] * (verb == "lineage"))
+for verb in "show", "diff --data", "accept --data --all", "infer":
+    check(heavy, "schema", *verb.split(), "digits")
+"""
+
+
+def test_verbs_that_look_import_no_tensorflow(past: Any, project: Path) -> None:
+    run_dir = past.workspace.run_dir(past.run(push=True))
+    (run_dir / "logs" / "start.log").write_text("started")
+    for name in ("schemas", "data"):
+        (past.root / name).symlink_to(project / name)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=past.root,
+        env={"PYTHONPATH": str(own_root()), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,124 @@
+"""Records of runs, read back: of one, of all, of damaged and of killed ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runners.operations.status import StatusRequest, runs, status
+from sluice.errors import UsageError, WorkspaceError
+from sluice.record.events import NodeStarted
+from sluice.record.run_record import RunRecord
+
+pytestmark = pytest.mark.unit
+
+DIGITS = StatusRequest(name="digits")
+
+
+def test_the_last_run_is_shown_unless_another_is_named(written: Any) -> None:
+    written.fail(written.FIRST)
+    run_dir = written.fail(written.SECOND)
+    (record,) = status(DIGITS)
+    assert record == RunRecord.load(run_dir)
+    (first,) = status(StatusRequest(name="digits", run_id="20260101"))
+    assert first.run_id == written.FIRST
+    with pytest.raises(UsageError, match="several runs") as several:
+        status(StatusRequest(name="digits", run_id="2026"))
+    assert written.FIRST in str(several.value) and written.SECOND in str(several.value)
+    with pytest.raises(UsageError, match="there is no run '2027'"):
+        status(StatusRequest(name="digits", run_id="2027"))
+
+
+def test_of_every_pipeline_the_last_run(written: Any) -> None:
+    assert status(StatusRequest()) == []
+    written.fail(written.FIRST)
+    written.fail(written.SECOND)
+    assert [record.run_id for record in status(StatusRequest())] == [written.SECOND]
+
+
+def test_a_broken_config_hides_no_run(written: Any) -> None:
+    written.fail(written.FIRST)
+    (written.root / "configs" / "digits.yaml").write_text("version: [")
+    assert [record.run_id for record in status(DIGITS)] == [written.FIRST]
+    with pytest.raises(UsageError, match="other"):
+        status(StatusRequest(name="other"))
+
+
+def test_what_has_not_run_names_the_command(written: Any) -> None:
+    with pytest.raises(UsageError, match="has not run yet") as raised:
+        status(StatusRequest(name="digits", workspace_dir="elsewhere"))
+    hint = raised.value.hint or ""
+    assert hint.endswith(f"run digits --workspace {written.root / 'elsewhere'}")
+
+
+def test_one_damaged_record_hides_no_other(written: Any) -> None:
+    written.fail(written.FIRST)
+    (written.fail(written.SECOND) / "run.json").write_text("{")
+    warnings: list[str] = []
+    assert [item.run_id for item in status(DIGITS, warnings.append)] == [written.FIRST]
+    assert [item.run_id for item in runs("digits")] == [written.FIRST]
+    assert len(warnings) == 1 and written.SECOND in warnings[0]
+    with pytest.raises(WorkspaceError, match="cannot be read"):
+        status(StatusRequest(name="digits", run_id=written.SECOND))
+
+
+def test_a_killed_run_is_completed_by_whoever_looks(written: Any) -> None:
+    recorder = written.begin(written.FIRST)
+    recorder.apply(NodeStarted(node="Examples", attempt=1))
+    with written.workspace.exclusive("sluice run digits"):
+        assert [item.status for item in runs("digits")] == ["running"]
+    (record,) = runs("digits")
+    assert record.status == "interrupted" and record.exit_code is None
+    assert record.node("Examples").state == "interrupted"
+    assert record.error and record.error.message == "the run was killed"
+    assert record.resume_command == f"sluice resume digits --run {written.FIRST}"
+    assert record == RunRecord.load(written.workspace.run_dir(written.FIRST))
+
+
+def test_a_killed_run_of_an_earlier_version_keeps_nobody_waiting(
+    written: Any,
+) -> None:
+    recorder = written.begin(written.FIRST)
+    recorder.apply(NodeStarted(node="Trainer", attempt=1))
+    node = {
+        "id": "Trainer",
+        "kind": "Trainer",
+        "upstream": ["Examples"],
+        "contexts": [["pipeline", "digits"]],
+        "gate": False,
+        "resolver": False,
+        "action": "run",
+        "needs": [["Examples"]],
+    }
+    graph = {
+        "pipeline": "digits",
+        "nodes": [node],
+        "connection": "",
+        "base_run_id": None,
+        "has_history": True,
+    }
+    run_dir = written.workspace.run_dir(written.FIRST)
+    (run_dir / "graph.json").write_text(json.dumps(graph))
+    (record,) = runs("digits")
+    assert record.status == "interrupted"
+    assert [(node.id, node.state) for node in record.nodes][-1] == (
+        "Trainer",
+        "interrupted",
+    )
+    assert record.notes[-1].startswith("the record is not whole: ")
+    assert "begun by another version of Sluice" in record.notes[-1]
+
+
+def test_an_untyped_journal_of_a_killed_run_keeps_nobody_waiting(written: Any) -> None:
+    recorder = written.begin(written.FIRST)
+    recorder.apply(NodeStarted(node="Trainer", attempt=1))
+    written.write_untyped_journal(written.workspace.run_dir(written.FIRST))
+    (record,) = runs("digits")
+    assert (record.status, record.node("Trainer").state) == (
+        "interrupted",
+        "interrupted",
+    )
+    assert record.error is not None
+    assert "written by another version of Sluice" in record.error.message
