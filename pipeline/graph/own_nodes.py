@@ -89,11 +89,6 @@ def leads_to(config: Config, node_id: str, others: Collection[str]) -> bool:
     return node_id in seen
 
 
-def gates_of(config: Config) -> set[str]:
-    """Returns the nodes of the config's own that others must not run without."""
-    return {name for name, own in config.nodes.items() if own.before}
-
-
 def modules_of(config: Config) -> list[str]:
     """Returns the modules that draw and run the nodes of a config's pipeline.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def prepare(
     place = Path(run_dir)
     try:
         JobEnvironment.load(place).enter()
-        ir, gates = _compile(place, workspace, accept_data)
+        ir, own = _compile(place, workspace, accept_data)
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name}
         )
@@ -59,7 +59,7 @@ def prepare(
         atomic.write_bytes(place / IR_FILE, ir.SerializeToString(deterministic=True))
         GraphFile(
             pipeline=ir.pipeline_info.id,
-            nodes=tuple(_planned(node.pipeline_node, base, gates) for node in ir.nodes),
+            nodes=tuple(_planned(node.pipeline_node, base, own) for node in ir.nodes),
             connection=connection.SerializeToString().hex(),
             base_run_id=base,
             has_history=_has_history(connection),
@@ -109,21 +109,20 @@ def connection_of(ir: Any) -> message.Message:
 
 def _compile(
     run_dir: Path, workspace: str | None, accept_data: str | None
-) -> tuple[Any, set[str]]:
-    """Returns the compiled pipeline, and the gates that its config adds."""
+) -> tuple[Any, Mapping[str, Any]]:
+    """Returns the compiled pipeline, and the nodes that its config adds."""
     if workspace is None:
-        return read_ir(run_dir), set()
+        return read_ir(run_dir), {}
 
     from pipeline.config.serialize import read_stored_config
     from pipeline.graph.create_pipeline import create_pipeline
     from pipeline.graph.locations import local_locations
-    from pipeline.graph.own_nodes import gates_of
     from sluice.workspace import Workspace
 
     config = read_stored_config(run_dir / "config.json")
     places = local_locations(config, Workspace(Path(workspace)))
     pipeline = create_pipeline(config, places, accept_data)
-    return compiler.Compiler().compile(pipeline), gates_of(config)
+    return compiler.Compiler().compile(pipeline), config.nodes
 
 
 def _check(ir: Any) -> None:
@@ -244,17 +243,25 @@ def _kind(node: Any) -> NodeKind:
     return kind_of(node.node_info.type.name)
 
 
-def _planned(node: Any, base: str | None, gates: Collection[str]) -> PlannedNode:
+def _planned(node: Any, base: str | None, own: Mapping[str, Any]) -> PlannedNode:
+    """Returns what a run must know of a node.
+
+    Args:
+      node: of the compiled pipeline.
+      base: the run that is reused in part; None for none.
+      own: the nodes that the config adds, as it has them.
+    """
     name, kind, action = node.node_info.id, _kind(node), _action(node)
     return PlannedNode(
         id=name,
         kind=kind.name,
         upstream=tuple(node.upstream_nodes),
         contexts=tuple(_contexts(node)),
-        gate=kind.gate or name in gates,
+        gate=kind.gate or (name in own and bool(own[name].before)),
         resolver=kind.resolver,
         judges_data=kind.judges_data,
-        pushes=kind.pushes,
+        # One that the config adds serves elsewhere than `push` says.
+        pushes=kind.pushes and name not in own,
         action="skip" if action == "reuse" and base is None else action,
         needs=dict(_needs(node)),
         optional=tuple(sorted(_optional(node))),
