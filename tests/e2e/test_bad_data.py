@@ -7,12 +7,13 @@ import json
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.data_verdict.ingestion_findings import ingestion_findings
 from sluice.records.tfrecord_framing import frame
 from sluice.storage import digest
 
@@ -135,16 +136,23 @@ GROUPS = {
 }
 
 
-def _stopped_by(trips: Any, group: str) -> Any:
-    """Runs on a group of damaged files and returns the record; each must be named."""
-    damages = GROUPS[group]
-    for name, damage in damages.items():
+def _write(trips: Any, group: str) -> None:
+    for name, damage in GROUPS[group].items():
         trips.write(name, damage.make(trips))
-    record = trips.run()
-    row = trips.stopped(record)["overall", None, "corrupt"]
-    assert row["policy"] == "examples.max_corrupt_fraction: 0"
-    assert "damaged records, all splits" in record.error.message
-    shown, ingestion = trips.shown(record), trips.ingestion(record)
+
+
+def _check(
+    trips: Any, group: str, ingestion: dict[str, Any], row: dict[str, Any]
+) -> None:
+    """Checks that each file of a group is named, and nothing else lost.
+
+    Args:
+      trips: the project.
+      group: of the files, which have been ingested.
+      ingestion: the report.
+      row: what the data gate says of them.
+    """
+    damages = GROUPS[group]
     assert ingestion["quarantined"] == len(damages) == len(row["examples"])
     files = {Path(file["path"]).name: file for file in ingestion["files"]}
     errors = {Path(error["path"]).name: error for error in ingestion["first_errors"]}
@@ -154,19 +162,23 @@ def _stopped_by(trips: Any, group: str) -> Any:
         (line,) = [line for line in row["examples"] if line.startswith(path)]
         assert place in line and f": {damage.kind}: " in line
         assert damage.reason in line
-        assert line in shown
         error, file = errors[name], files[name]
         assert (error["kind"], error["record"]) == (damage.kind, damage.record)
         assert (file["records"], file["quarantined"]) == (damage.good, 1)
     # Nothing is lost that is not named.
     good = 20 + sum(damage.good for damage in damages.values())
     assert ingestion["splits"]["train"]["records"] == good
-    return record
 
 
 def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
-    record = _stopped_by(trips, "framing")
+    _write(trips, "framing")
+    record = trips.run()
+    row = trips.stopped(record)["overall", None, "corrupt"]
+    assert row["policy"] == "examples.max_corrupt_fraction: 0"
+    assert "damaged records, all splits" in record.error.message
+    assert all(line in trips.shown(record) for line in row["examples"])
     ingestion = trips.ingestion(record)
+    _check(trips, "framing", ingestion, row)
     lost = {Path(file["path"]).name: file["lost_bytes"] for file in ingestion["files"]}
     # Of the broken length's file, what follows the two good records.
     assert lost["train-length"] == lost["train-length-crc"] > 4000
@@ -194,12 +206,13 @@ def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
     )
 
 
-def test_files_that_are_no_tfrecords_stop_the_run(trips) -> None:
-    _stopped_by(trips, "files")
-
-
-def test_images_that_cannot_be_trained_on_stop_the_run(trips) -> None:
-    _stopped_by(trips, "images")
+@pytest.mark.parametrize("group", ["files", "images"])
+def test_files_and_images_that_cannot_be_trained_on_are_named(trips, group) -> None:
+    _write(trips, group)
+    report = trips.ingest()
+    (finding,) = ingestion_findings(report, 0.0, "overall")
+    assert finding.kind == "corrupt"
+    _check(trips, group, asdict(report), asdict(finding))
 
 
 def test_an_image_that_training_cannot_decode_is_named(trips) -> None:
@@ -241,19 +254,14 @@ def test_odd_but_good_files_are_taken_whole(trips) -> None:
         "eval-sizes",
         [trips.example(30_000 + n, image=[data]) for n, data in enumerate(images)],
     )
-    record = trips.run_to_gate("data.splits.eval='eval-sizes'")
-    assert record.status == "succeeded", record.error
-    ingestion = trips.ingestion(record)
-    assert ingestion["splits"]["train"]["records"] == 20 + count + 20 * len(odd)
-    assert ingestion["splits"]["eval"]["records"] == len(images)
-    assert ingestion["quarantined"] == 0 and ingestion["problems"] == []
-    rows = {
-        row["slice"]: row for row in record.gates[0]["rows"] if "number" in row["check"]
-    }
-    assert rows["train"]["actual"] == 20 + count + 20 * len(odd)
+    report = trips.ingest("data.splits.eval='eval-sizes'", workers=2)
+    assert report.splits["train"].records == 20 + count + 20 * len(odd)
+    assert report.splits["eval"].records == len(images)
+    assert (report.quarantined, report.problems) == (0, ())
+    assert ingestion_findings(report, 0.0, "overall") == []
 
 
-def test_files_that_do_not_add_up_stop_the_run(trips) -> None:
+def test_files_that_do_not_add_up_are_found(trips) -> None:
     """Each record is good; what is wrong is told by digests, numbers and a manifest."""
     twin = trips.write("train-twin", (trips.data / "train-0").read_bytes())
     trips.write("train-00001-of-00003", trips.examples(start=500))
@@ -266,9 +274,9 @@ def test_files_that_do_not_add_up_stop_the_run(trips) -> None:
     )
     # Cut between two records, so a valid file.
     listed.write_bytes(whole[: 19 * len(whole) // 20])
-    record = trips.run("data.splits.eval='held/eval*'")
-    rows = trips.stopped(record)
-    problems = {kind: row["examples"] for (_, _, kind), row in rows.items()}
+    report = trips.ingest("data.splits.eval='held/eval*'")
+    findings = ingestion_findings(report, 0.0, "overall")
+    problems = {finding.kind: finding.examples for finding in findings}
     assert set(problems) == {"duplicate_shard", "missing_shard", "manifest"}
     (line,) = problems["duplicate_shard"]
     assert str(twin) in line and "train-0" in line

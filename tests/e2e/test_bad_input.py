@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from components.tfrecord_gen.report import Report
 from pipeline.config.load import load_config
 from sample_data.tf_example import encode
 from sluice.record.run_record import RunRecord
@@ -130,49 +129,6 @@ def test_a_label_outside_its_classes_stops_at_the_gate(
     assert record.error and "feature 'label', split eval" in record.error.message
     assert record.pushes[0].state == "blocked"
     assert _nothing_visible(small_project)
-
-
-@pytest.mark.parametrize(
-    ("damage", "kind", "place"),
-    [
-        (lambda path: path.write_bytes(path.read_bytes()[:-7]), "truncated", "120"),
-        (lambda path: path.write_bytes(b"hello, no TFRecord"), "not_tfrecord", "1"),
-    ],
-)
-def test_bad_bytes_name_the_file(
-    small_project: Path,
-    run_small,
-    damage: Callable[[Path], None],
-    kind: str,
-    place: str,
-) -> None:
-    shard = small_project / "data" / "digits" / "test-0.tfrecord"
-    damage(shard)
-    record = run_small()
-    assert (record.status, record.exit_code) == ("blocked", 3)
-    assert record.error and record.error.node == "DataGate"
-    assert f"{shard}, record {place} at byte" in record.error.message
-    assert f": {kind}: " in record.error.message
-    assert len(record.error.message.splitlines()) <= 20
-    states = _states(record)
-    assert states["Transform"] == states["Pusher"] == "blocked"
-    assert _nothing_visible(small_project)
-
-
-def test_the_name_says_nothing_about_compression(
-    small_project: Path, run_small
-) -> None:
-    shard = small_project / "data" / "digits" / "test-0.tfrecord"
-    read = len(list(tfrecord.read(shard)))
-    shard.rename(shard.with_suffix(".tfrecord.gz"))
-    record = run_small(to_nodes=("TFRecordGen",))
-    assert record.status == "succeeded", record.error
-    (quarantine,) = record.node("TFRecordGen").outputs["quarantine"]
-    report = Report.load(quarantine)
-    (file,) = [
-        file for file in report.files if file.path.endswith("test-0.tfrecord.gz")
-    ]
-    assert (report.quarantined, file.records) == (0, read)
 
 
 @pytest.mark.parametrize(

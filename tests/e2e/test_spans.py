@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sluice.errors import DataError
 from sluice.project import own_root
 from sluice.records import tfrecord
 from sluice.records.tf_example_proto import parse
@@ -153,38 +154,29 @@ def test_a_span_that_is_written_while_a_run_starts(spans) -> None:
     assert skipped["span"] == 2
     assert "no _SUCCESS in" in skipped["why"] and "span-2" in skipped["why"]
 
-    record = trips.run(marked, to_nodes=("TFRecordGen",))
-    ingestion = trips.ingestion(record)
-    assert (ingestion["spans"], ingestion["records"]) == ([2], 40)
-    assert ingestion["skipped_spans"] == []
-
-    record = trips.run(marked, "examples.window=2", to_nodes=("TFRecordGen",))
-    ingestion = trips.ingestion(record)
-    assert (ingestion["spans"], ingestion["records"]) == ([1, 2], 80)
+    report = trips.ingest(marked)
+    assert (report.spans, report.records, report.skipped_spans) == ((2,), 40, ())
+    report = trips.ingest(marked, "examples.window=2")
+    assert (report.spans, report.records) == ((1, 2), 80)
 
 
 def test_a_span_without_a_marker_tells_by_its_times_or_its_bytes(spans) -> None:
     trips = spans
     _fill(trips, 1)
     quiet = "examples.complete_when={quiet_for_s: 3600}"
-    record = trips.run(quiet, to_nodes=("TFRecordGen",))
-    assert (record.status, record.exit_code) == ("failed", 3)
-    assert "span 1" in record.error.message and "was changed" in record.error.message
-    assert "not 3600 s ago or more" in record.error.message
+    with pytest.raises(DataError, match="span 1: .* was changed .* not 3600 s ago"):
+        trips.run(quiet)
 
     # What is only half there does not pass for the whole.
     whole = (trips.data / "span-1/train-0").read_bytes()
     (trips.data / "span-1/train-0").write_bytes(whole[: len(whole) // 2 + 3])
-    record = trips.run(to_nodes=("TFRecordGen",))
-    ingestion = trips.ingestion(record)
-    (error,) = ingestion["first_errors"]
-    assert (error["kind"], error["record"]) == ("truncated", 11)
-    assert ingestion["splits"]["train"]["records"] == 10
+    report = trips.ingest()
+    (error,) = report.first_errors
+    assert (error.kind, error.record) == ("truncated", 11)
+    assert report.splits["train"].records == 10
 
     (trips.data / "span-1/train-0").write_bytes(whole)
-    record = trips.run(to_nodes=("TFRecordGen",))
-    assert record.node("TFRecordGen").state == "ran"
-    assert trips.ingestion(record)["splits"]["train"]["records"] == 20
+    assert trips.ingest().splits["train"].records == 20
 
 
 def test_records_of_a_user_are_in_one_split(empty_trips) -> None:
