@@ -23,6 +23,7 @@ from sluice.errors import LockedError, UsageError, WorkspaceError
 from sluice.storage import atomic
 from sluice.storage.storage_errors import FULL
 
+ANY = "any"
 _POLL_S = 0.1
 # How long the processes of a killed owner may take to end, or a brief owner to finish.
 _ORPHANS_END_S = 10.0
@@ -86,10 +87,12 @@ class RunLock:
     Attributes:
       descriptor: whoever holds it open holds the lock.
       note: that a dead owner's lock was taken over; None if it was free.
+      ended_run: the open run from which it was taken on purpose.
     """
 
     descriptor: int
     note: str | None = None
+    ended_run: str | None = None
     _left_to: Owner | None = None
 
     def leave_open(self, run_id: str, command: str, silent_s: float) -> None:
@@ -115,7 +118,7 @@ def exclusive(
     wait: bool = False,
     on_wait: Callable[[str], None] = lambda owner: None,
     brief: bool = False,
-    end_open: bool = False,
+    end_open: str | None = None,
 ) -> Iterator[RunLock]:
     """Holds the lock alone, so that two runs never write at once.
 
@@ -128,7 +131,8 @@ def exclusive(
       wait: whether to wait for another run to end.
       on_wait: called once with the other's facts when waiting begins.
       brief: whether this is no run and soon over, so that others wait for it.
-      end_open: whether to take the lock from an open run of which no node runs.
+      end_open: the open run from which to take the lock, if no node of it runs; ``ANY``
+        for whichever there is.
 
     Raises:
       LockedError: another live process or an open run holds it; its facts are in the
@@ -140,7 +144,11 @@ def exclusive(
         before = _read(handle)
         os.truncate(handle, 0)
         _write(handle, _this_process(command, brief))
-        lock = RunLock(handle, _taken_over(before, end_open))
+        lock = RunLock(handle)
+        if before and before.open_run and _matches(before, end_open):
+            lock.ended_run = before.open_run
+        else:
+            lock.note = _taken_over(before)
         try:
             yield lock
         finally:
@@ -160,11 +168,11 @@ def join(path: Path, run_id: str) -> Iterator[RunLock]:
         try:
             handle = _acquire(stack, path, False, lambda owner: None, shared=True)
         except FileNotFoundError:
-            raise _not_open(run_id, path) from None
+            raise not_open(run_id, path) from None
         lock = RunLock(handle)
         owner = _read(handle)
         if owner is None or owner.open_run != run_id:
-            raise _not_open(run_id, path)
+            raise not_open(run_id, path)
         lock.touch()
         try:
             yield lock
@@ -188,7 +196,7 @@ def _acquire(
     path: Path,
     wait: bool,
     on_wait: Callable[[str], None],
-    end_open: bool = False,
+    end_open: str | None = None,
     shared: bool = False,
 ) -> int:
     patience_ends = time.monotonic() + _ORPHANS_END_S
@@ -198,7 +206,7 @@ def _acquire(
             held = stack.enter_context(ExitStack())
             handle = held.enter_context(atomic.lock(path, wait=False, shared=shared))
             owner = _read(handle)
-            if shared or end_open or not (owner and owner.open_run):
+            if shared or not (owner and owner.open_run) or _matches(owner, end_open):
                 return handle
             if _is_abandoned(path, owner):
                 return handle
@@ -237,7 +245,8 @@ def unwritable(where: Path, error: OSError) -> WorkspaceError:
     )
 
 
-def _not_open(run_id: str, path: Path) -> UsageError:
+def not_open(run_id: str, path: Path) -> UsageError:
+    """Returns the error of a run that takes no part any more."""
     return UsageError(
         f"run {run_id} is not open: it was never begun, or has been ended, cancelled, "
         "resumed or given up",
@@ -285,9 +294,13 @@ def _ends_soon(owner: Owner | None) -> bool:
     return not owner.open_run and (owner.brief or not owner.is_alive)
 
 
-def _taken_over(before: Owner | None, end_open: bool) -> str | None:
+def _matches(owner: Owner, end_open: str | None) -> bool:
+    return end_open in (ANY, owner.open_run)
+
+
+def _taken_over(before: Owner | None) -> str | None:
     """Returns a note on an owner that ended without releasing the lock."""
-    if before is None or (before.open_run and end_open):
+    if before is None:
         return None
     if before.open_run:
         return f"took over from a run of which nothing was heard any more: {before}"

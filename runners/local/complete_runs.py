@@ -77,7 +77,7 @@ def _complete(run_dir: Path, note: str | None) -> None:
     if note:
         recorder.apply(Note(text=note))
     try:
-        for event in _unrecorded(record, run_dir):
+        for event in unrecorded_ends(record, run_dir):
             recorder.apply(event)
     except _INCOMPLETE as error:
         # What is gone must not keep the next run from beginning.
@@ -94,7 +94,7 @@ def _close_unread(run_dir: Path, error: JournalError) -> None:
     record = RunRecord.load(run_dir)
     with suppress(*_INCOMPLETE):
         # It also closes the executions of the nodes that were running.
-        list(_unrecorded(record, run_dir))
+        list(unrecorded_ends(record, run_dir))
     for node in record.nodes:
         if node.state == "running":
             node.state, node.reason, node.progress = "interrupted", _KILLED, None
@@ -102,8 +102,18 @@ def _close_unread(run_dir: Path, error: JournalError) -> None:
     record.save(run_dir)
 
 
-def _unrecorded(record: RunRecord, run_dir: Path) -> Iterator[Event]:
-    """Yields how the running nodes had ended before the run could write it down."""
+def unrecorded_ends(
+    record: RunRecord, run_dir: Path, only: str | None = None
+) -> Iterator[Event]:
+    """Yields how killed nodes had ended before the run could write it down.
+
+    Executions of theirs that are open in ML Metadata are closed.
+
+    Args:
+      record: of the run.
+      run_dir: of the run.
+      only: the one node that is looked at; None for all that the record has as running.
+    """
     # ML Metadata's client, which is rarely needed here.
     from runners.local.graph_file import GraphFile
     from runners.local.node_event import node_finished
@@ -111,7 +121,11 @@ def _unrecorded(record: RunRecord, run_dir: Path) -> Iterator[Event]:
     from runners.local.scheduler import result_of
     from runners.metadata.read_metadata import open_store
 
-    running = [node.id for node in record.nodes if node.state == "running"]
+    running = [
+        node.id
+        for node in record.nodes
+        if node.state == "running" and only in (None, node.id)
+    ]
     graph = GraphFile.load(run_dir)
     if graph is None or not running:
         return

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runners.engine import Capabilities, Observer, Plan
 from runners.local.processes.process_pool import ProcessPool, start_method
 from runners.local.stop_request import StopRequest
-from sluice.errors import SluiceError, WorkspaceError
-from sluice.record.events import Event
-from sluice.record.recorder import Recorder
-from sluice.record.run_record import RunRecord
+from sluice.errors import NodeError, SluiceError, WorkspaceError, bounded
+from sluice.record.run_record import NodeRecord, RunRecord
 from sluice.workspace import check_not_deleted
+
+if TYPE_CHECKING:
+    from runners.local.scheduler import Watch
+    from sluice.record.events import Event
+    from sluice.record.recorder import Recorder
 
 
 class LocalEngine:
@@ -58,9 +61,77 @@ class LocalEngine:
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
         """Runs the nodes and closes the record; see ``runners.engine.Engine``."""
-        recorder = Recorder(plan.run_dir)
+        with self._recording(plan, observer) as (recorder, process_pool, watch):
+            from runners.local.execute import execute
+
+            try:
+                execute(plan, process_pool, watch)
+                recorder.end(watch.stop.exit_code, watch.stop.reason)
+            except SluiceError as error:
+                recorder.stop(error)
+            watch.on_tick()
+        return recorder.record
+
+    def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
+        """Draws the graph of a run whose nodes are to be run one by one.
+
+        Returns:
+          The record; closed where the graph cannot be run.
+        """
+        with self._recording(plan, observer) as (recorder, process_pool, watch):
+            from runners.local.execute import prepare
+
+            try:
+                if prepare(plan, process_pool, watch) is None:
+                    recorder.end(watch.stop.exit_code, watch.stop.reason)
+            except SluiceError as error:
+                recorder.stop(error)
+        return recorder.record
+
+    def run_node(self, plan: Plan, node: str, observer: Observer) -> NodeRecord | None:
+        """Runs one node of a prepared run, and settles what stops it.
+
+        Returns:
+          How it ended; None if it waits for another node.
+
+        Raises:
+          NodeError: the process that starts the nodes has ended by itself.
+        """
+        with self._recording(plan, observer) as (recorder, process_pool, watch):
+            from runners.local.execute import execute_node
+
+            has_ended = execute_node(plan, node, process_pool, watch)
+        return recorder.record.node(node) if has_ended else None
+
+    def settle(self, plan: Plan, observer: Observer) -> RunRecord:
+        """Closes the record of a run whose nodes were run one by one."""
+        from runners.local.execute import settle
+        from sluice.record.events import Finished
+
+        recorder, watch = self._watched(plan, observer, StopRequest())
+        if left := settle(plan, watch):
+            names = ", ".join(bounded(left))
+            error = NodeError(
+                f"run {plan.run_dir.name} was ended before all of its nodes have run",
+                actual=f"{names} left to run",
+                hint="sluice resume",
+            )
+            recorder.stop(error)
+        else:
+            watch.on_event(Finished())
+            recorder.end()
+        return recorder.record
+
+    @contextmanager
+    def _recording(
+        self, plan: Plan, observer: Observer
+    ) -> Iterator[tuple[Recorder, ProcessPool, Watch]]:
+        """Yields what records a run, what starts its processes, and who follows it."""
+        stop = StopRequest()
         try:
-            self._run(plan, recorder, observer)
+            with stop.listen(), self._processes(plan) as process_pool:
+                recorder, watch = self._watched(plan, observer, stop)
+                yield recorder, process_pool, watch
         except OSError as error:
             check_not_deleted(plan.run_dir / "config.json")
             raise WorkspaceError(
@@ -69,10 +140,16 @@ class LocalEngine:
                 actual=error.strerror or str(error),
                 hint="free some space, then: sluice resume",
             ) from error
-        return recorder.record
 
-    def _run(self, plan: Plan, recorder: Recorder, observer: Observer) -> None:
-        stop = StopRequest()
+    def _watched(
+        self, plan: Plan, observer: Observer, stop: StopRequest
+    ) -> tuple[Recorder, Watch]:
+        # ML Metadata's client and pydantic: not before TFX is being imported, and not
+        # where there is nothing to do.
+        from runners.local.scheduler import Watch
+        from sluice.record.recorder import Recorder
+
+        recorder = Recorder(plan.run_dir)
 
         def on_event(event: Event) -> None:
             recorder.apply(event)
@@ -86,17 +163,7 @@ class LocalEngine:
             recorder.tick()
             observer.on_tick()
 
-        with stop.listen(), self._processes(plan) as process_pool:
-            # ML Metadata's client, which a run with nothing to do does without.
-            from runners.local.execute import execute
-            from runners.local.scheduler import Watch
-
-            try:
-                execute(plan, process_pool, Watch(on_event, on_progress, on_tick, stop))
-                recorder.end(stop.exit_code, stop.reason)
-            except SluiceError as error:
-                recorder.stop(error)
-            on_tick()
+        return recorder, Watch(on_event, on_progress, on_tick, stop)
 
     @contextmanager
     def _processes(self, plan: Plan) -> Iterator[ProcessPool]:

@@ -23,9 +23,11 @@ from sluice.record.events import (
     Finished,
     GraphDrawn,
     GraphNode,
+    NodeFinished,
     NodeStarted,
     Stopped,
 )
+from sluice.record.journal import Journal
 from sluice.storage import source_files, stat_cache
 from sluice.storage.storage import storage_for
 from sluice.workspace import Workspace
@@ -52,19 +54,10 @@ def execute(
     Raises:
       NodeError: the process that starts the nodes has ended by itself.
     """
-    graph = GraphFile.load(plan.run_dir) if plan.resumed else None
-    if graph is None:
-        root = str(plan.project_root) if plan.project_root else None
-        (job_environment or JobEnvironment(project_root=root)).save(plan.run_dir)
-        graph = _prepare(plan, process_pool, watch)
+    graph = prepare(plan, process_pool, watch, job_environment)
     if graph is None:
         return None
-    nodes = tuple(
-        GraphNode(node.id, node.kind, node.upstream, node.gate) for node in graph.nodes
-    )
-    watch.on_event(GraphDrawn(nodes=nodes))
     try:
-        _check_names(plan, graph)
         if plan.resumed:
             finished = finished_nodes(plan.run_dir, graph)
         else:
@@ -78,6 +71,121 @@ def execute(
         facts = read_result(plan.run_dir, name)
         node = graph.node(name)
         watch.on_event(node_finished(plan.run_dir, node, found, facts))
+    result = _schedule(plan, graph, process_pool, watch, finished)
+    if all(node.state != "interrupted" for node in result.nodes) and len(
+        result.nodes
+    ) == len(graph.nodes):
+        watch.on_event(Finished())
+    return result
+
+
+def prepare(
+    plan: Plan,
+    process_pool: ProcessPool,
+    watch: Watch,
+    job_environment: JobEnvironment | None = None,
+) -> GraphFile | None:
+    """Draws the graph, unless that was done before; arguments as for ``execute``.
+
+    Returns:
+      None if it cannot be run, which the event ``stopped`` explains, or the run was
+      stopped before.
+    """
+    graph = GraphFile.load(plan.run_dir) if plan.resumed else None
+    if graph is None:
+        root = str(plan.project_root) if plan.project_root else None
+        (job_environment or JobEnvironment(project_root=root)).save(plan.run_dir)
+        graph = _prepare(plan, process_pool, watch)
+    if graph is None:
+        return None
+    nodes = tuple(
+        GraphNode(node.id, node.kind, node.upstream, node.gate) for node in graph.nodes
+    )
+    watch.on_event(GraphDrawn(nodes=nodes))
+    try:
+        _check_names(plan, graph)
+    except UsageError as error:
+        watch.on_event(_stopped(plan, str(error), error.exit_code))
+        return None
+    return graph
+
+
+def execute_node(
+    plan: Plan, node_id: str, process_pool: ProcessPool, watch: Watch
+) -> bool:
+    """Runs one node of a prepared run, unless what it waits for forbids it.
+
+    What comes before it and cannot be reached any more is settled with it.
+
+    Returns:
+      Whether it has ended; false if it waits for another node.
+    """
+    graph = _graph_of(plan)
+    finished = recorded_results(plan.run_dir)
+    if node_id in finished:
+        del finished[node_id]
+    looked_at = frozenset({node_id, *graph.before(node_id)})
+    result = _schedule(
+        plan,
+        graph,
+        process_pool,
+        watch,
+        finished,
+        nodes=looked_at,
+        may_start=frozenset({node_id}),
+    )
+    return any(node.node == node_id for node in result.nodes)
+
+
+def settle(plan: Plan, watch: Watch) -> list[str]:
+    """Settles the nodes of a prepared run that cannot be reached; starts none.
+
+    Returns:
+      The nodes that have no end.
+    """
+    graph = _graph_of(plan)
+    finished = recorded_results(plan.run_dir)
+    result = _schedule(plan, graph, None, watch, finished, may_start=frozenset())
+    ended = {node.node for node in result.nodes}
+    return [node.id for node in graph.nodes if node.id not in ended]
+
+
+def recorded_results(run_dir: Path) -> dict[str, NodeResult]:
+    """Returns how the nodes of a run have ended, by its journal.
+
+    Nodes that something else has stopped are left out: what stopped them may have been
+    run again since.
+    """
+    found: dict[str, NodeResult] = {}
+    for event in Journal(run_dir).events():
+        if isinstance(event, GraphDrawn):
+            found = {}
+        elif isinstance(event, NodeStarted):
+            found.pop(event.node, None)
+        elif isinstance(event, NodeFinished):
+            facts = (event.node, event.state, event.duration_s, event.reason)
+            found[event.node] = NodeResult(*facts, error=event.error)
+    ended = ("ran", "cached", "skipped", "failed")
+    return {name: result for name, result in found.items() if result.state in ended}
+
+
+def _graph_of(plan: Plan) -> GraphFile:
+    graph = GraphFile.load(plan.run_dir)
+    if graph is None:
+        raise UsageError(
+            f"the graph of run {plan.run_dir.name} was not drawn", where=plan.run_dir
+        )
+    return graph
+
+
+def _schedule(
+    plan: Plan,
+    graph: GraphFile,
+    process_pool: ProcessPool | None,
+    watch: Watch,
+    finished: dict[str, NodeResult],
+    **only: frozenset[str],
+) -> RunResult:
     options = RunOptions(
         workers=plan.workers,
         use_cache=plan.use_cache,
@@ -86,13 +194,9 @@ def execute(
         memory=plan.memory,
         finished=finished,
         environment=_environment(plan),
+        **only,
     )
-    result = Scheduler(process_pool, plan.run_dir, graph, options, watch).run()
-    if all(node.state != "interrupted" for node in result.nodes) and len(
-        result.nodes
-    ) == len(graph.nodes):
-        watch.on_event(Finished())
-    return result
+    return Scheduler(process_pool, plan.run_dir, graph, options, watch).run()
 
 
 def finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:

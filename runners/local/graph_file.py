@@ -103,6 +103,17 @@ class GraphFile:
                 return node
         raise KeyError(node_id)
 
+    def before(self, node_id: str) -> list[str]:
+        """Returns the nodes that a node waits for, directly or not."""
+        found: list[str] = []
+        left = list(self.node(node_id).upstream)
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.append(name)
+                left += self.node(name).upstream
+        return found
+
     def connection_config(self) -> Any:
         """Returns ML Metadata's ``ConnectionConfig``."""
         config = metadata_store_pb2.ConnectionConfig()

@@ -58,6 +58,8 @@ class RunOptions:
       retries: of transient failures.
       memory: how much of it each node may use.
       finished: nodes that need not be started any more.
+      nodes: the only ones that are looked at; None for all.
+      may_start: the only ones that are started; None for all.
       environment: variables that the nodes' processes have.
     """
 
@@ -67,6 +69,8 @@ class RunOptions:
     retries: Retries = field(default_factory=Retries)
     memory: MemoryLimits = field(default_factory=MemoryLimits)
     finished: Mapping[str, NodeResult] = field(default_factory=dict)
+    nodes: frozenset[str] | None = None
+    may_start: frozenset[str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -75,24 +79,37 @@ class Scheduler:
 
     def __init__(
         self,
-        process_pool: ProcessPool,
+        process_pool: ProcessPool | None,
         run_dir: Path,
         graph: GraphFile,
         options: RunOptions,
         watch: Watch,
     ) -> None:
-        self._process_pool = process_pool
+        self._pool = process_pool
         self._run_dir = run_dir
         self._graph = graph
         self._options = options
         self._watch = watch
         self._progress = FollowProgress(run_dir, watch.on_progress)
-        self._memory = LimitMemory(options.memory, process_pool.pid_of)
+        self._memory = LimitMemory(options.memory, self._pid_of)
+        self._nodes = [
+            node
+            for node in graph.nodes
+            if options.nodes is None or node.id in options.nodes
+        ]
         self._results: dict[str, NodeResult] = dict(options.finished)
         self._running: dict[str, float] = {}
         self._attempts: dict[str, int] = {}
         self._log_starts: dict[str, int] = {}
         self._due: dict[str, float] = {}
+
+    @property
+    def _process_pool(self) -> ProcessPool:
+        assert self._pool is not None  # Nothing may start without one.
+        return self._pool
+
+    def _pid_of(self, node_id: str) -> int | None:
+        return self._process_pool.pid_of(node_id)
 
     def run(self) -> RunResult:
         """Runs until every node has ended or cannot be reached.
@@ -113,7 +130,7 @@ class Scheduler:
 
     def _run_nodes(self) -> None:
         told_to_stop = killed = False
-        while len(self._results) < len(self._graph.nodes):
+        while any(node.id not in self._results for node in self._nodes):
             stop = self._watch.stop
             if stop.signal is None:
                 self._start_what_can()
@@ -145,7 +162,7 @@ class Scheduler:
             self._process_pool.signal(node_id, signal.SIGTERM)
 
     def _start_what_can(self) -> None:
-        for node in self._graph.nodes:
+        for node in self._nodes:
             if node.id in self._results or node.id in self._running:
                 continue
             upstream = [self._results.get(name) for name in node.upstream]
@@ -169,6 +186,9 @@ class Scheduler:
         return None
 
     def _may_start(self, node: PlannedNode) -> bool:
+        may_start = self._options.may_start
+        if may_start is not None and node.id not in may_start:
+            return False
         free = len(self._running) < self._options.workers
         return free and self._due.get(node.id, 0.0) <= time.monotonic()
 

@@ -1,73 +1,34 @@
-"""What the operations on a run share: its lock, its inputs, its plan, its notes."""
+"""A run that has begun: what it is made of, its plan, its engine and its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
-from pipeline.graph.nodes import PUSHER
-from pipeline.graph.own_nodes import leads_to
-from runners.cache.run_inputs import RunInputs, run_inputs
+from pipeline.config.serialize import read_stored_config
+from pipeline.config.validate_secrets import require_secrets
+from pipeline.graph.choose_spans import choose_spans
+from runners.cache import up_to_date
+from runners.cache.run_inputs import RunInputs, differences, run_inputs
 from runners.engine import Engine, MemoryLimits, Observer, Plan
-from runners.local.complete_runs import complete_killed_runs
 from runners.local.engine import LocalEngine
-from runners.metadata.metadata_file import check_metadata
-from serving.model_store import ModelStore
-from serving.store_owner import Owner
+from runners.metadata.metadata_file import keep_copy
 from sluice.errors import ExitCode, SluiceError, UsageError
-from sluice.record.events import InputsRead, Note
+from sluice.project import activate
+from sluice.record.events import InputsRead, Note, RunStarted
+from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
-from sluice.retries import Retries
 from sluice.storage import atomic
 from sluice.storage.stat_cache import FileDigests
-from sluice.storage.storage_errors import explain_full_disk
 from sluice.workspace import Workspace
 
 INPUTS_FILE = "inputs.json"
-
-
-@dataclass(frozen=True)
-class Held:
-    """A workspace that is this process's own for a while.
-
-    Attributes:
-      descriptor: of the lock; whoever holds it open holds the lock.
-      notes: what was found and put in order, for the record.
-    """
-
-    descriptor: int
-    notes: tuple[str, ...]
-
-
-@contextmanager
-def hold_workspace(
-    workspace: Workspace, command: str, wait: bool, observer: Observer
-) -> Iterator[Held]:
-    """Holds the pipeline's lock, and puts in order what a killed run has left.
-
-    Raises:
-      LockedError: another run is in progress.
-      WorkspaceError: the metadata is damaged, or the disk is full.
-    """
-
-    def on_wait(owner: str) -> None:
-        observer.on_note(f"waiting for {owner}")
-
-    with (
-        explain_full_disk(workspace.root),
-        workspace.exclusive(command, wait=wait, on_wait=on_wait) as lock,
-    ):
-        workspace.ensure_id()
-        notes = [lock.note] if lock.note else []
-        notes += check_metadata(workspace)
-        for run_id in complete_killed_runs(workspace, locked=True):
-            notes.append(f"run {run_id} was killed; its record is complete now")
-        yield Held(lock.descriptor, tuple(notes))
 
 
 @contextmanager
@@ -77,40 +38,47 @@ def engine_or_local(engine: Engine | None) -> Iterator[Engine]:
         yield chosen
 
 
-def prepare_store(
-    serving_dir: Path, config: Config, workspace: Workspace, to_nodes: Sequence[str]
-) -> None:
-    """Finds before a run what would stop its push; see ``ModelStore.prepare``.
+@dataclass(frozen=True)
+class Checked:
+    """What a run is made of, found to be possible.
 
-    Args:
+    Attributes:
+      config: validated.
+      choice: the spans and files of the run.
+      workspace: prepared.
       serving_dir: where the model goes.
-      config: of the pipeline.
-      workspace: locked.
-      to_nodes: where the run ends; empty if that is at the push.
+    """
+
+    config: Config
+    choice: SpanChoice
+    workspace: Workspace
+    serving_dir: Path
+
+    def read_inputs(self) -> RunInputs:
+        """Returns digests of it all, as it is now; remembers those of files."""
+        digests = FileDigests(self.workspace.digests_file)
+        root, serving_dir = self.workspace.root, self.serving_dir
+        found = run_inputs(self.config, root, serving_dir, self.choice, digests)
+        digests.save()
+        return found
+
+
+def stored_run(workspace: Workspace, recorder: Recorder) -> Checked:
+    """Returns what a run was made of when it began, in the project as it is now.
+
+    Its code can be imported from now on. Spans that were not chosen then are chosen.
 
     Raises:
-      UsageError: nothing can be pushed there.
+      FileNotFoundError: `sluice gc` has dropped its config.
+      UsageError: an environment variable that its config refers to is not set.
     """
-    if to_nodes and not leads_to(config, PUSHER, to_nodes):
-        return
-    for own in workspace.folders:
-        if serving_dir.resolve().is_relative_to(own.resolve()):
-            raise UsageError(
-                "push.serving_dir is in a folder that the runs of this pipeline use.",
-                where=serving_dir,
-                expected=f"a directory outside of {own}",
-            )
-    ModelStore(serving_dir).prepare(Owner(config.name, workspace.id))
-
-
-def read_inputs(
-    config: Config, workspace: Workspace, serving_dir: Path, choice: SpanChoice
-) -> RunInputs:
-    """Returns what a run is made of, as it is now; remembers the digests of files."""
-    digests = FileDigests(workspace.digests_file)
-    found = run_inputs(config, workspace.root, serving_dir, choice, digests)
-    digests.save()
-    return found
+    run_dir = recorder.run_dir
+    config = read_stored_config(run_dir / "config.json")
+    require_secrets(config)
+    activate(config.root)
+    stored = SpanChoice.load(run_dir)
+    choice = stored.restat() if stored else choose_spans(config)
+    return Checked(config, choice, workspace, Path(how_begun(recorder).destination))
 
 
 def write_inputs(recorder: Recorder, inputs: RunInputs) -> None:
@@ -156,18 +124,115 @@ def execute(
     return recorder.refresh()
 
 
-def retries_of(config: Config) -> Retries:
-    """Returns the config's retries as an engine takes them."""
-    return config.retries
+def plan_of(
+    asked: RunStarted,
+    checked: Checked,
+    *,
+    workers: int,
+    locks: tuple[int, ...],
+    resumed: bool = False,
+) -> Plan:
+    """Returns the plan of a run.
+
+    Args:
+      asked: how it was begun.
+      checked: what it is made of.
+      workers: how many nodes run at the same time.
+      locks: descriptors that each of its processes holds open.
+      resumed: whether it was executed before.
+    """
+    memory = checked.config.memory_mb
+    return Plan(
+        run_dir=checked.workspace.run_dir(asked.run_id),
+        workers=workers,
+        project_root=checked.config.root,
+        workspace=checked.workspace.root,
+        use_cache=asked.use_cache,
+        forced=asked.forced,
+        from_nodes=asked.from_nodes,
+        to_nodes=asked.to_nodes,
+        accept_data=asked.accept_data,
+        retries=checked.config.retries,
+        memory=MemoryLimits(memory.default, memory.nodes, in_config=True),
+        resumed=resumed,
+        spans=checked.choice,
+        locks=locks,
+    )
 
 
-def memory_of(config: Config) -> MemoryLimits:
-    """Returns the config's limits of memory as an engine takes them."""
-    given = config.memory_mb
-    return MemoryLimits(given.default, given.nodes, in_config=True)
+def how_begun(recorder: Recorder) -> RunStarted:
+    """Returns the event that says how a run was begun.
+
+    Raises:
+      JournalError: the journal has lost it.
+    """
+    recorder.refresh()
+    events = Journal(recorder.run_dir).events()
+    return next(event for event in events if isinstance(event, RunStarted))
 
 
-def note_acceptance(recorder: Recorder, reason: str | None) -> None:
+def check_unchanged(run_dir: Path, now: RunInputs, *, run: str, run_again: str) -> bool:
+    """Whether it is known what a run was made of when it began.
+
+    Args:
+      run_dir: of the run.
+      now: what it would be made of now.
+      run: a command that begins a new one.
+      run_again: the same, with a word on why.
+
+    Raises:
+      UsageError: that has changed since.
+    """
+    # ML Metadata's client, which a run with nothing to do does without.
+    from runners.local.graph_file import GRAPH_FILE
+
+    stored = run_dir / INPUTS_FILE
+    if not stored.exists():
+        if not (run_dir / GRAPH_FILE).exists():
+            # Stopped before its first node.
+            return False
+        raise UsageError(
+            f"run {run_dir.name} cannot go on: what it was made of is not known",
+            where=stored,
+            hint=run,
+        )
+    before = json.loads(stored.read_text())
+    parts = ("schema", "code", "data", "packages")
+    if changed := differences(before, now.to_dict(), parts):
+        raise UsageError(
+            f"run {run_dir.name} cannot go on: what it is made of has changed since",
+            where=run_dir,
+            examples=changed,
+            hint=run_again,
+        )
+    return True
+
+
+def finish_run(recorder: Recorder, checked: Checked, inputs: RunInputs | None) -> None:
+    """Notes what was special about a run, and remembers it if it is complete.
+
+    Args:
+      recorder: of the run, which is closed.
+      checked: what it is made of; its workspace is still locked.
+      inputs: digests of that when it began; None if it did not come so far.
+    """
+    asked, record = how_begun(recorder), recorder.record
+    _note_acceptance(recorder, asked.accept_data)
+    keep_copy(checked.workspace)
+    if asked.from_nodes or asked.to_nodes:
+        _note_base(recorder, checked.workspace)
+    whole = asked.use_cache and not (
+        asked.forced or asked.from_nodes or asked.to_nodes or asked.accept_data
+    )
+    if not whole or record.exit_code != 0 or inputs is None:
+        return
+    # What was edited, or has gone, meanwhile is the next run's matter.
+    with suppress(SluiceError):
+        if inputs == checked.read_inputs():
+            up_to_date.remember(checked.workspace, record, inputs)
+
+
+def _note_acceptance(recorder: Recorder, reason: str | None) -> None:
     """Notes whether a reason has let data pass that would not have passed by itself.
 
     Args:
@@ -194,4 +259,30 @@ def note_acceptance(recorder: Recorder, reason: str | None) -> None:
     else:
         text = "--accept-data was not needed: the data passes by itself"
     if text not in record.notes:
+        recorder.apply(Note(text=text))
+
+
+def _note_base(recorder: Recorder, workspace: Workspace) -> None:
+    """Notes where a part of the graph ran on what is no longer as it is on disk."""
+    from runners.local.graph_file import GraphFile
+
+    run_dir = recorder.run_dir
+    graph = GraphFile.load(run_dir)
+    if graph is None or graph.base_run_id is None:
+        return
+    try:
+        text = (workspace.run_dir(graph.base_run_id) / INPUTS_FILE).read_text()
+        now = json.loads((run_dir / INPUTS_FILE).read_text())
+    except OSError:
+        return
+    before = json.loads(text)
+    lines = differences(before, now, ("schema", "code", "data"))
+    if any(node.judges_data and node.action == "reuse" for node in graph.nodes):
+        lines += [
+            f"config: {key}, by which the data was judged"
+            for key in ("examples", "validate")
+            if before["config"].get(key) != now["config"].get(key)
+        ]
+    for line in lines:
+        text = f"differs from run {graph.base_run_id}, reused: {line}"
         recorder.apply(Note(text=text))

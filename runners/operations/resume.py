@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
-from components.tfrecord_gen.spans.span_choice import SpanChoice
-from pipeline.config.config import Config
-from pipeline.config.serialize import read_stored_config
-from pipeline.config.validate_secrets import require_secrets
-from pipeline.graph.choose_spans import choose_spans
-from runners.cache import up_to_date
-from runners.cache.run_inputs import RunInputs, differences
-from runners.engine import Engine, Observer, Plan
-from runners.local.graph_file import GraphFile
-from runners.metadata.metadata_file import keep_copy
+from runners.engine import Engine, Observer
 from runners.operations.begun_run import (
-    INPUTS_FILE,
+    Checked,
+    check_unchanged,
     engine_or_local,
     execute,
-    hold_workspace,
-    memory_of,
-    note_acceptance,
-    prepare_store,
-    read_inputs,
-    retries_of,
+    finish_run,
+    how_begun,
+    plan_of,
+    stored_run,
     write_inputs,
 )
 from runners.operations.find_run import (
@@ -35,15 +23,15 @@ from runners.operations.find_run import (
     last_real_run,
     newest_resumable,
 )
+from runners.operations.hold_workspace import hold_workspace, prepare_store
 from runners.operations.next_command import next_command
 from runners.operations.predict_command import suggest_predict
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
-from sluice.project import activate
-from sluice.record.events import RunResumed, RunStarted
-from sluice.record.journal import Journal
+from sluice.record.events import RunResumed
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
+from sluice.run_lock import ANY
 from sluice.workspace import Workspace, private_umask
 
 
@@ -113,61 +101,43 @@ def resume(
     pipeline = _find_pipeline(request, observer)
     workspace, name = pipeline.workspace, pipeline.name
     with engine_or_local(engine) as chosen, ExitStack() as stack:
-        held = hold_workspace(workspace, request.command, request.wait, observer)
-        lock = stack.enter_context(held)
+        command, wait = request.command, request.wait
+        # A run that was left open has no process that could go on with it.
+        holding = hold_workspace(workspace, command, wait, observer, end_open=ANY)
+        held = stack.enter_context(holding)
         record = _find_resumable(pipeline, request.run_id, observer)
         run_dir = workspace.run_dir(record.run_id)
-        config = _stored_config(pipeline, run_dir)
-        require_secrets(config)
-        stack.enter_context(private_umask(config.private))
-        activate(config.root)
-        serving_dir = Path(record.pushes[0].destination)
-        stored = SpanChoice.load(run_dir)
-        choice = stored.restat() if stored else choose_spans(config)
-        inputs = read_inputs(config, workspace, serving_dir, choice)
-        is_known = _check_unchanged(pipeline, run_dir, inputs)
-        choice.save(run_dir)
         recorder = Recorder(run_dir)
-        record = recorder.record
-        asked = _asked(recorder)
+        checked = _stored_run(pipeline, recorder)
+        config, serving_dir = checked.config, checked.serving_dir
+        stack.enter_context(private_umask(config.private))
+        asked = how_begun(recorder)
+        inputs = checked.read_inputs()
+        run_new = pipeline.next_command("run", name)
+        is_known = check_unchanged(
+            run_dir, inputs, run=run_new, run_again=pipeline.run_again
+        )
+        checked.choice.save(run_dir)
         prepare_store(serving_dir, config, workspace, asked.to_nodes)
         if not is_known:
             write_inputs(recorder, inputs)
         workers = request.workers or usable_cores()
-        again = pipeline.next_command("resume", name, "--run", record.run_id)
         event = RunResumed(
-            command=request.command,
+            command=command,
             workers=workers,
-            resume_command=again,
-            notes=lock.notes,
+            resume_command=pipeline.next_command(
+                "resume", name, "--run", record.run_id
+            ),
+            notes=held.notes,
         )
         recorder.apply(event)
         observer.on_event(event, recorder.record)
-        plan = Plan(
-            run_dir=run_dir,
-            workers=workers,
-            project_root=config.root,
-            workspace=workspace.root,
-            use_cache=asked.use_cache,
-            forced=asked.forced,
-            from_nodes=asked.from_nodes,
-            to_nodes=asked.to_nodes,
-            accept_data=asked.accept_data,
-            retries=retries_of(config),
-            memory=memory_of(config),
-            resumed=True,
-            locks=(lock.descriptor,),
-            spans=choice,
-        )
+        locks = (held.lock.descriptor,)
+        plan = plan_of(asked, checked, workers=workers, locks=locks, resumed=True)
         record = execute(plan, recorder, chosen, observer)
-        note_acceptance(recorder, plan.accept_data)
-        keep_copy(workspace)
-        if _is_whole(asked) and inputs == read_inputs(
-            config, workspace, serving_dir, choice
-        ):
-            up_to_date.remember(workspace, record, inputs)
-    given = request.workspace_dir
-    suggest_predict(record, config, name, given, choice.data, observer)
+        finish_run(recorder, checked, inputs)
+    given, window = request.workspace_dir, checked.choice.data
+    suggest_predict(record, config, name, given, window, observer)
     return record
 
 
@@ -180,10 +150,11 @@ def _find_pipeline(request: ResumeRequest, observer: Observer) -> _Pipeline:
     return _Pipeline(request.name, found.workspace, given)
 
 
-def _stored_config(pipeline: _Pipeline, run_dir: Path) -> Config:
+def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> Checked:
     try:
-        return read_stored_config(run_dir / "config.json")
+        return stored_run(pipeline.workspace, recorder)
     except FileNotFoundError as error:
+        run_dir = recorder.run_dir
         raise UsageError(
             f"run {run_dir.name} cannot go on: `sluice gc` has dropped it",
             where=run_dir,
@@ -234,43 +205,3 @@ def _ended(record: RunRecord) -> str:
         "up_to_date": "had nothing to do",
         "blocked": "been stopped by a gate, which the same data and code stop again",
     }.get(record.status, record.status)
-
-
-def _check_unchanged(pipeline: _Pipeline, run_dir: Path, now: RunInputs) -> bool:
-    """Whether it is known what the run was made of when it began.
-
-    Raises:
-      UsageError: that has changed since.
-    """
-    stored = run_dir / INPUTS_FILE
-    if not stored.exists():
-        if GraphFile.load(run_dir) is None:
-            # Stopped before its first node.
-            return False
-        raise UsageError(
-            f"run {run_dir.name} cannot go on: what it was made of is not known",
-            where=stored,
-            hint=pipeline.next_command("run", pipeline.name),
-        )
-    before = json.loads(stored.read_text())
-    parts = ("schema", "code", "data", "packages")
-    if changed := differences(before, now.to_dict(), parts):
-        raise UsageError(
-            f"run {run_dir.name} cannot go on: what it is made of has changed since",
-            where=run_dir,
-            examples=changed,
-            hint=pipeline.run_again,
-        )
-    return True
-
-
-def _asked(recorder: Recorder) -> RunStarted:
-    """Returns the event that says how the run was begun."""
-    events = Journal(recorder.run_dir).events()
-    return next(event for event in events if isinstance(event, RunStarted))
-
-
-def _is_whole(asked: RunStarted) -> bool:
-    """Whether the run was asked for without options that make it do more or less."""
-    part = asked.forced or asked.from_nodes or asked.to_nodes
-    return asked.use_cache and not part and not asked.accept_data

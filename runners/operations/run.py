@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 
-from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
 from pipeline.graph.check_nodes import check_node_ids, validate_pipeline
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.staleness import check_staleness
 from runners.cache import up_to_date
-from runners.cache.run_inputs import RunInputs, differences
-from runners.engine import Engine, Observer, Plan
-from runners.metadata.metadata_file import keep_copy
+from runners.cache.run_inputs import RunInputs
+from runners.engine import Engine, Observer
 from runners.operations.begun_run import (
-    INPUTS_FILE,
+    Checked,
     engine_or_local,
     execute,
-    hold_workspace,
-    memory_of,
-    note_acceptance,
-    prepare_store,
-    read_inputs,
-    retries_of,
+    finish_run,
+    how_begun,
+    plan_of,
     write_inputs,
 )
+from runners.operations.hold_workspace import hold_workspace, prepare_store
 from runners.operations.pipeline_request import PipelineRequest
 from runners.operations.predict_command import suggest_predict
 from sample_data import catalog
-from sluice.errors import SluiceError, bounded
+from sluice.errors import bounded
 from sluice.machine_resources import usable_cores
 from sluice.project import activate
-from sluice.record.events import Note, RunStarted
+from sluice.record.events import RunStarted
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
-from sluice.workspace import Workspace, private_umask
+from sluice.workspace import private_umask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,23 +71,6 @@ class RunRequest(PipelineRequest):
         return self.use_cache and not asked
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A request that was found to be possible.
-
-    Attributes:
-      config: validated.
-      choice: the spans and files of this run.
-      workspace: prepared, but not locked.
-      serving_dir: where the model goes.
-    """
-
-    config: Config
-    choice: SpanChoice
-    workspace: Workspace
-    serving_dir: Path
-
-
 def run(
     request: RunRequest,
     observer: Observer | None = None,
@@ -121,19 +98,18 @@ def run(
     with engine_or_local(engine) as chosen:
         checked = check_request(request, observer)
         config, workspace = checked.config, checked.workspace
-        held = hold_workspace(workspace, request.command, request.wait, observer)
-        with private_umask(config.private), held as lock:
+        holding = hold_workspace(workspace, request.command, request.wait, observer)
+        with private_umask(config.private), holding as held:
             inputs, last = _look_for_changes(request, checked)
-            recorder = begin_record(request, checked, lock.notes, observer)
-            run_dir = workspace.run_dir(recorder.record.run_id)
+            recorder = begin_record(request, checked, held.notes, observer)
             if last is not None and inputs is not None:
                 write_inputs(recorder, inputs)
                 recorder.end_unchanged(last)
                 observer.on_note(f"nothing has changed since run {last.run_id}")
                 record = recorder.record
             else:
-                plan = plan_of(request, checked, run_dir, (lock.descriptor,))
-                record = _execute(request, checked, plan, recorder, chosen, observer)
+                locks = (held.lock.descriptor,)
+                record = _execute(checked, recorder, locks, chosen, observer)
     window, given = checked.choice.data, request.workspace_dir
     suggest_predict(record, config, request.name, given, window, observer)
     return record
@@ -163,11 +139,15 @@ def check_request(request: RunRequest, observer: Observer) -> Checked:
 
 
 def begin_record(
-    request: RunRequest, checked: Checked, notes: tuple[str, ...], observer: Observer
+    request: RunRequest,
+    checked: Checked,
+    notes: tuple[str, ...],
+    observer: Observer,
+    run_id: str | None = None,
 ) -> Recorder:
     """Makes the folder of a new run, with its config and a record that has begun."""
     config, workspace = checked.config, checked.workspace
-    run_id = workspace.new_run_id()
+    run_id = run_id or workspace.new_run_id()
     run_dir = workspace.run_dir(run_id)
     run_dir.mkdir(parents=True)
     write_stored_config(config, run_dir / "config.json")
@@ -197,28 +177,6 @@ def begin_record(
     return recorder
 
 
-def plan_of(
-    request: RunRequest, checked: Checked, run_dir: Path, locks: tuple[int, ...]
-) -> Plan:
-    """Returns the plan of a run that has begun."""
-    config = checked.config
-    return Plan(
-        run_dir=run_dir,
-        workers=request.workers or usable_cores(),
-        project_root=config.root,
-        workspace=checked.workspace.root,
-        use_cache=request.use_cache,
-        forced=request.forced,
-        from_nodes=request.from_nodes,
-        to_nodes=request.to_nodes,
-        accept_data=request.accept_data,
-        retries=retries_of(config),
-        memory=memory_of(config),
-        locks=locks,
-        spans=checked.choice,
-    )
-
-
 def _look_for_changes(
     request: RunRequest, checked: Checked
 ) -> tuple[RunInputs | None, RunRecord | None]:
@@ -230,7 +188,7 @@ def _look_for_changes(
     config, workspace = checked.config, checked.workspace
     inputs = last = None
     if request.whole and up_to_date.exists(workspace):
-        inputs = _read_inputs(checked)
+        inputs = checked.read_inputs()
         last = up_to_date.still_stands(workspace, inputs)
     if last is None:
         prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
@@ -238,64 +196,23 @@ def _look_for_changes(
 
 
 def _execute(
-    request: RunRequest,
     checked: Checked,
-    plan: Plan,
     recorder: Recorder,
+    locks: tuple[int, ...],
     engine: Engine,
     observer: Observer,
 ) -> RunRecord:
-    workspace = checked.workspace
+    asked = how_begun(recorder)
+    plan = plan_of(asked, checked, workers=asked.workers, locks=locks)
     begun: list[RunInputs] = []
 
     def look_at_inputs() -> None:
-        begun.append(_read_inputs(checked))
+        begun.append(checked.read_inputs())
         write_inputs(recorder, begun[0])
 
-    record = execute(plan, recorder, engine, observer, look_at_inputs)
-    note_acceptance(recorder, request.accept_data)
-    keep_copy(workspace)
-    if request.from_nodes or request.to_nodes:
-        _note_base(recorder, workspace)
-    elif request.whole and record.exit_code == 0 and begun:
-        # What was edited meanwhile is the next run's.
-        with suppress(SluiceError):  # What has gone since is the next run's matter.
-            ended = _read_inputs(checked)
-            if ended == begun[0]:
-                up_to_date.remember(workspace, record, ended)
-    return record
-
-
-def _read_inputs(checked: Checked) -> RunInputs:
-    return read_inputs(
-        checked.config, checked.workspace, checked.serving_dir, checked.choice
-    )
-
-
-def _note_base(recorder: Recorder, workspace: Workspace) -> None:
-    """Notes where a part of the graph ran on what is no longer as it is on disk."""
-    from runners.local.graph_file import GraphFile
-
-    run_dir = recorder.run_dir
-    graph = GraphFile.load(run_dir)
-    if graph is None or graph.base_run_id is None:
-        return
-    try:
-        text = (workspace.run_dir(graph.base_run_id) / INPUTS_FILE).read_text()
-        now = json.loads((run_dir / INPUTS_FILE).read_text())
-    except OSError:
-        return
-    before = json.loads(text)
-    lines = differences(before, now, ("schema", "code", "data"))
-    if any(node.judges_data and node.action == "reuse" for node in graph.nodes):
-        lines += [
-            f"config: {key}, by which the data was judged"
-            for key in ("examples", "validate")
-            if before["config"].get(key) != now["config"].get(key)
-        ]
-    for line in lines:
-        text = f"differs from run {graph.base_run_id}, reused: {line}"
-        recorder.apply(Note(text=text))
+    execute(plan, recorder, engine, observer, look_at_inputs)
+    finish_run(recorder, checked, begun[0] if begun else None)
+    return recorder.record
 
 
 def _data_hint(config: Config) -> str | None:

@@ -60,7 +60,7 @@ class Fold:
 
     def __init__(self) -> None:
         self._record: RunRecord | None = None
-        self._failure: tuple[ErrorRecord, int, bool] | None = None
+        self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
         self._resume_command: str | None = None
 
@@ -92,10 +92,7 @@ class Fold:
             case GraphDrawn():
                 self._graph_drawn(event)
             case NodeStarted():
-                node = self._node(event.node)
-                node.state, node.reason, node.progress = "running", None, None
-                node.started_at = event.at
-                node.attempts += 1
+                self._node_started(event)
             case NodeRetried():
                 self._node_retried(event)
             case NodeFinished():
@@ -128,7 +125,7 @@ class Fold:
             pushes=[PushRecord(event.destination)],
             config=event.config,
         )
-        self._failure, self._finished = None, False
+        self._failures, self._finished = [], False
         self._resume_command = event.resume_command
         for note in event.notes:
             self._note(note)
@@ -138,7 +135,7 @@ class Fold:
         record.status, record.exit_code, record.ended_at = "running", None, None
         record.error = record.resume_command = None
         record.resumed_at.append(event.at)
-        self._failure, self._finished = None, False
+        self._failures, self._finished = [], False
         self._resume_command = event.resume_command
         for note in event.notes:
             self._note(note)
@@ -155,6 +152,14 @@ class Fold:
                 fresh.duration_s = old.duration_s
                 fresh.peak_memory_bytes = old.peak_memory_bytes
             record.nodes.append(fresh)
+
+    def _node_started(self, event: NodeStarted) -> None:
+        node = self._node(event.node)
+        node.state, node.reason, node.progress = "running", None, None
+        node.started_at = event.at
+        node.attempts += 1
+        # Nodes that are run one by one may be run again after a failure.
+        self._failures = [item for item in self._failures if item[0].node != node.id]
 
     def _node_retried(self, event: NodeRetried) -> None:
         node = self._node(event.node)
@@ -235,14 +240,15 @@ class Fold:
             if not exit_code:
                 text, log = f"{node} {event.reason}", event.logs.get(node)
                 self._fail(node, text, ExitCode.NODE, log=log)
-        if not (self._finished or self._failure or exit_code):
+        if not (self._finished or self._failures or exit_code):
             text, log = f"the run {event.reason}", event.logs.get("start")
             self._fail(None, text, ExitCode.NODE, log=log)
         record.ended_at = _to_seconds(event.at)
         if exit_code:
             record.status, record.exit_code = "interrupted", exit_code
-        elif self._failure:
-            record.error, record.exit_code, gate = self._failure
+        elif self._failures:
+            # What came first counts.
+            record.error, record.exit_code, gate = self._failures[0]
             record.status = "blocked" if gate else "failed"
         elif not all(gate["passed"] for gate in record.gates):
             record.status, record.exit_code = "blocked", int(ExitCode.MODEL)
@@ -290,10 +296,9 @@ class Fold:
         log: str | None = None,
         log_tail: Iterable[str] = (),
     ) -> None:
-        """Keeps why the run has failed: what came first counts."""
-        if self._failure is None:
-            error = ErrorRecord(node, message, log, list(log_tail))
-            self._failure = (error, int(exit_code), gate)
+        """Keeps why the run has failed."""
+        error = ErrorRecord(node, message, log, list(log_tail))
+        self._failures.append((error, int(exit_code), gate))
 
 
 def _flat(artifacts: dict[str, list[Artifact]]) -> list[Artifact]:

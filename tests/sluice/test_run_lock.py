@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import LockedError, UsageError
+from sluice.run_lock import ANY
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
@@ -48,9 +49,11 @@ def test_no_other_run_begins_while_one_is_open(workspace: Workspace) -> None:
 def test_several_take_part_at_once(workspace: Workspace) -> None:
     _open(workspace)
     with workspace.join(RUN), workspace.join(RUN), pytest.raises(LockedError):
-        workspace.exclusive("end", end_open=True).__enter__()
-    with workspace.exclusive("end", end_open=True) as lock:
-        assert lock.note is None
+        workspace.exclusive("end", end_open=ANY).__enter__()
+    with pytest.raises(LockedError):
+        workspace.exclusive("end", end_open="other").__enter__()
+    with workspace.exclusive("end", end_open=RUN) as lock:
+        assert (lock.ended_run, lock.note) == (RUN, None)
     assert not workspace.is_running()
 
 

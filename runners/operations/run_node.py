@@ -1,0 +1,313 @@
+"""Runs the nodes of one run one by one, each in a process of its own.
+
+For schedulers that call a process per node, such as Airflow::
+
+    run = begin_run(RunRequest(name="digits"))          # a first task
+    run_node(OpenRun(run.workspace, run.run_id), node)  # a task for each of run.nodes
+    end_run(OpenRun(run.workspace, run.run_id))         # a last one, whatever happened
+
+Between the calls no process lives. The workspace is locked all the same, until the run
+is ended, cancelled or resumed, or nothing was heard of it for ``silent_s``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runners.cache.run_inputs import RunInputs
+from runners.engine import Observer, Plan
+from runners.local.complete_runs import unrecorded_ends
+from runners.local.engine import LocalEngine
+from runners.operations.begun_run import (
+    Checked,
+    check_unchanged,
+    finish_run,
+    how_begun,
+    plan_of,
+    stored_run,
+    write_inputs,
+)
+from runners.operations.hold_workspace import hold_workspace, prepare_store
+from runners.operations.run import RunRequest, begin_record, check_request
+from sluice.errors import (
+    ExitCode,
+    LockedError,
+    NodeError,
+    SluiceError,
+    UsageError,
+    unknown_node,
+)
+from sluice.record.recorder import Recorder
+from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.run_lock import RunLock, not_open
+from sluice.storage import atomic
+from sluice.workspace import Workspace, private_umask
+
+SILENT_S = 6 * 3600.0
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9]+")
+# These need not run again.
+_DONE = ("ran", "cached", "skipped")
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run that has begun and whose nodes are run one by one.
+
+    Attributes:
+      workspace: its folder.
+      run_id: its id.
+      nodes: the ids of its nodes, in topological order.
+    """
+
+    workspace: Path
+    run_id: str
+    nodes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def run_dir(self) -> Path:
+        return Workspace(self.workspace).run_dir(self.run_id)
+
+
+class _Touch(Observer):
+    """Says with every tick that the run is not abandoned, and passes the rest on."""
+
+    def __init__(self, observer: Observer, lock: RunLock) -> None:
+        self.on_event = observer.on_event  # type: ignore[method-assign]
+        self.on_progress = observer.on_progress  # type: ignore[method-assign]
+        self._observer, self._lock = observer, lock
+
+    def on_tick(self) -> None:
+        self._lock.touch()
+        self._observer.on_tick()
+
+
+def begin_run(
+    request: RunRequest,
+    observer: Observer | None = None,
+    engine: LocalEngine | None = None,
+    *,
+    run_id: str | None = None,
+    silent_s: float = SILENT_S,
+) -> OpenRun:
+    """Begins a run and draws its graph; runs no node.
+
+    Called again with the id of a run that is open, it returns that one.
+
+    Args:
+      request: what to run.
+      observer: follows it; None for nobody.
+      engine: draws the graph; None for a process of this machine.
+      run_id: names the run, in the form of ``sluice.workspace.new_run_id`` and later
+        than all others; None for a new one.
+      silent_s: how long nothing may be heard of the run before another one may begin.
+
+    Raises:
+      UsageError: the request, the config, the data or the graph is wrong.
+      LockedError: another run of the pipeline is in progress.
+      WorkspaceError: the workspace is damaged, or its disk is full.
+    """
+    observer = observer or Observer()
+    checked = check_request(request, observer)
+    config, workspace = checked.config, checked.workspace
+    if run_id is not None:
+        if (workspace.run_dir(run_id) / "graph.json").exists():
+            with workspace.join(run_id):
+                return _open_run(workspace, run_id)
+        _check_run_id(run_id, workspace)
+    with ExitStack() as stack:
+        chosen = engine or stack.enter_context(LocalEngine())
+        chosen.prewarm(config.root)
+        stack.enter_context(private_umask(config.private))
+        holding = hold_workspace(workspace, request.command, request.wait, observer)
+        held = stack.enter_context(holding)
+        prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
+        recorder = begin_record(request, checked, held.notes, observer, run_id)
+        try:
+            write_inputs(recorder, checked.read_inputs())
+        except SluiceError as error:
+            recorder.stop(error)
+            raise
+        asked, locks = how_begun(recorder), (held.lock.descriptor,)
+        plan = plan_of(asked, checked, workers=asked.workers, locks=locks)
+        record = chosen.prepare(plan, observer)
+        if record.status != "running":
+            raise _as_error(record)
+        held.lock.leave_open(record.run_id, request.command, silent_s)
+    return _open_run(workspace, record.run_id)
+
+
+def run_node(
+    run: OpenRun,
+    node: str,
+    observer: Observer | None = None,
+    engine: LocalEngine | None = None,
+) -> NodeRecord:
+    """Runs one node of an open run; several may run at once, each in its process.
+
+    A node that has finished is not run again; one that has failed, was killed or
+    interrupted is. A node that is stopped by others, such as by a gate, is not started
+    and recorded as such.
+
+    Args:
+      run: the run.
+      node: the id of the node.
+      observer: follows it; None for nobody.
+      engine: starts its process; None for a process of this machine.
+
+    Returns:
+      How it ended: ``state``, ``reason``, and ``outputs``.
+
+    Raises:
+      UsageError: the run is not open or has no such node; a node that it waits for has
+        not finished; code, schema, data or packages have changed since the run began.
+      LockedError: another process runs this node.
+      NodeError: the process that starts the node has ended by itself.
+    """
+    observer = observer or Observer()
+    workspace = Workspace(run.workspace)
+    with ExitStack() as stack:
+        lock = stack.enter_context(workspace.join(run.run_id))
+        recorder = Recorder(run.run_dir)
+        names = [item.id for item in recorder.record.nodes]
+        if node not in names:
+            raise unknown_node(node, names, recorder.record.pipeline)
+        node_lock = stack.enter_context(_node_lock(run, node))
+        _take_in_killed(recorder, node)
+        if recorder.record.node(node).state in _DONE:
+            return recorder.record.node(node)
+        checked = stored_run(workspace, recorder)
+        stack.enter_context(private_umask(checked.config.private))
+        plan = _plan(recorder, checked, lock.descriptor, node_lock)
+        inputs = checked.read_inputs()
+        check_unchanged(run.run_dir, inputs, run="sluice run", run_again="sluice run")
+        chosen = engine or stack.enter_context(LocalEngine())
+        ended = chosen.run_node(plan, node, _Touch(observer, lock))
+        if ended is None:
+            raise _waits(recorder.refresh(), node)
+        return ended
+
+
+def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
+    """Ends an open run: its record gets a status and an exit code.
+
+    Nodes that were not run since others have stopped them are recorded as such. Where
+    others are left, the run counts as failed, and can be resumed. A run that has ended
+    already stays as it is.
+
+    Args:
+      run: the run.
+      observer: follows it; None for nobody.
+
+    Returns:
+      The record, as ``run`` returns it.
+
+    Raises:
+      UsageError: the run is not open.
+      LockedError: some of its nodes still run.
+    """
+    observer = observer or Observer()
+    workspace = Workspace(run.workspace)
+    recorder = Recorder(run.run_dir)
+    record = recorder.record
+    if record.status != "running":
+        return record
+    with ExitStack() as stack:
+        held = workspace.exclusive(record.command, end_open=run.run_id)
+        lock = stack.enter_context(held)
+        if lock.ended_run != run.run_id:
+            raise not_open(run.run_id, workspace.lock_file)
+        checked = stored_run(workspace, recorder)
+        stack.enter_context(private_umask(checked.config.private))
+        for item in recorder.refresh().nodes:
+            _take_in_killed(recorder, item.id)
+        plan = _plan(recorder, checked, lock.descriptor)
+        LocalEngine().settle(plan, observer)
+        recorder.refresh()
+        inputs: RunInputs | None = None
+        with suppress(UsageError):
+            # What was edited since it began is the next run's matter.
+            now = checked.read_inputs()
+            check_unchanged(run.run_dir, now, run="", run_again="")
+            inputs = now
+        finish_run(recorder, checked, inputs)
+        return recorder.record
+
+
+def running_nodes(run_dir: Path) -> dict[str, int]:
+    """Returns the process of each node that ``run_node`` runs now, on this machine."""
+    found = {}
+    for path in (run_dir / "nodes").glob("*.lock"):
+        if atomic.is_locked(path):
+            found[path.stem] = int(json.loads(path.read_text())["pid"])
+    return found
+
+
+def _open_run(workspace: Workspace, run_id: str) -> OpenRun:
+    record = RunRecord.load(workspace.run_dir(run_id))
+    return OpenRun(workspace.root, run_id, tuple(node.id for node in record.nodes))
+
+
+def _plan(recorder: Recorder, checked: Checked, *locks: int) -> Plan:
+    asked = how_begun(recorder)
+    return plan_of(asked, checked, workers=1, locks=locks, resumed=True)
+
+
+@contextmanager
+def _node_lock(run: OpenRun, node: str) -> Iterator[int]:
+    folder = run.run_dir / "nodes"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{node}.lock"
+    with ExitStack() as stack:
+        try:
+            handle = stack.enter_context(atomic.lock(path, wait=False))
+        except BlockingIOError as error:
+            raise LockedError(
+                f"another process runs {node} of run {run.run_id}",
+                where=path,
+                hint="wait for it to end, or stop it: sluice cancel "
+                + run.workspace.name,
+            ) from error
+        os.truncate(handle, 0)
+        os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
+        yield handle
+
+
+def _take_in_killed(recorder: Recorder, node: str) -> None:
+    """Records how a node has ended whose process was killed before it could do so."""
+    if recorder.record.node(node).state == "running":
+        for event in unrecorded_ends(recorder.record, recorder.run_dir, node):
+            recorder.apply(event)
+
+
+def _check_run_id(run_id: str, workspace: Workspace) -> None:
+    latest = max((path.name for path in workspace.runs.iterdir()), default="")
+    if not _RUN_ID.fullmatch(run_id) or run_id <= latest:
+        raise UsageError(
+            f"{run_id!r} cannot name a new run",
+            where=workspace.runs,
+            expected="YYYYMMDDTHHMMSSZ and a suffix, such as 20260131T120000Z-a1b2, "
+            "later than that of every other run",
+            actual=f"the last one is {latest}" if latest else None,
+        )
+
+
+def _waits(record: RunRecord, node: str) -> UsageError:
+    upstream = record.node(node).upstream
+    waits_for = [name for name in upstream if record.node(name).state not in _DONE]
+    return UsageError(
+        f"{node} cannot run yet: {', '.join(waits_for)} has not finished",
+        where=record.run_id,
+        hint=f"run {waits_for[0]} first" if waits_for else None,
+    )
+
+
+def _as_error(record: RunRecord) -> SluiceError:
+    message = record.error.message if record.error else f"the run {record.status}"
+    usage = record.exit_code == ExitCode.USAGE
+    return (UsageError if usage else NodeError).from_text(message)
