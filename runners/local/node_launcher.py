@@ -109,11 +109,20 @@ class NodeLauncher(launcher.Launcher):
 
 def _resolving(run_executor: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def run(execution_info: Any) -> Any:
+        given = execution_info.exec_properties
         resolved = copy.copy(execution_info)
-        resolved.exec_properties = secrets.resolve_exec_properties(
-            execution_info.exec_properties
-        )
-        return run_executor(resolved)
+        resolved.exec_properties = secrets.resolve_exec_properties(given)
+        output = run_executor(resolved)
+        # TFX returns the exec properties with the outputs, and stores them once more.
+        for key, value in list(output.execution_properties.items()):
+            changed = given.get(key) != resolved.exec_properties.get(key)
+            text = value.string_value
+            if changed or secrets.redact(text) != text:
+                del output.execution_properties[key]
+        result = output.execution_result
+        if result.result_message:
+            result.result_message = secrets.redact(result.result_message)
+        return output
 
     return run
 

@@ -32,9 +32,27 @@ def build_model(inputs, params):
 """
 
 
+_NODE = f"""
+from tfx.dsl.component.experimental.annotations import Parameter
+from tfx.dsl.component.experimental.decorators import component
+
+
+@component
+def Notify(token: Parameter[str], escaped: Parameter[str]):
+    assert token == "Bearer {MARKER}", "not resolved"
+    assert escaped == "$" + "{{env:DEMO_TOKEN}}"
+    print("notified with", token)
+"""
+_NODES = (
+    "nodes={Notify: {component: secret_node:Notify, parameters: "
+    "{token: 'Bearer ${env:DEMO_TOKEN}', escaped: '$${env:DEMO_TOKEN}'}}}"
+)
+
+
 @pytest.fixture(scope="module")
 def with_model(project: Path) -> Path:
     (project / "secret_model.py").write_text(_MODEL)
+    (project / "secret_node.py").write_text(_NODE)
     return project
 
 
@@ -48,6 +66,7 @@ def _run(
             *("--set", "evaluate.thresholds=[]"),
             *("--set", "model=secret_model:build_model"),
             *("--set", f"model_params={params}"),
+            *("--set", _NODES),
         ],
         cwd=root,
         env={**os.environ, **environment},
@@ -71,6 +90,7 @@ def test_a_secret_is_used_and_written_nowhere(with_model: Path, fails: bool) -> 
 
     record = json.loads(done.stdout)
     states = {node["id"]: node["state"] for node in record["nodes"]}
+    assert states["Notify"] == ("cached" if fails else "ran")
     assert states["Trainer"] == ("failed" if fails else "ran"), done.stderr
     run_dir = with_model / "secrets" / "digits" / "runs" / record["run_id"]
     log = (run_dir / "logs" / "Trainer.log").read_text()
