@@ -1,14 +1,10 @@
-"""``sluice init`` in fresh projects: what it writes validates, and what it refuses."""
+"""``sluice init`` as it is parsed, asked and drawn."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
-import re
-import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -16,15 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
-from ruamel.yaml import YAML
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import ValidConfig, validate_config
 from runners.cli.init import init
 from sample_data.tf_example import encode
-from schemas import loader
-from sluice.errors import ConfigError, DataError, UsageError
+from sluice.errors import UsageError
 from sluice.project import own_root
 from sluice.records import tfrecord
 
@@ -80,37 +73,6 @@ def valid(name: str) -> ValidConfig:
     return validate_config(load_config(name))
 
 
-def test_digits_under_other_names(project, here, call):
-    pictures = here / "data" / "my pictures"
-    pictures.mkdir(parents=True)
-    for file in sorted((project / "data" / "digits").glob("*.tfrecord")):
-        shutil.copy(file, pictures / file.name.replace("eval", "numbers val"))
-
-    result = call("pictures", "--examples", "data/my pictures/*")
-
-    assert "label      label, 10 classes (its name is 'label'" in result.out
-    config = load_config("pictures")
-    assert config.root == here
-    assert config.data.patterns == {
-        "train": "train-*",
-        "eval": "numbers val-*",
-        "test": "test-*",
-    }
-    assert config.data.dir == "data/my pictures"
-    found = valid("pictures")
-    assert found.warnings == ()
-    assert found.config.label.classes == tuple(range(10))
-    assert found.config.model == "cnn"
-    image: Any = (found.config.features or {})["image"]
-    assert (image.height, image.width, image.channels) == (8, 8, 1)
-    assert config.examples.images is not None
-    ours = loader.load(own_root() / "schemas" / "digits" / "schema.pbtxt")
-    for feature in ours.feature:
-        # What is compared over time is for a person to say.
-        feature.ClearField("drift_comparator")
-    assert found.schema == ours
-
-
 def test_a_table_and_what_is_said_about_it(clicks, call, here):
     result = call("clicks", "--examples", "data/the clicks")
 
@@ -127,64 +89,6 @@ def test_a_table_and_what_is_said_about_it(clicks, call, here):
     assert config.label.classes == (0, 1)
     assert config.evaluate.thresholds[0].metric == "auc"
     assert sorted(p.name for p in (here / "configs").iterdir()) == ["clicks.yaml"]
-
-
-def test_files_of_no_split_are_split_by_hash(here, call):
-    for number in range(3):
-        table(here / "all" / f"part-{number}", 60 * number)
-
-    call("clicks", "--examples", "part-*", "--dir", "all")
-
-    data = valid("clicks").config.data
-    assert (data.dir, data.files) == ("all", "part-*")
-    assert data.split_names == ["train", "eval", "test"]
-
-
-def test_spans(here, call):
-    for day in ("20240101", "20240102"):
-        for split in ("train", "eval"):
-            table(here / "data" / day / f"{split}-0", int(day) % 7)
-
-    call("clicks", "--examples", "data/*/*")
-
-    config = valid("clicks").config
-    assert config.data.patterns == {
-        "train": "{YYYY}{MM}{DD}/train-*",
-        "eval": "{YYYY}{MM}{DD}/eval-*",
-    }
-    assert config.examples.window == 1
-    assert config.examples.complete_when.marker is None
-
-
-def test_a_marker_that_every_span_has(here, call):
-    for day in ("20240101", "20240102"):
-        table(here / "data" / day / "part-0", int(day) % 7)
-        (here / "data" / day / "_SUCCESS").touch()
-
-    call("clicks", "--examples", "data")
-
-    assert valid("clicks").config.examples.complete_when.marker == "_SUCCESS"
-    (here / "data" / "20240101" / "_SUCCESS").unlink()
-    call("clicks", "--examples", "data", "--force")
-    assert valid("clicks").config.examples.complete_when.marker is None
-
-
-def test_records_that_were_not_looked_at_are_warned_of(here, call):
-    table(here / "d" / "train-0", 0, count=10_001)
-    table(here / "d" / "eval-0", 0)
-
-    result = call("clicks", "--examples", "d")
-
-    assert "looked at  the first 10,000 records, at most, of 2 files" in result.out
-    assert "warning: not all records were looked at" in result.out
-
-
-def test_data_outside_of_the_project_is_named_in_full(tmp_path, call, here):
-    table(tmp_path / "elsewhere" / "part-0", 0)
-
-    call("clicks", "--examples", "../elsewhere/*")
-
-    assert load_config("clicks").data.dir == str(tmp_path / "elsewhere")
 
 
 def test_the_project_is_found_from_below(clicks, call, here, monkeypatch):
@@ -215,52 +119,6 @@ def test_json_on_stdout_and_text_on_stderr(clicks, call, here):
     assert "looked at" in result.err
 
 
-def test_nothing_is_replaced_without_force(clicks, call, here):
-    config = here / "configs" / "clicks.yaml"
-    config.parent.mkdir()
-    config.write_text("mine")
-
-    with pytest.raises(UsageError, match="already") as caught:
-        call("clicks", "--examples", "data/the clicks/*")
-    assert caught.value.where == str(config)
-    assert "--force" in (caught.value.hint or "")
-    assert config.read_text() == "mine"
-    assert not (here / "schemas").exists()
-
-    call("clicks", "--examples", "data/the clicks/*", "--force")
-    assert YAML(typ="safe").load(config.read_text())["name"] == "clicks"
-
-
-def test_what_does_not_validate_does_not_stay(clicks, call, here, monkeypatch):
-    def refuse(config: Any) -> None:
-        raise ConfigError("refused", where=config.origin.file)
-
-    written = [here / "configs/clicks.yaml", here / "schemas/clicks/schema.pbtxt"]
-    with monkeypatch.context() as patch:
-        patch.setattr("runners.operations.init.validate_config", refuse)
-        with pytest.raises(ConfigError, match="refused"):
-            call("clicks", "--examples", "data/the clicks")
-    assert not any(path.exists() for path in written)
-
-    call("clicks", "--examples", "data/the clicks")
-    before = [path.read_text() for path in written]
-    monkeypatch.setattr("runners.operations.init.validate_config", refuse)
-    arguments = ("--examples", "data/the clicks/t*", "--label", "colour", "--force")
-    with pytest.raises(ConfigError, match="refused"):
-        call("clicks", *arguments)
-    assert [path.read_text() for path in written] == before
-
-
-def test_a_float_that_names_a_user_is_not_what_records_are_split_by(here, call):
-    table(here / "d" / "part-0", 0, count=300, user_id=lambda n: float(n % 30))
-
-    call("clicks", "--examples", "d")
-
-    hashed = valid("clicks").config.data.hash_splits
-    assert hashed is not None
-    assert hashed.by is None
-
-
 def test_what_the_data_is_called_does_not_disturb_the_terminal(here, call):
     disturbing: Any = {"a\x1b[2J\u202e": lambda n: 1}
     table(here / "d" / "part-0", 0, **disturbing)
@@ -272,45 +130,10 @@ def test_what_the_data_is_called_does_not_disturb_the_terminal(here, call):
     assert r"warning: a\u001b[2J\u202e is left out" in out
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [("My Clicks", "sluice init my-clicks ..."), ("../x", "sluice init x ...")],
-)
-def test_a_name_that_cannot_be(clicks, call, name, hint):
-    with pytest.raises(UsageError, match="cannot be the name") as caught:
-        call(name, "--examples", "data/the clicks/*")
-    assert caught.value.hint == hint
-    assert "lower-case letters" in (caught.value.expected or "")
-
-
 def test_a_pattern_that_the_shell_has_expanded(clicks, call):
     with pytest.raises(UsageError, match="more than NAME and options: b") as caught:
         call("clicks", "--examples", "a", "b", "c")
     assert "quote the pattern" in (caught.value.hint or "")
-
-
-def test_no_label_says_how_to_name_one(here, call):
-    table(here / "d" / "part 0", 0, clicked=lambda n: n % 4, day=lambda n: n % 7)
-
-    with pytest.raises(UsageError, match="looks like the label") as caught:
-        call("clicks", "--examples", "d/part*")
-    assert caught.value.hint == (
-        "sluice init clicks --examples 'd/part*' --label clicked"
-    )
-    assert not (here / "configs").exists()
-
-    call("clicks", "--examples", "d/part*", "--label", "day")
-    assert valid("clicks").config.label.classes == tuple(range(7))
-
-
-def test_a_record_that_is_none_names_file_and_record(clicks, call, here):
-    file = clicks / "train of today.tfrecord.gz"
-    tfrecord.write(file, [encode({"x": [1.0]}), b"{json: 1}"])
-
-    with pytest.raises(DataError, match="not a tf.Example") as caught:
-        call("clicks", "--examples", "data/the clicks/*")
-    assert caught.value.where == f"{file}, record 2"
-    assert not (here / "configs").exists()
 
 
 def test_in_a_terminal_it_asks_which_label(here):
@@ -341,139 +164,3 @@ def test_in_a_terminal_it_asks_which_label(here):
     assert r"bo\u001b[2Jught: its values are 0 and 1" in asked
     assert r"label [bo\u001b[2Jught]:" in asked
     assert "label      clicked, 2 classes (you said so)" in out
-
-
-def picture(mode: str, size: tuple[int, int], kind: str = "JPEG") -> bytes:
-    file = io.BytesIO()
-    Image.effect_noise(size, 90.0).convert(mode).save(file, kind)
-    return file.getvalue()
-
-
-def pictures(path: Path, images: list[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records = (
-        encode({"photo": [images[n % len(images)]], "label": [n // 2 % 2]})
-        for n in range(40)
-    )
-    tfrecord.write(path, records)
-
-
-@pytest.mark.parametrize(
-    ("images", "size", "says"),
-    [
-        (
-            [picture("RGB", (192, 192))],
-            (96, 96, 3),
-            "JPEG, 192 x 192 pixels, 3 channels; resized to 96 x 96: the CNN grows "
-            "with the image, but any height and width can be set",
-        ),
-        ([picture("RGB", (96, 50))], (50, 96, 3), "JPEG, 96 x 50 pixels, 3 channels"),
-        (
-            [picture("L", (30, 20)), picture("RGB", (30, 20))],
-            (20, 30, 3),
-            "JPEG, 30 x 20 pixels, 1 or 3 channels; decoded to 3 channels",
-        ),
-        (
-            [picture("L", (30, 20), "BMP")],
-            (20, 30, 3),
-            "BMP, 30 x 20 pixels, 1 channel; decoded to 3 channels",
-        ),
-        (
-            [picture("L", (30, 20)), picture("L", (30, 20)), picture("L", (8, 9))],
-            (20, 30, 1),
-            "JPEG, mostly 30 x 20 pixels, 2 sizes, 1 channel; resized to 30 x 20",
-        ),
-    ],
-)
-def test_what_becomes_of_an_image_is_said_here_and_in_the_config(
-    here, call, images, size, says
-):
-    for split in ("train", "eval"):
-        pictures(here / "d" / f"{split}-0", images)
-
-    out = call("photos", "--examples", "d", "--json").out
-
-    (feature,) = json.loads(out)["features"]
-    height, width, channels = size
-    spec = {"kind": "image", "height": height, "width": width, "channels": channels}
-    assert (feature["why"], feature["spec"]) == (says, spec)
-    written = (here / "configs" / "photos.yaml").read_text()
-    assert says in re.sub(r"\n *# ", " ", written)
-    assert valid("photos").config.model == "cnn"
-
-
-def followed(hint: str) -> list[str]:
-    """Returns the arguments of the ``sluice init`` that a hint ends with."""
-    return shlex.split(hint[hint.index("sluice init ") :])[2:]
-
-
-def test_a_suggested_label_works_when_it_is_tried(here, call):
-    # With either of the first two as the label no feature would be left.
-    refused: Any = {"label": lambda n: n / 7}
-    only: Any = {"day": lambda n: n % 7}
-    for name, columns in {"a": only, "b": {**only, **refused}}.items():
-        path = here / name / "part-0"
-        path.parent.mkdir()
-        tfrecord.write(
-            path,
-            [
-                encode({key: [column(n)] for key, column in columns.items()})
-                for n in range(60)
-            ],
-        )
-
-    with pytest.raises(UsageError, match="looks like the label") as caught:
-        call("clicks", "--examples", "a")
-    assert "--label" not in (caught.value.hint or "")
-
-    with pytest.raises(UsageError, match="looks like the label") as caught:
-        call("clicks", "--examples", "b")
-    assert caught.value.examples == (
-        "label: it is FLOAT; classes are whole numbers or strings",
-    )
-    call(*followed(caught.value.hint or ""))
-    assert valid("clicks").config.label.feature == "day"
-
-
-def test_a_label_that_was_named_and_is_refused(here, call):
-    table(here / "d" / "part-0", 0)
-
-    with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
-        call("clicks", "--examples", "d", "--label", "x")
-    call(*followed(caught.value.hint or ""))
-    assert valid("clicks").config.label.feature == "clicked"
-
-
-def test_a_folder_that_is_not_there_is_not_taken_for_the_one_above(here, call):
-    for name in ("clicks", "sales", "trips"):
-        for split in ("train", "eval"):
-            table(here / "data" / name / f"{split}-0", 0)
-
-    with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
-        call("clicks", "--examples", "data/nothere")
-    assert caught.value.examples == ("clicks/", "sales/", "trips/")
-    assert "--examples" not in (caught.value.hint or "")
-
-    # All of the three have such files, and together they are no data set.
-    with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
-        call("clicks", "--examples", "data/train-*")
-    assert "--examples" not in (caught.value.hint or "")
-
-    for name, wrong in {"a": "data/click", "b": "data/clik/*-0"}.items():
-        with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
-            call(name, "--examples", wrong)
-        options = (caught.value.hint or "").removeprefix("did you mean: ")
-        call(name, *shlex.split(options))
-        assert valid(name).config.data.dir == "data/clicks"
-
-
-def test_no_feature_that_could_be_learned_from(here, call):
-    table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
-
-    with pytest.raises(DataError, match="No feature is left") as caught:
-        call("clicks", "--examples", "d")
-    assert caught.value.examples == (
-        "colour: it has one value in all records that have it",
-        "x: it has one value in all records that have it",
-    )
-    assert "docs/guide.md" in (caught.value.hint or "")
