@@ -71,6 +71,9 @@ class Journal:
         """
         try:
             with self.path.open("rb") as file:
+                if file.seek(0, os.SEEK_END) < self._offset:
+                    # It was deleted, and what came after made a new one.
+                    self._offset = 0
                 file.seek(self._offset)
                 data = file.read()
         except FileNotFoundError:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
-from sluice.errors import ExitCode, NodeError
+from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.record import recorder as recorder_module
 from sluice.record.events import (
     Event,
@@ -169,6 +170,16 @@ def test_an_unchanged_run_has_the_documents_of_the_last(
     assert later.record.documents == [document]
     assert (run_dir / "record" / "Trainer.epochs.json").read_text() == "{}"
     assert RunRecord.load(run_dir) == fold(Journal(run_dir).events())
+
+
+def test_a_run_whose_folder_was_deleted_still_ends(
+    recorder: Recorder, run_dir: Path
+) -> None:
+    shutil.rmtree(run_dir)
+    (run_dir / "logs").mkdir(parents=True)  # By a node that still ran.
+    recorder.stop(WorkspaceError("the workspace was deleted while the run went on"))
+    assert (recorder.record.status, recorder.record.exit_code) == ("failed", 2)
+    assert RunRecord.load(run_dir) == recorder.record
 
 
 def test_what_was_killed_after_its_last_event_has_ended(
