@@ -41,6 +41,7 @@ _VERBS = {
     "init": ("runners.cli.init:init", "Look at TFRecords; write config and schema."),
     "run": ("runners.cli.run:run", "Run a pipeline on this machine."),
     "resume": ("runners.cli.resume:resume", "Go on with a run that has not finished."),
+    "cancel": ("runners.cli.cancel:cancel", "Ask the run in progress to stop."),
     "status": ("runners.cli.status:status", "Show a run, or all pipelines."),
     "logs": ("runners.cli.logs:logs", "Print what a node has printed."),
     "runs": ("runners.cli.status:runs", "List the runs of a pipeline."),

@@ -239,10 +239,12 @@ def _note_acceptance(recorder: Recorder, reason: str | None) -> None:
       recorder: of the run, as far as it has come.
       reason: as it was given, None if it was not.
     """
+    if reason is None:
+        return
     # ML Metadata's client, which a run with nothing to do does without.
     from runners.local.graph_file import GraphFile
 
-    graph = GraphFile.load(recorder.run_dir) if reason else None
+    graph = GraphFile.load(recorder.run_dir)
     if graph is None:
         return
     record = recorder.record

@@ -1,0 +1,32 @@
+"""``sluice cancel NAME``: asks a run to stop."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from runners.cli.options import json_option, workspace_option
+from runners.cli.say import say, say_json
+from runners.operations import cancel as operations
+
+
+@click.command()
+@click.argument("name")
+@workspace_option
+@json_option
+def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
+    """Ask the run of NAME that is in progress to stop, as Ctrl-C does.
+
+    Its nodes may finish what is begun; called again, it kills them. The run can be
+    resumed.
+    """
+    request = operations.CancelRequest(name=name, workspace_dir=workspace_dir)
+    cancelled = operations.cancel(request)
+    if as_json:
+        say_json(asdict(cancelled))
+    elif cancelled.ended:
+        say(f"ended: {cancelled.command}")
+    else:
+        pids = " and ".join(map(str, cancelled.pids))
+        say(f"asked process {pids} to stop: {cancelled.command}")

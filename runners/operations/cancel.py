@@ -1,0 +1,89 @@
+"""Asks the run of a pipeline to stop, as Ctrl-C does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+
+from runners.operations.find_run import find_workspace
+from runners.operations.next_command import next_command
+from runners.operations.run_node import running_nodes
+from sluice.errors import ExitCode, LockedError, UsageError
+from sluice.record.recorder import Recorder
+from sluice.run_lock import Owner, owner_of
+from sluice.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class CancelRequest:
+    """Which pipeline's run is to stop.
+
+    Attributes:
+      name: a config's name or path.
+      workspace_dir: as for ``PipelineRequest``.
+    """
+
+    name: str
+    workspace_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """What was asked to stop.
+
+    Attributes:
+      command: of the run.
+      pids: the processes that were asked; empty where none of an open run lives.
+      ended: whether the run has ended already.
+    """
+
+    command: str
+    pids: tuple[int, ...]
+    ended: bool
+
+
+def cancel(request: CancelRequest) -> Cancelled:
+    """Asks the process of a run to stop; called again, it kills the nodes.
+
+    An open run, whose nodes are processes of their own, ends with the last of them.
+
+    Raises:
+      UsageError: nothing runs, or not on this machine.
+    """
+    workspace = find_workspace(request.name, request.workspace_dir)
+    owner = owner_of(workspace.lock_file)
+    if owner is None or owner.brief:
+        hint = next_command("runs", request.name, workspace_dir=request.workspace_dir)
+        text = f"no run of {request.name} is in progress"
+        raise UsageError(text, where=workspace.root, hint=hint)
+    if owner.open_run:
+        return _cancel_open(workspace, owner, owner.open_run)
+    if not owner.is_here or owner.pid is None or not owner.is_alive:
+        raise UsageError(
+            f"the run of {request.name} has no process on this machine that could stop",
+            where=workspace.lock_file,
+            actual=str(owner),
+            hint="call sluice cancel on that host"
+            if not owner.is_here
+            else "wait: its last processes are about to end",
+        )
+    os.kill(owner.pid, signal.SIGINT)
+    return Cancelled(owner.command or "", (owner.pid,), ended=False)
+
+
+def _cancel_open(workspace: Workspace, owner: Owner, run_id: str) -> Cancelled:
+    run_dir = workspace.run_dir(run_id)
+    pids = tuple(running_nodes(run_dir).values())
+    for pid in pids:
+        os.kill(pid, signal.SIGINT)
+    command = owner.command or ""
+    try:
+        with workspace.exclusive(command, end_open=run_id):
+            recorder = Recorder(run_dir)
+            if recorder.record.status == "running":
+                recorder.end(ExitCode.INTERRUPTED, "was cancelled")
+    except LockedError:
+        # Its nodes have not ended yet; called again, it ends the run.
+        return Cancelled(command, pids, ended=False)
+    return Cancelled(command, pids, ended=True)

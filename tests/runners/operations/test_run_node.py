@@ -1,0 +1,114 @@
+"""The nodes of one run, each by a call of its own, as Airflow's tasks make them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.errors import LockedError, UsageError
+from sluice.record.run_record import RunRecord
+from sluice.workspace import Workspace
+
+if TYPE_CHECKING:
+    from runners.local.engine import LocalEngine
+    from runners.operations.run import RunRequest
+    from runners.operations.run_node import OpenRun
+
+pytestmark = pytest.mark.tf
+
+GATE = "DataGate"
+
+
+@pytest.fixture(scope="module")
+def engine(process_pool) -> LocalEngine:
+    from runners.local.engine import LocalEngine
+
+    return LocalEngine(process_pool)
+
+
+@pytest.fixture
+def request_to(project: Path, tmp_path: Path) -> Callable[[str], RunRequest]:
+    from runners.operations.run import RunRequest
+
+    def request(node: str) -> RunRequest:
+        return RunRequest(
+            name=str(project / "configs" / "digits.yaml"),
+            workspace_dir=str(tmp_path),
+            command="test",
+            to_nodes=(node,),
+        )
+
+    return request
+
+
+@pytest.fixture
+def opened(request_to: Callable[[str], RunRequest], engine: LocalEngine) -> OpenRun:
+    from runners.operations.run_node import begin_run
+
+    return begin_run(request_to(GATE), engine=engine)
+
+
+def test_a_run_node_by_node(
+    opened: OpenRun,
+    engine: LocalEngine,
+    request_to: Callable[[str], RunRequest],
+) -> None:
+    from runners.operations.run import run
+    from runners.operations.run_node import begin_run, end_run, run_node
+
+    assert GATE in opened.nodes
+    with pytest.raises(UsageError, match="cannot run yet: TFRecordGen"):
+        run_node(opened, "StatisticsGen", engine=engine)
+    with pytest.raises(LockedError, match=f"run {opened.run_id}, open since"):
+        run(request_to(GATE), engine=engine)
+    assert begin_run(request_to(GATE), engine=engine, run_id=opened.run_id) == opened
+    states = {}
+    for node in opened.nodes:
+        states[node] = run_node(opened, node, engine=engine).state
+    assert states["TFRecordGen"] == states[GATE] == "ran"
+    assert states["Trainer"] == "skipped"
+    before = RunRecord.load(opened.run_dir)
+    assert run_node(opened, GATE, engine=engine).attempts == 1
+    assert RunRecord.load(opened.run_dir) == before
+    record = end_run(opened)
+    assert (record.status, record.exit_code) == ("succeeded", 0), record.error
+    assert [gate["gate"] for gate in record.gates] == ["data"]
+    assert end_run(opened) == record
+    assert not Workspace(opened.workspace).is_running()
+    with pytest.raises(UsageError, match="is not open"):
+        run_node(opened, GATE, engine=engine)
+
+
+def test_a_run_that_was_left_can_be_resumed(
+    opened: OpenRun, engine: LocalEngine, tmp_path: Path, project: Path
+) -> None:
+    from runners.operations.resume import ResumeRequest, resume
+    from runners.operations.run_node import end_run, run_node
+
+    run_node(opened, "TFRecordGen", engine=engine)
+    failed = end_run(opened)
+    assert (failed.status, failed.exit_code) == ("failed", 7)
+    assert failed.error and "left to run" in failed.error.message
+    request = ResumeRequest(
+        name=str(project / "configs" / "digits.yaml"), workspace_dir=str(tmp_path)
+    )
+    record = resume(request, engine=engine)
+    assert (record.run_id, record.status) == (opened.run_id, "succeeded")
+    assert record.node("TFRecordGen").attempts == 1
+
+
+def test_an_abandoned_run_makes_way(
+    opened: OpenRun, engine: LocalEngine, request_to: Callable[[str], RunRequest]
+) -> None:
+    from runners.operations.run import run
+
+    os.utime(Workspace(opened.workspace).lock_file, (time.time() - 7 * 3600,) * 2)
+    record = run(request_to("TFRecordGen"), engine=engine)
+    assert record.status == "succeeded"
+    assert any(opened.run_id in note for note in record.notes)
+    assert RunRecord.load(opened.run_dir).status == "interrupted"
