@@ -100,7 +100,7 @@ def read_override(text: str) -> Layer:
 
     Raises:
       UsageError: there is no key, no ``=`` or no value, or the key path is too long.
-      ConfigError: the value is not YAML.
+      ConfigError: the value is not UTF-8 or not YAML.
     """
     shown = f"--set {text}"
     key, equals, value = text.partition("=")
@@ -125,6 +125,10 @@ def read_override(text: str) -> Layer:
             hint=f"for no value, --set {key}=null; for an empty string, "
             f"--set '{key}=\"\"'",
         )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError("This is not UTF-8 text.", where=shown) from error
     path: KeyPath = tuple(keys)
     reader = YamlReader(shown, lines=False)
     data = reader.read(value, path)
