@@ -41,6 +41,7 @@ class LocalEngine:
         start_method()
         self._shared = process_pool
         self._own: ProcessPool | None = None
+        self._root: Path | None = None
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -52,12 +53,12 @@ class LocalEngine:
         """Ends the processes that this engine has started."""
         if self._own is not None:
             self._own.close()
-            self._own = None
+            self._own = self._root = None
 
     def prewarm(self, root: Path) -> None:
         """Starts the import of TFX, in a process of its own."""
         if self._shared is None and self._own is None:
-            self._own = ProcessPool(cwd=root)
+            self._own, self._root = ProcessPool(cwd=root), root
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
         """Runs the nodes and closes the record; see ``runners.engine.Engine``."""
@@ -167,15 +168,26 @@ class LocalEngine:
 
     @contextmanager
     def _processes(self, plan: Plan) -> Iterator[ProcessPool]:
-        """Yields where the processes of a run come from; they end with it."""
+        """Yields where the processes of a run come from; none of them outlives it."""
         if self._shared is not None:
             yield self._shared
             return
         assert plan.project_root is not None
+        if self._root != plan.project_root:
+            self.close()
         self.prewarm(plan.project_root)
         assert self._own is not None
         try:
             self._own.belong_to(plan.run_dir / "logs" / "start.log", plan.locks)
             yield self._own
-        finally:
+        except BaseException:
+            self.close()
+            raise
+        if not self._own.ready:
+            self.close()
+            return
+        try:
+            # TFX is imported now: the next run of this engine begins at once.
+            self._own.release()
+        except NodeError:
             self.close()
