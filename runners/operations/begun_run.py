@@ -21,7 +21,6 @@ from runners.metadata.metadata_file import keep_copy
 from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.project import activate
 from sluice.record.events import InputsRead, Note, RunStarted
-from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.storage import atomic
@@ -167,8 +166,7 @@ def how_begun(recorder: Recorder) -> RunStarted:
       JournalError: the journal has lost it.
     """
     recorder.refresh()
-    events = Journal(recorder.run_dir).events()
-    return next(event for event in events if isinstance(event, RunStarted))
+    return recorder.begun
 
 
 def check_unchanged(run_dir: Path, now: RunInputs, *, run: str, run_again: str) -> bool:

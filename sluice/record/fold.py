@@ -60,6 +60,7 @@ class Fold:
 
     def __init__(self) -> None:
         self._record: RunRecord | None = None
+        self._begun: RunStarted | None = None
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
         self._resume_command: str | None = None
@@ -74,6 +75,17 @@ class Fold:
         if self._record is None:
             raise ValueError("no event says how the run began")
         return self._record
+
+    @property
+    def begun(self) -> RunStarted:
+        """The event that says how the run began.
+
+        Raises:
+          ValueError: there is none.
+        """
+        if self._begun is None:
+            raise ValueError("no event says how the run began")
+        return self._begun
 
     def apply(self, event: Event) -> None:
         """Takes in the next event.
@@ -117,6 +129,7 @@ class Fold:
                 _never(event)
 
     def _run_started(self, event: RunStarted) -> None:
+        self._begun = event
         self._record = RunRecord(
             run_id=event.run_id,
             pipeline=event.pipeline,

@@ -18,6 +18,7 @@ from sluice.record.events import (
     Event,
     RunEnded,
     RunKilled,
+    RunStarted,
     RunUnchanged,
     Stopped,
 )
@@ -62,6 +63,18 @@ class Recorder:
         """
         try:
             return self._fold.record
+        except ValueError as error:
+            raise self._damaged() from error
+
+    @property
+    def begun(self) -> RunStarted:
+        """The event that says how the run began.
+
+        Raises:
+          JournalError: there is none.
+        """
+        try:
+            return self._fold.begun
         except ValueError as error:
             raise self._damaged() from error
 
