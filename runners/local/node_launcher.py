@@ -17,13 +17,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
-from tfx.dsl.io import fileio
 from tfx.orchestration.portable import launcher
 from tfx.orchestration.portable.mlmd import execution_lib
 
 from runners.local.artifact_contents import check_inputs, record_outputs
 from sluice import secrets
 from sluice.node_kinds import kind_of
+from sluice.storage.storage import storage_for
 
 _ERROR = "__execution_result__"
 _MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
@@ -83,7 +83,7 @@ class NodeLauncher(launcher.Launcher):
                 if made_here and not artifact.is_external:
                     _remove(artifact.uri)
         _remove(execution_info.tmp_dir)
-        fileio.makedirs(execution_info.tmp_dir)
+        storage_for(execution_info.tmp_dir).make_folder(execution_info.tmp_dir)
         _remove(execution_info.execution_output_uri)
         module_file = execution_info.exec_properties.get(_MODULE_FILE)
         if isinstance(module_file, str) and module_file:
@@ -194,9 +194,5 @@ def _begin_again(store: Any, execution: Any, inputs: Mapping[str, Any]) -> None:
 
 
 def _remove(path: str) -> None:
-    if not path or not fileio.exists(path):
-        return
-    if fileio.isdir(path):
-        fileio.rmtree(path)
-    else:
-        fileio.remove(path)
+    if path:
+        storage_for(path).delete_tree(path)

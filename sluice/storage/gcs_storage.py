@@ -25,7 +25,7 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
 from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
-from sluice.storage.storage import Entry, Storage
+from sluice.storage.storage import Entry, Kind, Storage
 from sluice.storage.storage_errors import PreconditionFailedError, error_of_status
 
 SCHEME = "gs://"
@@ -54,6 +54,7 @@ class GcsStorage(Storage):
         *,
         recursive: bool = False,
         matching: Callable[[str], bool] | None = None,
+        kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
         bucket, name = _parse(folder)
         prefix = f"{name.rstrip('/')}/" if name.strip("/") else ""
@@ -74,9 +75,13 @@ class GcsStorage(Storage):
             for blob in files
         ]
         entries += [Entry(base + name, name, "folder") for name in inner if name]
-        if matching is not None:
-            entries = [entry for entry in entries if matching(entry.name)]
-        return sorted(entries, key=lambda entry: entry.name)
+        there = (
+            entry
+            for entry in entries
+            if (matching is None or matching(entry.name))
+            and (kinds is None or entry.kind in kinds)
+        )
+        return sorted(there, key=lambda entry: entry.name)
 
     def stat(self, uri: str) -> Entry:
         name = uri.rstrip("/").rpartition("/")[2]

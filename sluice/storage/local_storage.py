@@ -28,14 +28,16 @@ class LocalStorage(Storage):
         *,
         recursive: bool = False,
         matching: Callable[[str], bool] | None = None,
+        kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
         found = _files_below(folder) if recursive else _scan(folder)
         entries = [
-            _entry(item, name)
+            _entry(item, name, kinds)
             for name, item in found
             if matching is None or matching(name)
         ]
-        return sorted(entries, key=lambda entry: entry.name)
+        there = (entry for entry in entries if entry is not None)
+        return sorted(there, key=lambda entry: entry.name)
 
     def names(self, folder: str) -> Sequence[str]:
         try:
@@ -127,8 +129,12 @@ def _files_below(folder: str, prefix: str = "") -> Iterator[tuple[str, os.DirEnt
             yield f"{prefix}{name}", item
 
 
-def _entry(item: os.DirEntry[str], name: str) -> Entry:
+def _entry(
+    item: os.DirEntry[str], name: str, kinds: Sequence[Kind] | None
+) -> Entry | None:
     kind = _kind(item)
+    if kinds is not None and kind not in kinds:
+        return None
     if kind == "file":
         try:
             return _from_status(item.path, name, item.stat())

@@ -60,6 +60,7 @@ class Storage(ABC):
         *,
         recursive: bool = False,
         matching: Callable[[str], bool] | None = None,
+        kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
         """Returns what lies in a folder, by name; nothing where there is no folder.
 
@@ -67,6 +68,7 @@ class Storage(ABC):
           folder: to list.
           recursive: all files below it, and no folders.
           matching: which names to look at; None for all.
+          kinds: which entries to return, and on a disk to look at; None for all.
 
         Raises:
           OSError: it cannot be listed; also where the bucket does not exist.

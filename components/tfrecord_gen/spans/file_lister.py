@@ -1,7 +1,7 @@
 """Lists the files below a directory, on disk or in a bucket.
 
 Names come from listings and never from a glob, so that a directory may be named with
-``[`` or ``*``. What a bucket's listing says of a file is not asked again: size and time
+``[`` or ``*``. What a listing says of a file is not asked again: size and time
 come with its name.
 """
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from sluice.errors import UsageError
 from sluice.storage.file_pattern import Segment
-from sluice.storage.storage import Entry, is_remote, storage_for
+from sluice.storage.storage import Entry, Kind, is_remote, storage_for
 
 
 class FileLister:
@@ -31,6 +31,8 @@ class FileLister:
         self._storage = storage_for(base)
         # By relative path, of the folders of a bucket that were listed as a whole.
         self._listed: dict[str, dict[str, Entry]] = {}
+        # By relative path, the entries of a disk that matched.
+        self._seen: dict[str, Entry] = {}
 
     def path(self, relative: str) -> str:
         """Returns the whole path, or address, of a file or folder."""
@@ -123,7 +125,8 @@ class FileLister:
             return [segment.text]
         wanted = "folder" if of_folders else "file"
         names = []
-        for entry in self._entries(folder, segment):
+        kinds: list[Kind] = ["folder"] if of_folders else ["file", "other"]
+        for entry in self._entries(folder, segment, kinds):
             if entry.kind == "other" and not of_folders:
                 # Opened, a pipe would wait for a writer for ever.
                 raise UsageError(
@@ -136,18 +139,24 @@ class FileLister:
                 names.append(entry.name)
         return names
 
-    def _entries(self, folder: str, segment: Segment) -> list[Entry]:
+    def _entries(self, folder: str, segment: Segment, kinds: list[Kind]) -> list[Entry]:
         """Returns the entries that match; on a disk no others are looked at."""
         if self._is_remote:
             entries = self._list_whole(folder).values()
-            return [entry for entry in entries if segment.match(entry.name) is not None]
+            return [
+                entry
+                for entry in entries
+                if entry.kind in kinds and segment.match(entry.name) is not None
+            ]
         path = self.path(folder)
         with _explain(path, "a directory of the data cannot be read"):
-            return list(
-                self._storage.list(
-                    path, matching=lambda name: segment.match(name) is not None
-                )
+            found = self._storage.list(
+                path,
+                matching=lambda name: segment.match(name) is not None,
+                kinds=kinds,
             )
+        self._seen |= {_join(folder, entry.name): entry for entry in found}
+        return list(found)
 
     def _list_whole(self, folder: str) -> dict[str, Entry]:
         if folder not in self._listed:
@@ -161,7 +170,9 @@ class FileLister:
         path = self.path(relative)
         with _explain(path, "a file of the data cannot be looked at"):
             if not self._is_remote:
-                return self._storage.stat(path)
+                seen = self._seen.get(relative)
+                # A link that leads nowhere is looked at again, for its error.
+                return seen if seen and seen.generation else self._storage.stat(path)
             folder, _, name = relative.rpartition("/")
             try:
                 return self._list_whole(folder)[name]
