@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,8 +36,57 @@ prepare_environment()
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Modules that share what takes long to make: one process of `make test` runs them all.
+SHARING = {
+    "killed_nodes": (
+        "tests/faults/test_clock.py",
+        "tests/faults/test_damaged_metadata.py",
+        "tests/faults/test_damaged_models.py",
+        "tests/faults/test_damaged_records.py",
+        "tests/faults/test_killed_nodes.py",
+    )
+}
+# What takes longest begins first, so that no process ends alone with it. Unit tests,
+# most of the modules, fill up the end.
+LONGEST_FIRST = (
+    "killed_nodes",
+    "tests/e2e/",
+    "tests/faults/",
+    "tests/pipeline/training/",
+    "tests/runners/local/",
+    "tests/components/test_",
+    "tests/cloud/",
+    "tests/setup/",
+)
+
 RunConfig = Callable[..., RunRecord]
 DEADLINE_S = 240.0
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Returns what hands modules to the processes of ``make test``, longest first."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    group_of = {module: name for name, all_ in SHARING.items() for module in all_}
+
+    def length(scope: str) -> int:
+        places = enumerate(LONGEST_FIRST)
+        found = [-index for index, prefix in places if scope.startswith(prefix)]
+        return max(found, default=-len(LONGEST_FIRST))
+
+    class LongestFirst(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = super()._split_scope(nodeid)
+            return group_of.get(module, module)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            # The first of those as long has the most tests.
+            self.workqueue.move_to_end(max(self.workqueue, key=length), last=False)
+            super()._assign_work_unit(node)
+
+    return LongestFirst(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -137,12 +189,127 @@ def is_gone() -> Callable[[int], bool]:
 def process_pool(
     project: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProcessPool]:
-    """A zygote that has imported TFX, for all tests that run nodes."""
-    from runners.local.processes.process_pool import ProcessPool
+    """A zygote that has imported TFX, for all tests that run nodes or commands.
+
+    Its nodes can be killed at exact moments; see ``deadly_moments``.
+    """
+    from pipeline.graph.nodes import modules_to_preload
+    from runners.local.processes.process_pool import PRELOADED, ProcessPool
 
     log = tmp_path_factory.mktemp("process_pool") / "start.log"
-    with ProcessPool(log, cwd=project) as started:
-        yield started
+    moments = tmp_path_factory.mktemp("moments")
+    modules = (*PRELOADED, *modules_to_preload(), "deadly_moments", "forked_command")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAULTS_MOMENTS", str(moments))
+        with pytest.MonkeyPatch.context() as path:
+            preloaded = Path(__file__).parent / "preloaded"
+            path.setenv("PYTHONPATH", f"{own_root()}:{preloaded}")
+            started = ProcessPool(log, cwd=project, modules=modules)
+        with started:
+            yield started
+
+
+class ForkedCommand:
+    """A ``sluice`` in a fork of the zygote; used as ``subprocess.Popen`` is.
+
+    Attributes:
+      pid: of the runner.
+      returncode: None while it runs.
+    """
+
+    def __init__(
+        self,
+        process_pool: ProcessPool,
+        folder: Path,
+        arguments: tuple[str, ...],
+        cwd: Path,
+        environment: dict[str, str],
+    ) -> None:
+        from runners.local.processes.job import Job
+
+        folder.mkdir(parents=True)
+        self.returncode: int | None = None
+        self._process_pool = process_pool
+        self._name = f"command-{folder.name}"
+        self._files = folder / "out", folder / "err"
+        job = Job(
+            "forked_command:main",
+            {
+                "arguments": list(arguments),
+                "cwd": str(cwd),
+                "out": str(self._files[0]),
+                "err": str(self._files[1]),
+                "environment": environment,
+            },
+            str(folder / "log"),
+        )
+        process_pool.start(self._name, job)
+        deadline = time.monotonic() + DEADLINE_S
+        while (pid := process_pool.pid_of(self._name)) is None:
+            self._take_messages(0.1)
+            assert time.monotonic() < deadline, "no process was forked"
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """Returns the exit status once it has ended."""
+        if self.returncode is None:
+            self._take_messages(0.0)
+        return self.returncode
+
+    def wait(self, timeout: float = DEADLINE_S) -> int:
+        """Waits for its end.
+
+        Raises:
+          subprocess.TimeoutExpired: it has not ended in ``timeout`` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while self.returncode is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self._name, timeout)
+            self._take_messages(0.05)
+        return self.returncode
+
+    def communicate(self, timeout: float = DEADLINE_S) -> tuple[str, str]:
+        """Waits for its end and returns what it has printed."""
+        self.wait(timeout)
+        out, err = (path.read_text() if path.exists() else "" for path in self._files)
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kills it unless it has ended."""
+        if self.poll() is None:
+            self.send_signal(signal.SIGKILL)
+
+    def _take_messages(self, timeout_s: float) -> None:
+        for message in self._process_pool.messages(timeout_s):
+            if "ended" in message:
+                _ENDED[message["ended"]] = message["status"]
+        self.returncode = _ENDED.get(self._name)
+
+
+# Exit statuses of forked commands; each may be told while another one is waited for.
+_ENDED: dict[str, int] = {}
+
+
+@pytest.fixture(scope="session")
+def fork_command(
+    process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., ForkedCommand]:
+    """Starts ``sluice`` without the import of TFX: ``(*arguments, cwd, **variables)``.
+
+    No run may be on in the test's process when it ends, because that would read the
+    message of its end.
+    """
+    folder, numbers = tmp_path_factory.mktemp("commands"), itertools.count()
+
+    def fork(*arguments: str, cwd: Path, **environment: str) -> ForkedCommand:
+        own = folder / str(next(numbers))
+        return ForkedCommand(process_pool, own, arguments, cwd, environment)
+
+    return fork
 
 
 @pytest.fixture(scope="session")

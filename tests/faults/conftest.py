@@ -83,26 +83,35 @@ class Place:
     def __init__(
         self,
         project: Path,
-        process_pool: Callable[[], ProcessPool],
+        process_pool: ProcessPool,
+        fork_command: Callable[..., Any],
         check_run_folds: Callable[[Path], None],
     ) -> None:
         self.project = project
         self.workspace = Workspace(project / "workspaces" / "digits")
         self._process_pool = process_pool
+        self._fork_command = fork_command
         self._check_run_folds = check_run_folds
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[Any] = []
 
     @property
     def environment(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            "SLUICE_WORKSPACE": str(self.workspace.root.parent),
-            "PYTHONPATH": str(own_root()),
-            "COLUMNS": "200",
-        }
+        return {**os.environ, **self._variables, "PYTHONPATH": str(own_root())}
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Starts ``sluice`` in a process of its own."""
+    @property
+    def _variables(self) -> dict[str, str]:
+        folder = str(self.workspace.root.parent)
+        return {"SLUICE_WORKSPACE": folder, "COLUMNS": "200"}
+
+    def start(self, *arguments: str, **environment: str) -> Any:
+        """Starts ``sluice`` in a process of its own, which has imported TFX."""
+        environment = {**self._variables, **environment}
+        process = self._fork_command(*arguments, cwd=self.project, **environment)
+        self._started.append(process)
+        return process
+
+    def launch(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Starts ``sluice`` as a shell does: it has nothing imported yet."""
         process = subprocess.Popen(
             [sys.executable, "-m", "runners.cli.main", *arguments],
             cwd=self.project,
@@ -115,10 +124,10 @@ class Place:
         return process
 
     def sluice(self, *arguments: str, **environment: str) -> Outcome:
-        """Runs ``sluice`` in a process of its own."""
-        return self.end(self.start(*arguments, **environment))
+        """Runs ``sluice`` as a shell does."""
+        return self.end(self.launch(*arguments, **environment))
 
-    def end(self, process: subprocess.Popen[str]) -> Outcome:
+    def end(self, process: Any) -> Outcome:
         """Waits for the end of a process."""
         out, err = process.communicate(timeout=DEADLINE_S)
         for run_id in self.workspace.run_ids():
@@ -132,10 +141,10 @@ class Place:
         from runners.local.engine import LocalEngine
 
         def lend(*_: Any, **__: Any) -> Any:
-            return contextlib.nullcontext(self._process_pool())
+            return contextlib.nullcontext(self._process_pool)
 
         runs = arguments[0] in ("run", "resume")
-        engine = LocalEngine(self._process_pool()) if runs else None
+        engine = LocalEngine(self._process_pool) if runs else None
         out, err, code = io.StringIO(), io.StringIO(), 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["sluice", *arguments])
@@ -158,8 +167,8 @@ class Place:
     def kill_started(self) -> None:
         """Ends what ``start`` has started and is still there."""
         for process in self._started:
-            with process:
-                process.kill()
+            process.kill()
+            process.communicate()
 
     @property
     def run_dir(self) -> Path:
@@ -240,37 +249,11 @@ class KilledNodes:
 
 
 @pytest.fixture(scope="session")
-def deadly_process_pool(
-    project: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], ProcessPool]]:
-    """Returns a zygote whose nodes can be killed at exact moments, once asked for."""
-    from pipeline.graph.nodes import modules_to_preload
-    from runners.local.processes.process_pool import PRELOADED, ProcessPool
-
-    moments = tmp_path_factory.mktemp("moments")
-    started: list[ProcessPool] = []
-
-    def process_pool() -> ProcessPool:
-        if not started:
-            log = tmp_path_factory.mktemp("deadly") / "start.log"
-            modules = (*PRELOADED, *modules_to_preload(), "deadly_moments")
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("PYTHONPATH", f"{own_root()}:{_FOLDER}")
-                started.append(ProcessPool(log, cwd=project, modules=modules))
-        return started[0]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(_MOMENTS, str(moments))
-        yield process_pool
-        for one in started:
-            one.close()
-
-
-@pytest.fixture(scope="session")
 def make_place(
     project: Path,
     tmp_path_factory: pytest.TempPathFactory,
-    deadly_process_pool: Callable[[], ProcessPool],
+    process_pool: ProcessPool,
+    fork_command: Callable[..., Any],
     check_run_folds: Callable[[Path], None],
 ) -> Iterator[Callable[..., Place]]:
     """Makes projects with a model of their own and a threshold that holds."""
@@ -291,7 +274,7 @@ def make_place(
                 part = records[number::SHARDS]
                 tfrecord.write(data / f"{split}-{number}.tfrecord", part)
         shutil.copy(_FOLDER / "user_models.py", root / "my_models.py")
-        places.append(Place(root, deadly_process_pool, check_run_folds))
+        places.append(Place(root, process_pool, fork_command, check_run_folds))
         return places[-1]
 
     yield make

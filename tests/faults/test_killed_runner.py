@@ -63,7 +63,7 @@ class Training:
         held = place.project / "held"
         held.unlink(missing_ok=True)
         self._hold.write_text(str(STEPS_OF_TWO_EPOCHS))
-        self.process: subprocess.Popen[str] = place.start("resume", "digits", "--json")
+        self.process = place.start("resume", "digits", "--json")
         ended = self.process.poll
         wait_for(lambda: held.exists() or ended() is not None, "training")
         assert held.exists(), self.end().err
@@ -105,7 +105,7 @@ def place(make_place: Callable[..., Any]) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def two_at_once(place: Any, wait_for: Callable[..., Any]) -> tuple[Any, Any]:
     """The process of the run that began, and the outcome of the one that did not."""
-    both = [place.start("run", "digits", "--json") for _ in range(2)]
+    both = [place.launch("run", "digits", "--json") for _ in range(2)]
     wait_for(lambda: any(one.poll() is not None for one in both), "the slower run")
     both.sort(key=lambda one: one.poll() is not None)
     return both[0], place.end(both[1])
@@ -148,7 +148,7 @@ def terminated(
 ) -> dict[str, Any]:
     """A SIGTERM while training, and a second command just before it."""
     training = Training(place, wait_for)
-    second = place.sluice("run", "digits", "--json")
+    second = place.end(place.start("run", "digits", "--json"))
     training.interrupt(signal.SIGTERM)
     training.let_go()
     return {
