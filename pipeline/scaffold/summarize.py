@@ -30,14 +30,13 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class FeatureSummary:
     """One feature over all records.
 
     Attributes:
       name: in the records.
       records: how many records were looked at, with the feature or without.
-      present: how many of them have at least one value.
       kinds: how many records have it as ``int``, ``float`` or ``bytes``.
       values: how many values there are over all records.
       min_values: the fewest values in a record that has it.
@@ -56,13 +55,12 @@ class FeatureSummary:
     """
 
     name: str
-    records: int
-    present: int = 0
-    kinds: Mapping[Kind, int] = field(default_factory=dict)
+    records: int = 0
+    kinds: Counter[Kind] = field(default_factory=Counter)
     values: int = 0
     min_values: int = 0
     max_values: int = 0
-    counts: Mapping[Value, int] = field(default_factory=dict)
+    counts: dict[Value, int] = field(default_factory=dict)
     many: bool = False
     low: int | float | None = None
     high: int | float | None = None
@@ -70,13 +68,17 @@ class FeatureSummary:
     infinities: int = 0
     longest_bytes: int = 0
     not_text: int = 0
-    images: Mapping[ImageHeader, int] = field(default_factory=dict)
+    images: Counter[ImageHeader] = field(default_factory=Counter)
+
+    @property
+    def present(self) -> int:
+        """How many of the records have at least one value."""
+        return self.kinds.total()
 
     @property
     def kind(self) -> Kind | None:
         """What most records have; None where no record has a value."""
-        most = sorted(self.kinds.items(), key=lambda item: -item[1])
-        return most[0][0] if most else None
+        return max(self.kinds, key=self.kinds.__getitem__, default=None)
 
     @property
     def fraction(self) -> float:
@@ -97,6 +99,54 @@ class FeatureSummary:
     def single(self) -> bool:
         """Whether no record has more than one value."""
         return self.max_values <= 1
+
+    def add(self, kind: Kind, values: Sequence[Any]) -> None:
+        """Counts the values of one more record."""
+        count = len(values)
+        if not count:
+            return
+        self.min_values = min(self.min_values, count) if self.kinds else count
+        self.max_values = max(self.max_values, count)
+        self.kinds[kind] += 1
+        self.values += count
+        add = self._add_bytes if kind == "bytes" else self._add_number
+        for value in values:
+            # What most values are: one that has been seen, so that its facts are known.
+            if value in self.counts and kind != "bytes":
+                self.counts[value] += 1
+            else:
+                add(value)
+
+    def _add_number(self, value: int | float) -> None:
+        if not math.isfinite(value):
+            self.nans += math.isnan(value)
+            self.infinities += math.isinf(value)
+            return
+        self.low = value if self.low is None else min(self.low, value)
+        self.high = value if self.high is None else max(self.high, value)
+        self._count(value)
+
+    def _add_bytes(self, value: bytes) -> None:
+        self.longest_bytes = max(self.longest_bytes, len(value))
+        header = image_header(value)
+        if header:
+            self.images[header] += 1
+        if len(value) > MAX_VALUE_BYTES:
+            self.many = True
+            if not header:
+                self.not_text += not _is_text(value)
+        else:
+            if value not in self.counts:
+                self.not_text += not _is_text(value)
+            self._count(value)
+
+    def _count(self, value: Value) -> None:
+        if value in self.counts:
+            self.counts[value] += 1
+        elif len(self.counts) < MAX_DISTINCT:
+            self.counts[value] = 1
+        else:
+            self.many = True
 
 
 @dataclass(frozen=True)
@@ -125,7 +175,7 @@ def summarize(
       DataError: a record is no tf.Example.
     """
     number = 0
-    collectors: dict[str, _Collector] = {}
+    found: dict[str, FeatureSummary] = {}
     for number, data in enumerate(records, 1):
         try:
             example = tf_example_proto.parse(data)
@@ -138,99 +188,16 @@ def summarize(
             ) from error
         features = example.features.feature
         for name in features:
-            if name not in collectors:
-                collectors[name] = _Collector(name)
+            if name not in found:
+                found[name] = FeatureSummary(name)
             feature = features[name]
             kind = feature.WhichOneof("kind")
             if kind is not None:
                 # A slice is a list, which is read four times as fast.
-                collectors[name].add(_KINDS[kind], getattr(feature, kind).value[:])
-    return Summary(
-        number, {name: collectors[name].result(number) for name in sorted(collectors)}
-    )
-
-
-class _Collector:
-    """Adds up one feature."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._kinds: Counter[Kind] = Counter()
-        self._counts: dict[Value, int] = {}
-        self._images: Counter[ImageHeader] = Counter()
-        self._values = self._min_values = self._max_values = 0
-        self._low: int | float | None = None
-        self._high: int | float | None = None
-        self._nans = self._infinities = self._longest = self._not_text = 0
-        self._many = False
-
-    def add(self, kind: Kind, values: Sequence[Any]) -> None:
-        count = len(values)
-        if not count:
-            return
-        first = not self._kinds
-        self._kinds[kind] += 1
-        self._values += count
-        self._min_values = count if first else min(self._min_values, count)
-        self._max_values = max(self._max_values, count)
-        add = self._add_bytes if kind == "bytes" else self._add_number
-        for value in values:
-            # What most values are: one that has been seen, so that its facts are known.
-            if value in self._counts and kind != "bytes":
-                self._counts[value] += 1
-            else:
-                add(value)
-
-    def result(self, records: int) -> FeatureSummary:
-        return FeatureSummary(
-            name=self._name,
-            records=records,
-            present=self._kinds.total(),
-            kinds=dict(self._kinds),
-            values=self._values,
-            min_values=self._min_values,
-            max_values=self._max_values,
-            counts=self._counts,
-            many=self._many,
-            low=self._low,
-            high=self._high,
-            nans=self._nans,
-            infinities=self._infinities,
-            longest_bytes=self._longest,
-            not_text=self._not_text,
-            images=dict(self._images),
-        )
-
-    def _add_number(self, value: int | float) -> None:
-        if not math.isfinite(value):
-            self._nans += math.isnan(value)
-            self._infinities += math.isinf(value)
-            return
-        self._low = value if self._low is None else min(self._low, value)
-        self._high = value if self._high is None else max(self._high, value)
-        self._count(value)
-
-    def _add_bytes(self, value: bytes) -> None:
-        self._longest = max(self._longest, len(value))
-        header = image_header(value)
-        if header:
-            self._images[header] += 1
-        if len(value) > MAX_VALUE_BYTES:
-            self._many = True
-            if not header:
-                self._not_text += not _is_text(value)
-        else:
-            if value not in self._counts:
-                self._not_text += not _is_text(value)
-            self._count(value)
-
-    def _count(self, value: Value) -> None:
-        if value in self._counts:
-            self._counts[value] += 1
-        elif len(self._counts) < MAX_DISTINCT:
-            self._counts[value] = 1
-        else:
-            self._many = True
+                found[name].add(_KINDS[kind], getattr(feature, kind).value[:])
+    for summary in found.values():
+        summary.records = number
+    return Summary(number, dict(sorted(found.items())))
 
 
 def _is_text(value: bytes) -> bool:
