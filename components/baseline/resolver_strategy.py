@@ -14,9 +14,9 @@ from components.baseline.blessed_models import (
     RESTORED,
     StoredArtifact,
     blessed_models,
+    restore,
     served_copy,
 )
-from components.baseline.restore import restore
 
 
 class LatestIntactBlessedModel(resolver.ResolverStrategy):

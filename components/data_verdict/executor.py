@@ -23,11 +23,10 @@ from components.accept_data.entry import Entry
 from components.artifacts import publish_verdict
 from components.data_verdict.comparison import Comparison, compare, validate
 from components.data_verdict.distances import Pair
-from components.data_verdict.find_examples import find_examples
 from components.data_verdict.int_range import int_breaches
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy
-from components.data_verdict.search_records import Source, search_records
+from components.data_verdict.search_records import Source, find_examples, search_records
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
 from sluice.splits import (

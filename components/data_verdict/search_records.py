@@ -8,20 +8,77 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from components.data_verdict.expectation import Expectation
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from components.data_verdict.expectation import Expectation, expectation
 from components.tfrecord_gen.checking.scan import sound_records
 from components.tfrecord_gen.report import FileReport
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
+from sluice.record.verdict import Verdict
 from sluice.records.frame_reader import Record
 from sluice.records.tf_example_proto import parse
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 from sluice.splits import SERVING
+
+MAX_RECORDS = 2_000_000
+MAX_SECONDS = 60.0
+
+
+def find_examples(
+    verdict: Verdict,
+    source: Source,
+    schema: schema_pb2.Schema,
+    *,
+    sensitive: Collection[str] = (),
+    max_records: int = MAX_RECORDS,
+    max_seconds: float = MAX_SECONDS,
+) -> Verdict:
+    """Returns the verdict with examples in its rows, as far as they can be found.
+
+    Args:
+      verdict: rows that fail or warn about a feature are looked for.
+      source: the files that have been judged.
+      schema: what a record is held against.
+      sensitive: features whose values are not shown.
+      max_records: how many records are read at most.
+      max_seconds: how long is looked for them at most.
+    """
+    searches = dict(_searches(verdict, schema, sensitive))
+    search_records([*searches.values()], source, max_records, max_seconds)
+    rows = [
+        replace(row, examples=tuple(searches[index].found))
+        if index in searches and searches[index].found
+        else row
+        for index, row in enumerate(verdict.rows)
+    ]
+    return replace(verdict, rows=tuple(rows))
+
+
+def _searches(
+    verdict: Verdict, schema: schema_pb2.Schema, sensitive: Collection[str]
+) -> Iterator[tuple[int, Search]]:
+    """Yields what is looked for on behalf of a row, with the row's index."""
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, row in enumerate(verdict.rows):
+        if row.severity in ("fail", "warn") and row.feature and row.kind:
+            alike[row.kind, row.feature].append(index)
+    for (kind, feature), indices in alike.items():
+        breaks = expectation(kind, feature, schema)
+        if breaks is None:
+            continue
+        for place, index in enumerate(indices):
+            # Shares of what one finding may have, the larger ones first.
+            most = (MAX_EXAMPLES + len(indices) - 1 - place) // len(indices)
+            split = verdict.rows[index].slice
+            search = Search(split, feature, breaks, feature in sensitive, most)
+            yield index, search
 
 
 @dataclass

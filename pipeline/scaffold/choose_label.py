@@ -1,20 +1,139 @@
-"""Settles on the label: what was asked for, the likeliest, or what somebody answers."""
+"""Settles on the label: what was asked for, the likeliest, or what somebody answers.
+
+By name first: people call it label, target or class. A feature with the two values 0
+and 1 that is always there is one too, if nothing has the name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.scaffold.label_candidates import (
-    LabelCandidate,
-    is_ambiguous,
-    label_candidate,
-    label_candidates,
-    named_as_label,
-    why_no_label,
-)
-from pipeline.scaffold.summarize import Summary
+from pipeline.scaffold.semantic_type import share, unusable, words
+from pipeline.scaffold.summarize import FeatureSummary, Summary
 from sluice.errors import UsageError, did_you_mean
+
+MAX_CLASSES = 1000
+# A lower score is no reason to take a feature, a lower lead no reason to choose.
+ENOUGH = 30
+CLEAR_LEAD = 15
+
+_NAMES = frozenset("label labels target targets class y outcome classlabel".split())
+_HINTS = frozenset("will flag churn churned fraud spam species".split())
+# is_fraud is a label, is_mobile a feature: a question alone says little.
+_QUESTIONS = frozenset("is has was".split())
+_TEXTS = frozenset("text name names string str display".split())
+
+
+@dataclass(frozen=True)
+class LabelCandidate:
+    """A feature that could be the label.
+
+    Attributes:
+      name: of the feature.
+      score: how much speaks for it; comparable within one data set.
+      reasons: what does.
+      classes: how many values it has.
+    """
+
+    name: str
+    score: int
+    reasons: tuple[str, ...]
+    classes: int
+
+
+def label_candidates(summary: Summary) -> list[LabelCandidate]:
+    """Returns the features that could well be the label, the likeliest first."""
+    found = [
+        candidate
+        for feature in summary.features.values()
+        if why_no_label(feature) is None
+        and (candidate := label_candidate(feature)).score >= ENOUGH
+    ]
+    return sorted(found, key=lambda candidate: (-candidate.score, candidate.name))
+
+
+def is_ambiguous(candidates: list[LabelCandidate]) -> bool:
+    """Whether the first is not clearly ahead of the second."""
+    return len(candidates) > 1 and (
+        candidates[0].score - candidates[1].score < CLEAR_LEAD
+    )
+
+
+def label_candidate(feature: FeatureSummary) -> LabelCandidate:
+    """Returns how much speaks for a feature that can be a label."""
+    score, reasons = _by_name(words(feature.name))
+    if set(feature.counts) == {0, 1}:
+        score += 30
+        reasons.append("its values are 0 and 1")
+    elif feature.distinct == 2:
+        score += 20
+        reasons.append("it has two values")
+    elif feature.kind == "int" and feature.low in (0, 1) and _is_dense(feature):
+        score += 15
+        reasons.append(f"its values run from {feature.low} to {feature.high}")
+    elif feature.distinct <= 20:
+        score += 5
+        reasons.append(f"it has few values ({feature.distinct})")
+    return LabelCandidate(feature.name, score, tuple(reasons), feature.distinct)
+
+
+def why_no_label(feature: FeatureSummary) -> str | None:
+    """Returns why a feature cannot be the label, None if it can."""
+    if feature.kind is None:
+        return "no record has a value"
+    if semantic_type := unusable(feature):
+        return semantic_type.why
+    if not feature.always:
+        return f"it is in {share(feature)}, and a label must be in all"
+    if feature.kind == "float":
+        return "it is FLOAT; classes are whole numbers or strings"
+    if feature.images:
+        return "it is an image"
+    if feature.many or feature.distinct > MAX_CLASSES:
+        more = f"more than {min(feature.distinct, MAX_CLASSES):,} values"
+        return f"it has {more}; only classes can be predicted, no quantity"
+    if feature.distinct < 2:
+        return "it has only one value"
+    if feature.kind == "bytes":
+        return "its values are not text" if feature.not_text else None
+    width = _width(feature)
+    if width > max(10 * feature.distinct, MAX_CLASSES):
+        return f"its {feature.distinct:,} values are spread over {width:,} numbers"
+    return None
+
+
+def named_as_label(feature: FeatureSummary) -> bool:
+    """Whether a feature has the name of a label, whatever its values."""
+    return _by_name(words(feature.name))[0] >= ENOUGH
+
+
+def _by_name(name: list[str]) -> tuple[int, list[str]]:
+    if not name:
+        return 0, []
+    *before, last = name
+    if last in _NAMES:
+        verb = "ends in" if before else "is"
+        return (40 if before else 60), [f"its name {verb} {last!r}"]
+    if last in _TEXTS and _NAMES & set(before):
+        # image/class/text beside image/class/label.
+        return 30, ["it looks like the names of a label's classes"]
+    if hit := next((word for word in name if word in _NAMES), None):
+        return 30, [f"its name has the word {hit!r}"]
+    if hit := next((word for word in name if word in _HINTS), None):
+        return 15, [f"its name has the word {hit!r}"]
+    if name[0] in _QUESTIONS:
+        return 5, [f"its name begins with {name[0]!r}"]
+    return 0, []
+
+
+def _width(feature: FeatureSummary) -> int:
+    return int(feature.high or 0) - int(feature.low or 0) + 1
+
+
+def _is_dense(feature: FeatureSummary) -> bool:
+    return feature.distinct >= 0.9 * _width(feature)
+
 
 Ask = Callable[[list[LabelCandidate]], str]
 Suggest = Callable[[str], str | None]

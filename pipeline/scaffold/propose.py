@@ -15,10 +15,10 @@ from pipeline.scaffold.choose_features import (
     choose_features,
     group_feature,
 )
+from pipeline.scaffold.choose_label import LabelCandidate, label_candidate
 from pipeline.scaffold.find_leaks import find_leaks
 from pipeline.scaffold.guess_splits import SplitGuess
 from pipeline.scaffold.infer_schema import infer_schema
-from pipeline.scaffold.label_candidates import LabelCandidate, label_candidate
 from pipeline.scaffold.sample import Sample
 from pipeline.scaffold.semantic_type import semantic_type_of
 from pipeline.scaffold.summarize import FeatureSummary, Summary

@@ -78,7 +78,7 @@ class FeatureSummary:
     @property
     def kind(self) -> Kind | None:
         """What most records have; None where no record has a value."""
-        return max(self.kinds, key=self.kinds.__getitem__, default=None)
+        return next((kind for kind, _ in self.kinds.most_common(1)), None)
 
     @property
     def fraction(self) -> float:

@@ -11,8 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.scaffold.choose_label import ChosenLabel
-from pipeline.scaffold.label_candidates import LabelCandidate
+from pipeline.scaffold.choose_label import ChosenLabel, LabelCandidate
 from pipeline.scaffold.propose import Proposal
 from runners.cli.console import make_console, plain
 from runners.cli.options import json_option

@@ -10,7 +10,7 @@ from runners.cli.options import json_option, workspace_option
 from runners.cli.render_run import print_run
 from runners.cli.say import say, say_json, say_warning
 from runners.operations import status as operation
-from runners.operations.next_command import next_command
+from runners.operations.pipeline_request import next_command
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 

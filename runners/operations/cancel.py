@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 
 from runners.operations.find_run import find_workspace
-from runners.operations.next_command import next_command
+from runners.operations.pipeline_request import next_command
 from runners.operations.run_node import running_nodes
 from sluice.errors import ExitCode, LockedError, UsageError
 from sluice.record.recorder import Recorder

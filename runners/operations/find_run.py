@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.config.load import load_config
 from runners.local.complete_runs import complete_killed_runs
-from runners.operations.next_command import next_command
+from runners.operations.pipeline_request import next_command
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import find_root
 from sluice.record.run_record import RunRecord

@@ -13,11 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
-from pipeline.scaffold.choose_label import ChosenLabel, choose_label
+from pipeline.scaffold.choose_label import ChosenLabel, LabelCandidate, choose_label
 from pipeline.scaffold.config_text import config_text
 from pipeline.scaffold.find_examples import ExampleFiles, find_examples
 from pipeline.scaffold.guess_splits import guess_splits
-from pipeline.scaffold.label_candidates import LabelCandidate
 from pipeline.scaffold.propose import Proposal, propose
 from pipeline.scaffold.sample import Sample
 from pipeline.scaffold.schema_text import schema_text

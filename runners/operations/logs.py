@@ -16,7 +16,7 @@ from runners.operations.find_run import (
     load_run,
     readable_runs,
 )
-from runners.operations.next_command import next_command
+from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError, unknown_node
 
 _POLL_S = 0.3

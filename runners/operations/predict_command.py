@@ -7,7 +7,7 @@ from pathlib import Path
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from runners.engine import Observer
-from runners.operations.next_command import next_command
+from runners.operations.pipeline_request import next_command
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
 

@@ -24,7 +24,7 @@ from runners.operations.find_run import (
     newest_resumable,
 )
 from runners.operations.hold_workspace import hold_workspace, prepare_store
-from runners.operations.next_command import next_command
+from runners.operations.pipeline_request import next_command
 from runners.operations.predict_command import suggest_predict
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores

@@ -14,7 +14,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
 from sample_data.tf_example import encode
 from schemas import loader
-from schemas.limits import invalid_entries
+from schemas.loader import invalid_entries
 from sluice.errors import ConfigError
 
 REST = """

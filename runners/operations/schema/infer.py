@@ -9,8 +9,7 @@ from typing import Any
 from pipeline.scaffold.infer_schema import infer_schema
 from runners.operations.pipeline_request import PipelineRequest
 from runners.operations.schema.source import summary_of
-from schemas.edit.schema_text import plain_text
-from schemas.edit.without_values import without_values
+from schemas.edit.schema_text import plain_text, without_values
 from schemas.loader import feature_names
 from sluice.errors import DataError, UsageError
 from sluice.storage import atomic

@@ -11,9 +11,9 @@ import pytest
 from components.baseline.blessed_models import (
     BlessedModel,
     StoredArtifact,
+    restore,
     served_copy,
 )
-from components.baseline.restore import restore
 from sluice.storage.contents import PROPERTY, Contents
 
 pytestmark = pytest.mark.unit

@@ -10,8 +10,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.find_examples import find_examples
-from components.data_verdict.search_records import Source
+from components.data_verdict.search_records import Source, find_examples
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import FileReport
 from sample_data.tf_example import encode

@@ -15,9 +15,9 @@ from pipeline.scaffold.choose_features import (
     group_feature,
     image_size,
 )
+from pipeline.scaffold.choose_label import label_candidates, why_no_label
 from pipeline.scaffold.find_leaks import find_leaks
 from pipeline.scaffold.infer_schema import infer_schema
-from pipeline.scaffold.label_candidates import label_candidates, why_no_label
 from pipeline.scaffold.semantic_type import semantic_type_of
 from pipeline.scaffold.summarize import Summary, summarize
 from sample_data import taxi

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.operations.next_command import next_command
+from runners.operations.pipeline_request import next_command
 
 pytestmark = pytest.mark.unit
 
