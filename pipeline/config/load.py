@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,7 +16,7 @@ from pipeline.config.config import CONFIG_VERSION, Config
 from pipeline.config.find import find_config, find_profile
 from pipeline.config.layers import Layer, read_file, read_override
 from pipeline.config.origin import KeyPath, Origin, key_path
-from pipeline.config.problems import Problem, config_error, from_pydantic
+from pipeline.config.problems import Problems
 from pipeline.config.yaml_reader import describe
 from sluice.errors import UsageError
 from sluice.project import find_root
@@ -61,18 +62,22 @@ def load_config(
         top = read_override(override)
         _refuse_list_index(layer, top, override)
         layer = layer.overlaid_with(top)
-    _check_version(layer, shown)
-    try:
-        config = Config.model_validate(layer.data)
-    except ValidationError as error:
-        raise config_error(from_pydantic(error, layer, shown)) from error
-    config._origin = Origin(
+    origin = Origin(
         root=root,
         file=shown,
         profile=shown_profile,
         overrides=tuple(overrides),
         places=layer.places,
     )
+    problems = Problems(origin)
+    _check_version(layer.data, problems)
+    try:
+        config = Config.model_validate(layer.data)
+    except ValidationError as error:
+        problems.add_refused(error, layer.data)
+        problems.raise_if_any()
+        raise
+    config._origin = origin
     return config
 
 
@@ -94,25 +99,24 @@ def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:
         value = value.get(key) if isinstance(value, dict) else None
 
 
-def _check_version(layer: Layer, shown: str) -> None:
+def _check_version(data: dict[str, Any], problems: Problems) -> None:
     """Refuses another format before its keys are read by this one's rules."""
-    version = layer.data.get("version")
+    version = data.get("version")
     if type(version) is int and version == CONFIG_VERSION:
         return
-    given = "version" in layer.data
-    raise config_error(
-        [
-            Problem(
-                place=layer.places.get(("version",), shown),
-                path=("version",),
-                what="The config's version is not one that this Sluice reads."
-                if given
-                else "The config does not say its version.",
-                expected=f"version: {CONFIG_VERSION}",
-                actual=describe(version) if given else None,
-                hint=None
-                if given
-                else f"write 'version: {CONFIG_VERSION}' as the first line",
-            )
-        ]
-    )
+    right = f"version: {CONFIG_VERSION}"
+    if "version" in data:
+        problems.add(
+            ("version",),
+            "The config's version is not one that this Sluice reads.",
+            expected=right,
+            actual=describe(version),
+        )
+    else:
+        problems.add(
+            ("version",),
+            "The config does not say its version.",
+            expected=right,
+            hint=f"write '{right}' as the first line",
+        )
+    problems.raise_if_any()

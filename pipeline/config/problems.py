@@ -17,24 +17,16 @@ from pydantic_core import ErrorDetails
 
 from pipeline.config.config import Config
 from pipeline.config.features import FEATURE_KINDS
-from pipeline.config.layers import Layer
 from pipeline.config.origin import KeyPath, Origin, key_path
 from pipeline.config.yaml_reader import describe
 from sluice.errors import ConfigError, bounded, did_you_mean
 
+_MAX_LISTED = 30
+
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong with a config.
-
-    Attributes:
-      place: ``file:line``, or the ``--set``, that the key came from.
-      path: the key path.
-      what: one sentence.
-      expected: what would have been right.
-      actual: what was found instead.
-      hint: the way out.
-    """
+class _Problem:
+    """One thing that is wrong with a config; see ``Problems.add``."""
 
     place: str
     path: KeyPath
@@ -50,13 +42,20 @@ class Problem:
         shown = not key or self.place.startswith(f"--set {key}=")
         return self.place if shown else f"{self.place}, {key}"
 
+    def __str__(self) -> str:
+        parts = [f"{self.where}: {self.what}"]
+        parts += [f"expected {self.expected}"] if self.expected else []
+        parts += [f"found {self.actual}"] if self.actual else []
+        parts += [self.hint] if self.hint else []
+        return "; ".join(part.removesuffix(".") for part in parts)
+
 
 class Problems:
-    """Collects problems and warnings about a config that has been loaded."""
+    """Collects problems and warnings about a config."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
-        self._found: list[Problem] = []
+        self._found: list[_Problem] = []
         self.warnings: list[str] = []
 
     def add(
@@ -68,19 +67,39 @@ class Problems:
         actual: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Notes a problem with the key at ``path``."""
+        """Notes a problem with the key at ``path``.
+
+        Args:
+          path: the key path.
+          what: one sentence.
+          expected: what would have been right.
+          actual: what was found instead.
+          hint: the way out.
+        """
         place = self._origin.place(path)
-        self._found.append(Problem(place, path, what, expected, actual, hint))
+        self._found.append(_Problem(place, path, what, expected, actual, hint))
+
+    def add_error(self, path: KeyPath, error: ConfigError) -> None:
+        """Notes an error about the value at ``path``."""
+        self.add(
+            path,
+            error.what,
+            expected=error.expected,
+            actual=error.actual or error.where,
+            hint=error.hint,
+        )
+
+    def unknown(
+        self, path: KeyPath, what: str, name: object, known: Iterable[str]
+    ) -> None:
+        """Notes a name that is none of those known; suggests the nearest."""
+        known = list(known)
+        expected = "one of " + ", ".join(bounded(known, _MAX_LISTED)) if known else None
+        self.add(path, what, expected=expected, hint=did_you_mean(name, known))
 
     def unknown_feature(self, path: KeyPath, name: str, known: Iterable[str]) -> None:
         """Notes that a feature is not in the schema."""
-        known = list(known)
-        self.add(
-            path,
-            f"The schema has no feature {name!r}.",
-            expected="one of " + ", ".join(bounded(known, 20)),
-            hint=did_you_mean(name, known),
-        )
+        self.unknown(path, f"The schema has no feature {name!r}.", name, known)
 
     def warn(self, path: KeyPath, what: str) -> None:
         """Notes what is allowed but probably not meant."""
@@ -88,93 +107,65 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raises one ``ConfigError`` for all problems noted, if there are any."""
+        if len(self._found) == 1:
+            only = self._found[0]
+            raise ConfigError(
+                only.what,
+                where=only.where,
+                expected=only.expected,
+                actual=only.actual,
+                hint=only.hint,
+            )
         if self._found:
-            raise config_error(self._found)
+            raise ConfigError(
+                f"The config has {len(self._found)} problems.",
+                examples=[str(problem) for problem in self._found],
+            )
 
+    def add_refused(self, error: ValidationError, data: dict[str, Any]) -> None:
+        """Notes what pydantic found, in the words of the person who wrote the YAML.
 
-def config_error(problems: Sequence[Problem]) -> ConfigError:
-    """Returns one error for all problems; only the first five are printed."""
-    if len(problems) == 1:
-        only = problems[0]
-        return ConfigError(
-            only.what,
-            where=only.where,
-            expected=only.expected,
-            actual=only.actual,
-            hint=only.hint,
+        Args:
+          error: of validating ``data`` as a ``Config``.
+          data: the config as it was read.
+        """
+        for details in error.errors(include_url=False):
+            self._add_refused(details, _path_in(data, details))
+
+    def _add_refused(self, details: ErrorDetails, path: KeyPath) -> None:
+        match details["type"]:
+            case "missing":
+                self.add(path, f"The key {path[-1]!r} is missing.")
+                return
+            case "extra_forbidden":
+                known = _known_keys(details["loc"])
+                self.unknown(path, f"Unknown key {path[-1]!r}.", path[-1], known)
+                return
+            case "union_tag_invalid" | "union_tag_not_found":
+                kind = details["ctx"].get("tag")
+                self.unknown(
+                    (*path, "kind"),
+                    f"Unknown kind {kind!r}."
+                    if kind
+                    else "The feature's kind is missing.",
+                    kind or "",
+                    FEATURE_KINDS,
+                )
+                return
+            case "model_type" | "model_attributes_type" | "dict_type":
+                expected = "a mapping (key: value)"
+            case "tuple_type":
+                expected = "a list"
+            case "literal_error":
+                expected = details["ctx"]["expected"]
+            case _:
+                expected = details["msg"].removeprefix("Input should be ")
+        self.add(
+            path,
+            f"{key_path(path)} is not right.",
+            expected=expected,
+            actual=describe(details["input"]),
         )
-    return ConfigError(
-        f"The config has {len(problems)} problems.",
-        examples=[_one_line(problem) for problem in problems],
-    )
-
-
-def from_pydantic(error: ValidationError, layer: Layer, default: str) -> list[Problem]:
-    """Returns what pydantic found, in the words of the person who wrote the YAML.
-
-    Args:
-      error: of validating ``layer.data`` as a ``Config``.
-      layer: the merged layers, which know where each key stands.
-      default: the base config's name, for keys that stand nowhere.
-    """
-    problems = []
-    for details in error.errors(include_url=False):
-        path = _path_in(layer.data, details)
-        above = path
-        while above and above not in layer.places:
-            above = above[:-1]
-        place = layer.places.get(above, default)
-        problems.append(_problem(details, place, path))
-    return problems
-
-
-def _one_line(problem: Problem) -> str:
-    parts = [f"{problem.where}: {problem.what}"]
-    parts += [f"expected {problem.expected}"] if problem.expected else []
-    parts += [f"found {problem.actual}"] if problem.actual else []
-    parts += [problem.hint] if problem.hint else []
-    return "; ".join(part.removesuffix(".") for part in parts)
-
-
-def _problem(details: ErrorDetails, place: str, path: KeyPath) -> Problem:
-    match details["type"]:
-        case "missing":
-            return Problem(place, path, f"The key {path[-1]!r} is missing.")
-        case "extra_forbidden":
-            known = _known_keys(details["loc"])
-            return Problem(
-                place,
-                path,
-                f"Unknown key {path[-1]!r}.",
-                expected="one of " + ", ".join(known),
-                hint=did_you_mean(path[-1], known),
-            )
-        case "union_tag_invalid" | "union_tag_not_found":
-            found = details["ctx"].get("tag")
-            return Problem(
-                place,
-                (*path, "kind"),
-                f"Unknown kind {found!r}."
-                if found
-                else "The feature's kind is missing.",
-                expected="one of " + ", ".join(FEATURE_KINDS),
-                hint=did_you_mean(found, FEATURE_KINDS) if found else None,
-            )
-        case "model_type" | "model_attributes_type" | "dict_type":
-            expected = "a mapping (key: value)"
-        case "tuple_type":
-            expected = "a list"
-        case "literal_error":
-            expected = details["ctx"]["expected"]
-        case _:
-            expected = details["msg"].removeprefix("Input should be ")
-    return Problem(
-        place,
-        path,
-        f"{key_path(path)} is not right.",
-        expected=expected,
-        actual=describe(details["input"]),
-    )
 
 
 def _path_in(data: Any, details: ErrorDetails) -> KeyPath:

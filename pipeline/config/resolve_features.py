@@ -15,7 +15,7 @@ from pipeline.config.config import Config
 from pipeline.config.feature_set import Feature, FeatureSet
 from pipeline.config.feature_set import Label as LabelClasses
 from pipeline.config.features import FeatureSpec, Hashed, Label, Numeric, Vocabulary
-from pipeline.config.problems import Problem, config_error
+from pipeline.config.problems import Problems
 from schemas import loader
 from sluice.section import Classes
 
@@ -64,7 +64,7 @@ def resolve_features(
     if config.features is not None:
         return dict(config.features)
     specs: dict[str, FeatureSpec] = {}
-    problems = []
+    problems = Problems(config.origin)
     for feature in schema.feature:
         if feature.name == config.label.feature:
             continue
@@ -72,20 +72,16 @@ def resolve_features(
             continue
         spec = _derived(feature, schema)
         if isinstance(spec, str):
-            problems.append(
-                Problem(
-                    place=config.origin.place(("features",)),
-                    path=("features",),
-                    what=f"The feature {feature.name!r} {spec}",
-                    hint="describe the features that are to be used, such as "
-                    f"features: {{{feature.name}: "
-                    "{kind: image, height: 28, width: 28, channels: 1}}",
-                )
+            problems.add(
+                ("features",),
+                f"The feature {feature.name!r} {spec}",
+                hint="describe the features that are to be used, such as "
+                f"features: {{{feature.name}: "
+                "{kind: image, height: 28, width: 28, channels: 1}}",
             )
         else:
             specs[feature.name] = spec
-    if problems:
-        raise config_error(problems)
+    problems.raise_if_any()
     return specs
 
 

@@ -14,11 +14,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.metrics import Task
-from pipeline.config.problems import (
-    Problem,
-    Problems,
-    config_error,
-)
+from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import (
     is_left_to_preprocessing,
     resolve_classes,
@@ -29,7 +25,7 @@ from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.yaml_reader import describe
 from schemas import loader
-from sluice.errors import ConfigError, did_you_mean
+from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
 from sluice.section import Classes
 
@@ -69,8 +65,8 @@ def validate_config(config: Config) -> ValidConfig:
       ConfigError: something does not fit; names file, line and key path of each.
     """
     check_names(config.root)
-    schema = _load_schema(config)
     problems = Problems(config.origin)
+    schema = _load_schema(config, problems)
     classes = _check_label(config, schema, problems)
     _check_features(config, schema, problems)
     _check_code(config, problems)
@@ -95,22 +91,17 @@ def validate_config(config: Config) -> ValidConfig:
     return ValidConfig(resolved, schema, task, tuple(problems.warnings))
 
 
-def _load_schema(config: Config) -> schema_pb2.Schema:
-    place = config.origin.place(("schema",))
+def _load_schema(config: Config, problems: Problems) -> schema_pb2.Schema:
     if not config.schema_path.is_file():
-        raise config_error(
-            [
-                Problem(
-                    place,
-                    ("schema",),
-                    "There is no schema.",
-                    expected=f"a reviewed schema, {config.schema_path}",
-                    hint="write 'schema: PATH', relative to the project root"
-                    if config.schema_file is None
-                    else f"check the path; it is relative to {config.root}",
-                )
-            ]
+        problems.add(
+            ("schema",),
+            "There is no schema.",
+            expected=f"a reviewed schema, {config.schema_path}",
+            hint="write 'schema: PATH', relative to the project root"
+            if config.schema_file is None
+            else f"check the path; it is relative to {config.root}",
         )
+        problems.raise_if_any()
     return loader.load(config.schema_path)
 
 
@@ -247,13 +238,9 @@ def _check_code(config: Config, problems: Problems) -> None:
     if ":" in config.model or "." in config.model:
         _check_reference(config, "model", config.model, problems)
     elif config.model not in BUNDLED_MODELS:
-        problems.add(
-            ("model",),
-            f"There is no model {config.model!r}.",
-            expected=f"one of {', '.join(BUNDLED_MODELS)}, or your own "
-            "package.module:build_model",
-            hint=did_you_mean(config.model, BUNDLED_MODELS),
-        )
+        known = (*BUNDLED_MODELS, "or your own package.module:build_model")
+        what = f"There is no model {config.model!r}."
+        problems.unknown(("model",), what, config.model, known)
 
 
 def _check_reference(
@@ -262,13 +249,7 @@ def _check_reference(
     try:
         find_user_code(config.root, reference)
     except ConfigError as error:
-        problems.add(
-            (key,),
-            error.what,
-            expected=error.expected,
-            actual=error.where,
-            hint=error.hint,
-        )
+        problems.add_error((key,), error)
 
 
 def _check_model_inputs(config: Config, problems: Problems) -> None:

@@ -14,7 +14,7 @@ from pipeline.config.config import Config
 from pipeline.config.features import Image
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
-from sluice.errors import ConfigError, did_you_mean
+from sluice.errors import ConfigError
 from sluice.records.image_decoder import CHANNELS
 
 
@@ -49,12 +49,8 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
     for index, rule in enumerate(config.validate_data.rules):
         path = ("validate", "rules", index)
         if rule.anomaly is not None and rule.anomaly not in KINDS:
-            problems.add(
-                (*path, "anomaly"),
-                f"There is no kind of anomaly {rule.anomaly!r}.",
-                expected="one of " + ", ".join(KINDS),
-                hint=did_you_mean(rule.anomaly, KINDS),
-            )
+            what = f"There is no kind of anomaly {rule.anomaly!r}."
+            problems.unknown((*path, "anomaly"), what, rule.anomaly, KINDS)
         elif rule.feature is not None:
             _check_feature_rule(rule, (*path, "feature"), features, problems)
     _check_counts(config, problems)
@@ -92,7 +88,7 @@ def _check_patterns(config: Config, problems: Problems) -> None:
         try:
             SpanPattern.parse(pattern)
         except ConfigError as error:
-            problems.add(path, error.what, expected=error.expected, actual=error.actual)
+            problems.add_error(path, error)
     patterns = list(data.patterns.values())
     if len(set(patterns)) < len(patterns):
         problems.add(
@@ -148,11 +144,9 @@ def _check_counts(config: Config, problems: Problems) -> None:
     for key in ("min_examples", "max_examples"):
         for split in getattr(limits, key):
             if split not in config.data.split_names:
-                problems.add(
-                    ("validate", key, split),
-                    f"There is no split {split!r} in data.",
-                    expected="one of " + ", ".join(config.data.split_names),
-                )
+                what = f"There is no split {split!r} in data."
+                path = ("validate", key, split)
+                problems.unknown(path, what, split, config.data.split_names)
     for split, least in limits.min_examples.items():
         most = limits.max_examples.get(split)
         if most is not None and most < least:

@@ -166,12 +166,9 @@ def _check_thresholds(
         path: KeyPath = ("evaluate", "thresholds", index)
         metric = named.get(threshold.metric)
         if metric is None:
-            problems.add(
-                (*path, "metric"),
-                f"No metric of this config is called {threshold.metric!r}.",
-                expected="one of " + ", ".join(map(str, named)),
-                hint=did_you_mean(threshold.metric, named),
-            )
+            what = f"No metric of this config is called {threshold.metric!r}."
+            names = map(str, named)
+            problems.unknown((*path, "metric"), what, threshold.metric, names)
         elif "class_id" in metric.params:
             problems.add(
                 (*path, "metric"),

@@ -74,12 +74,7 @@ def _check_known(
 ) -> bool:
     if name in known:
         return True
-    problems.add(
-        path,
-        f"There is no node {name!r}.",
-        expected="one of " + ", ".join(known),
-        hint=did_you_mean(name, known),
-    )
+    problems.unknown(path, f"There is no node {name!r}.", name, known)
     return False
 
 
@@ -97,13 +92,7 @@ def _check_node(config: Config, name: str, own: OwnNode, problems: Problems) -> 
     try:
         find_user_code(config.root, own.component, "component")
     except ConfigError as error:
-        problems.add(
-            (*path, "component"),
-            error.what,
-            expected=error.expected,
-            actual=error.where,
-            hint=error.hint,
-        )
+        problems.add_error((*path, "component"), error)
         return
     if found := signature_of(config.root, own.component):
         _check_arguments(found, own, path, problems)
@@ -131,12 +120,9 @@ def _check_arguments(
     for key in ("inputs", "parameters"):
         for argument in getattr(own, key):
             if not found.any and argument not in found.arguments:
-                problems.add(
-                    (*path, key, argument),
-                    f"{own.component} takes no argument {argument!r}.",
-                    expected="one of " + ", ".join(found.arguments),
-                    hint=did_you_mean(argument, found.arguments),
-                )
+                what = f"{own.component} takes no argument {argument!r}."
+                here = (*path, key, argument)
+                problems.unknown(here, what, argument, found.arguments)
     for argument in own.parameters:
         if argument in own.inputs:
             problems.add(
