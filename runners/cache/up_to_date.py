@@ -33,15 +33,23 @@ def exists(workspace: Workspace) -> bool:
 
 
 def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None:
-    """Stores a run as the last complete one, if it is complete."""
+    """Stores a run as the last complete one, if it is complete.
+
+    Nothing is stored where what it made is not on this machine, such as a model that
+    an engine has pushed to a bucket.
+    """
     path = workspace.complete_file
     if not _is_complete(record) or inputs.reads_outside:
+        return
+    try:
+        made = _made(workspace, record)
+    except OSError:
         return
     state = {
         "format": _FORMAT,
         "run_id": record.run_id,
         "inputs": inputs.to_dict(),
-        "made": _made(workspace, record),
+        "made": made,
     }
     atomic.write_json(path, state)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -18,7 +19,13 @@ from runners.cache.run_inputs import RunInputs, differences, run_inputs
 from runners.engine import Engine, MemoryLimits, Observer, Plan
 from runners.local.engine import LocalEngine
 from runners.metadata.metadata_file import keep_copy
-from sluice.errors import ExitCode, SluiceError, UsageError
+from sluice.errors import (
+    ExitCode,
+    NodeError,
+    SluiceError,
+    UsageError,
+    WorkspaceError,
+)
 from sluice.project import activate
 from sluice.record.events import InputsRead, Note, RunStarted
 from sluice.record.recorder import Recorder
@@ -28,6 +35,7 @@ from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace
 
 INPUTS_FILE = "inputs.json"
+_SIGINT = "interrupted by SIGINT"
 
 
 @contextmanager
@@ -103,7 +111,7 @@ def execute(
       look: looks at the inputs. What it raises ends the run.
 
     Returns:
-      The record, closed.
+      The record, closed, also where the engine has raised.
 
     Raises:
       WorkspaceError: the record cannot be written, such as on a full disk, or the
@@ -117,10 +125,42 @@ def execute(
         recorder.stop(error)
         return recorder.record
     except KeyboardInterrupt:
-        recorder.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
+        recorder.end(ExitCode.INTERRUPTED, _SIGINT)
         return recorder.record
-    engine.run(plan, observer)
+    _run(engine, plan, recorder, observer)
     return recorder.refresh()
+
+
+def _run(engine: Engine, plan: Plan, recorder: Recorder, observer: Observer) -> None:
+    """Has an engine run a plan; the record is closed whatever the engine does.
+
+    Raises:
+      WorkspaceError: the record cannot be written.
+    """
+    name = type(engine).__name__
+    try:
+        engine.run(plan, observer)
+        error: SluiceError = NodeError(f"{name} has left the record of its run open")
+    except WorkspaceError:
+        raise
+    except SluiceError as raised:
+        error = raised
+    except KeyboardInterrupt:
+        if recorder.refresh().status == "running":
+            if not engine.capabilities.cancel:
+                text = f"{name} cannot stop its nodes: those that ran may still run"
+                recorder.apply(Note(text=text))
+            recorder.end(ExitCode.INTERRUPTED, _SIGINT)
+    except Exception as raised:
+        if recorder.refresh().status != "running":
+            raise
+        log = recorder.run_dir / "logs" / "start.log"
+        log.parent.mkdir(exist_ok=True)
+        with log.open("a") as file:
+            traceback.print_exc(file=file)
+        error = NodeError(f"{name} failed: {type(raised).__name__}: {raised}")
+    if recorder.refresh().status == "running":
+        recorder.stop(error)
 
 
 def plan_of(
@@ -181,11 +221,11 @@ def check_unchanged(run_dir: Path, now: RunInputs, *, run: str, run_again: str) 
     Raises:
       UsageError: that has changed since.
     """
-    # ML Metadata's client, which a run with nothing to do does without.
-    from runners.local.graph_file import GRAPH_FILE
-
     stored = run_dir / INPUTS_FILE
     if not stored.exists():
+        # ML Metadata's client, which an engine elsewhere may do without.
+        from runners.local.graph_file import GRAPH_FILE
+
         if not (run_dir / GRAPH_FILE).exists():
             # Stopped before its first node.
             return False

@@ -178,7 +178,7 @@ def newest_resumable(
     for workspace in all_workspaces(workspace_dir):
         complete_killed_runs(workspace)
         record = last_real_run(workspace, warn)
-        if record is not None and record.status in RESUMABLE:
+        if record and record.status in RESUMABLE and record.resume_command:
             found.append((record.run_id, workspace, record.pipeline))
     if not found:
         raise UsageError(

@@ -135,11 +135,13 @@ def _nodes(found: FoundRun) -> list[str]:
 def _no_log(log: Log, request: LogsRequest) -> UsageError:
     found = log.run
     known = sorted(item.stem for item in log.path.parent.glob("*.log"))
-    if log.node not in _nodes(found):
-        return unknown_node(log.node, [START, *_nodes(found)], found.run_dir)
+    states = {node.id: node.state for node in found.record.nodes}
+    if log.node not in (START, *states):
+        return unknown_node(log.node, [START, *states], found.run_dir)
+    state = states.get(log.node, found.record.status)
     return UsageError(
         f"{log.node} has no log in run {found.record.run_id}: "
-        + found.record.node(log.node).state.replace("_", " "),
+        + state.replace("_", " "),
         where=log.path,
         expected="one of " + ", ".join(known) if known else None,
         hint=next_command(

@@ -101,6 +101,10 @@ def resume(
     pipeline = _find_pipeline(request, observer)
     workspace, name = pipeline.workspace, pipeline.name
     with engine_or_local(engine) as chosen, ExitStack() as stack:
+        if not chosen.capabilities.resume:
+            raise UsageError(
+                f"{type(chosen).__name__} cannot resume runs", hint=pipeline.run_again
+            )
         command, wait = request.command, request.wait
         # A run that was left open has no process that could go on with it.
         holding = hold_workspace(workspace, command, wait, observer, end_open=ANY)
@@ -108,6 +112,12 @@ def resume(
         record = _find_resumable(pipeline, request.run_id, observer)
         run_dir = workspace.run_dir(record.run_id)
         recorder = Recorder(run_dir)
+        if recorder.begun.resume_command is None:
+            raise UsageError(
+                f"run {record.run_id} cannot go on: its engine cannot resume runs",
+                where=run_dir,
+                hint=pipeline.run_again,
+            )
         checked = _stored_run(pipeline, recorder)
         config, serving_dir = checked.config, checked.serving_dir
         stack.enter_context(private_umask(config.private))

@@ -101,7 +101,13 @@ def run(
         holding = hold_workspace(workspace, request.command, request.wait, observer)
         with private_umask(config.private), holding as held:
             inputs, last = _look_for_changes(request, checked)
-            recorder = begin_record(request, checked, held.notes, observer)
+            recorder = begin_record(
+                request,
+                checked,
+                held.notes,
+                observer,
+                can_resume=chosen.capabilities.resume,
+            )
             if last is not None and inputs is not None:
                 write_inputs(recorder, inputs)
                 recorder.end_unchanged(last)
@@ -143,7 +149,9 @@ def begin_record(
     checked: Checked,
     notes: tuple[str, ...],
     observer: Observer,
+    *,
     run_id: str | None = None,
+    can_resume: bool = True,
 ) -> Recorder:
     """Makes the folder of a new run, with its config and a record that has begun."""
     config, workspace = checked.config, checked.workspace
@@ -166,7 +174,9 @@ def begin_record(
         from_nodes=request.from_nodes,
         to_nodes=request.to_nodes,
         accept_data=request.accept_data,
-        resume_command=request.next_command("resume", request.name, "--run", run_id),
+        resume_command=request.next_command("resume", request.name, "--run", run_id)
+        if can_resume
+        else None,
         notes=(*notes, *bounded(window.skipped_lines)),
     )
     recorder.apply(event)

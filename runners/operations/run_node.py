@@ -127,7 +127,7 @@ def begin_run(
         holding = hold_workspace(workspace, request.command, request.wait, observer)
         held = stack.enter_context(holding)
         prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
-        recorder = begin_record(request, checked, held.notes, observer, run_id)
+        recorder = begin_record(request, checked, held.notes, observer, run_id=run_id)
         try:
             write_inputs(recorder, checked.read_inputs())
         except SluiceError as error:

@@ -45,7 +45,8 @@ class RunStarted(_Event):
       config: the resolved config.
       forced: nodes that run whatever the cache holds.
       accept_data: why a person lets the data pass this once.
-      resume_command: what to type to go on, should the run not end well.
+      resume_command: what to type to go on, should the run not end well; None if its
+        engine cannot.
       notes: what happened before it could begin.
     """
 
@@ -61,7 +62,7 @@ class RunStarted(_Event):
     from_nodes: tuple[str, ...]
     to_nodes: tuple[str, ...]
     accept_data: str | None
-    resume_command: str
+    resume_command: str | None
     notes: tuple[str, ...] = ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from runners.engine import Capabilities, Observer, Plan
@@ -13,6 +14,7 @@ from sluice.record.events import (
     NodeFailure,
     NodeFinished,
     NodeStarted,
+    Push,
 )
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import NodeState, RunRecord
@@ -24,14 +26,31 @@ class MemoryEngine:
     """Runs ``NODES`` one after another.
 
     Attributes:
+      capabilities: what it says that it can do.
       plans: what it was asked to run.
     """
 
-    capabilities = Capabilities(progress=True)
+    def __init__(
+        self,
+        capabilities: Capabilities | None = None,
+        *,
+        fails: str | None = None,
+        act: Callable[[str], object] = lambda name: None,
+        pushes: str | None = None,
+        ends: bool = True,
+    ) -> None:
+        """Sets what happens.
 
-    def __init__(self, fails: str | None = None) -> None:
+        Args:
+          capabilities: what it says that it can do; None for ``progress`` alone.
+          fails: the node that does.
+          act: what each node does, called with its id.
+          pushes: where the last node says that it has pushed to.
+          ends: whether the record is closed at the end.
+        """
+        self.capabilities = capabilities or Capabilities(progress=True)
         self.plans: list[Plan] = []
-        self._fails = fails
+        self._fails, self._act, self._pushes, self._ends = fails, act, pushes, ends
 
     def prewarm(self, root: Path) -> None:
         pass
@@ -53,11 +72,25 @@ class MemoryEngine:
                 tell(NodeFinished(node=name, state="not_reached", reason=reason))
                 continue
             tell(NodeStarted(node=name, attempt=1))
-            observer.on_progress(name, {"event": "line", "line": f"{name} works"})
+            if self.capabilities.progress:
+                observer.on_progress(name, {"event": "line", "line": f"{name} works"})
+            self._act(name)
             failed = name == self._fails
-            error = NodeFailure(f"{name} is broken", 7) if failed else None
-            state: NodeState = "failed" if failed else "ran"
-            tell(NodeFinished(node=name, state=state, duration_s=0.1, error=error))
-        tell(Finished())
-        recorder.end()
+            tell(self._end_of(name))
+        if self._ends:
+            tell(Finished())
+            recorder.end()
         return recorder.record
+
+    def _end_of(self, name: str) -> NodeFinished:
+        failed = name == self._fails
+        error = NodeFailure(f"{name} is broken", 7) if failed else None
+        state: NodeState = "failed" if failed else "ran"
+        push = Push("pushed", 1, self._pushes) if self._pushes else None
+        return NodeFinished(
+            node=name,
+            state=state,
+            duration_s=0.1,
+            error=error,
+            push=push if name == NODES[-1] else None,
+        )

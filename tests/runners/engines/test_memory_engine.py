@@ -6,29 +6,38 @@ import importlib.util
 import json
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runners.cli.main import main
-from runners.engine import Engine, Observer
+from runners.engine import Capabilities, Engine, Observer
+from runners.local.complete_runs import complete_killed_runs
+from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.logs import START, LogsRequest, logs
+from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run import RunRequest, run
+from runners.operations.status import StatusRequest, status
+from sluice.errors import UsageError
 from sluice.project import own_root
 from sluice.record.events import Event
+from sluice.record.fold import fold
+from sluice.record.journal import Journal
 from sluice.record.run_record import RunRecord
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.unit
 
 
-def _memory_engine(**options: Any) -> Engine:
+def _memory_engine(*capabilities: Capabilities, **options: Any) -> Engine:
     path = Path(__file__).with_name("memory_engine.py")
     spec = importlib.util.spec_from_file_location("memory_engine", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.MemoryEngine(**options)
+    return module.MemoryEngine(*capabilities, **options)
 
 
 class Seen(Observer):
@@ -85,5 +94,101 @@ def test_the_terminal_draws_it(root: Path, capsys: pytest.CaptureFixture[str]) -
     document = json.loads(shown.out)
     assert document["status"] == "failed"
     lines = shown.err.splitlines()
-    for line in ("Read works", "Train is broken", "stopped by Train", "resume: "):
+    for line in ("Read works", "Train is broken", "stopped by Train"):
         assert any(line in text for text in lines), shown.err
+    assert "resume" not in shown.err
+    assert document["resume_command"] is None
+
+
+def test_a_push_elsewhere_is_no_shortcut(root: Path) -> None:
+    """Whether what lies in a bucket is still what it was is not known without asking."""
+    uri = "gs://models/digits/1"
+    for _ in range(2):
+        record = run(RunRequest(name="digits"), engine=_memory_engine(pushes=uri))
+        assert (record.status, record.pushes[0].uri) == ("succeeded", uri)
+
+
+def _boom(name: str) -> None:
+    if name == "Train":
+        raise RuntimeError("boom")
+
+
+def _refuse(name: str) -> None:
+    raise UsageError("no such machine", hint="choose another")
+
+
+def test_an_engine_that_raises_ends_its_run(root: Path) -> None:
+    record = run(RunRequest(name="digits"), engine=_memory_engine(act=_boom))
+    assert (record.status, record.exit_code) == ("failed", 7)
+    assert record.node("Train").state == "failed"
+    assert record.error and "RuntimeError: boom" in record.error.message
+    assert record.error.log and "in _boom" in Path(record.error.log).read_text()
+    _check_closed(root, record)
+
+
+def test_what_an_engine_refuses_is_told_as_it_says(root: Path) -> None:
+    record = run(RunRequest(name="digits"), engine=_memory_engine(act=_refuse))
+    assert (record.status, record.exit_code) == ("failed", 2)
+    assert record.error and "try:      choose another" in record.error.message
+    _check_closed(root, record)
+
+
+def test_an_engine_that_leaves_its_record_open(root: Path) -> None:
+    record = run(RunRequest(name="digits"), engine=_memory_engine(ends=False))
+    assert (record.status, record.exit_code) == ("failed", 7)
+    assert record.error and "MemoryEngine" in record.error.message
+    _check_closed(root, record)
+
+
+@pytest.mark.parametrize("can_cancel", [False, True])
+def test_sigint_ends_the_run_of_any_engine(root: Path, can_cancel: bool) -> None:
+    """As ``sluice cancel`` sends it."""
+
+    def cancel_it(name: str) -> None:
+        cancel(CancelRequest(name="digits"))
+        time.sleep(10)
+
+    engine = _memory_engine(Capabilities(cancel=can_cancel), act=cancel_it)
+    record = run(RunRequest(name="digits"), engine=engine)
+    assert (record.status, record.exit_code) == ("interrupted", 130)
+    assert record.node("Read").state == "interrupted"
+    may_go_on = [note for note in record.notes if "may still run" in note]
+    assert bool(may_go_on) is not can_cancel
+    _check_closed(root, record)
+
+
+def test_resume_needs_an_engine_that_can(root: Path) -> None:
+    able = Capabilities(resume=True)
+    run(RunRequest(name="digits"), engine=_memory_engine(fails="Train"))
+    with pytest.raises(UsageError, match="its engine cannot resume"):
+        resume(ResumeRequest(name="digits"), engine=_memory_engine(able))
+    with pytest.raises(UsageError, match="no pipeline's last run"):
+        resume(ResumeRequest(), engine=_memory_engine(able))
+    failed = run(RunRequest(name="digits"), engine=_memory_engine(able, fails="Train"))
+    assert failed.resume_command
+    with pytest.raises(UsageError, match="MemoryEngine cannot resume"):
+        resume(ResumeRequest(name="digits"), engine=_memory_engine())
+    engine = _memory_engine(able)
+    record = resume(ResumeRequest(name="digits"), engine=engine)
+    assert (record.run_id, record.status) == (failed.run_id, "succeeded")
+    assert engine.plans[0].resumed  # type: ignore[attr-defined]
+
+
+def test_status_and_logs_of_an_engine_without_logs(root: Path) -> None:
+    run(RunRequest(name="digits"), engine=_memory_engine(fails="Train"))
+    (record,) = status(StatusRequest(name="digits"))
+    assert record.status == "failed"
+    for node in ("Train", "Push", START):
+        with pytest.raises(UsageError, match=f"{node} has no log in run"):
+            logs(LogsRequest(name="digits", node=node))
+    with pytest.raises(UsageError, match="there is no node 'Trian'"):
+        logs(LogsRequest(name="digits", node="Trian"))
+
+
+def _check_closed(root: Path, record: RunRecord) -> None:
+    """Nothing is left for the next command to put in order."""
+    workspace = locate(root, "digits")
+    run_dir = workspace.run_dir(record.run_id)
+    assert RunRecord.load(run_dir) == record == fold(Journal(run_dir).events())
+    assert not workspace.is_running()
+    assert complete_killed_runs(workspace) == []
