@@ -101,7 +101,7 @@ def test_the_terminal_draws_it(root: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_push_elsewhere_is_no_shortcut(root: Path) -> None:
-    """Whether what lies in a bucket is still what it was is not known without asking."""
+    """Whether a bucket still holds what was pushed is not known without asking."""
     uri = "gs://models/digits/1"
     for _ in range(2):
         record = run(RunRequest(name="digits"), engine=_memory_engine(pushes=uri))
