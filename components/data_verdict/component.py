@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from tfx import types
 from tfx.dsl.components.base import base_component, executor_spec
@@ -120,7 +119,7 @@ class DataVerdict(base_component.BaseComponent):
                 policy=policy.to_json(),
                 baseline_store=baseline_store,
                 sensitive=json.dumps(sorted(sensitive)),
-                hash_splits=json.dumps(asdict(hash_splits)) if hash_splits else None,
+                hash_splits=hash_splits.model_dump_json() if hash_splits else None,
                 override=override,
                 verdict=types.Channel(type=artifacts.DataVerdict),
             )

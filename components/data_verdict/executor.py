@@ -56,9 +56,10 @@ class Executor(base_executor.BaseExecutor):
         serving = _serving_report(input_dict)
         measured = _measure(input_dict, splits)
         accepted = _accepted(exec_properties, report)
+        hashed = exec_properties.get("hash_splits")
         source = Source(
             (*report.files, *(serving.files if serving else ())),
-            _split_of(exec_properties.get("hash_splits")),
+            HashSplits.model_validate_json(hashed).split_of if hashed else None,
             report.max_record_bytes,
         )
         entry = accepted.entry
@@ -230,7 +231,3 @@ def _pairs(measured: _Measured, accepted: _Accepted) -> Iterator[Pair]:
         yield Pair("split_drift", "train", "split eval", train, control)
     if train and (control := statistics.get(SERVING)):
         yield Pair("skew", "train", "serving examples", train, control)
-
-
-def _split_of(hash_splits: str | None) -> Any:
-    return HashSplits(**json.loads(hash_splits)).split_of if hash_splits else None

@@ -48,18 +48,16 @@ class ExecProperties:
 
     def to_dict(self) -> dict[str, str | int]:
         """Returns the properties by name, without ``input_base``."""
-        hashed = self.hash_splits
+        hashed, complete = self.hash_splits, self.complete_when
         return {
             "patterns": json.dumps(
                 {split or "": pattern for split, pattern in self.patterns.items()}
             ),
-            "hash_splits": json.dumps(
-                hashed and {"buckets": dict(hashed.buckets), "by": hashed.by}
-            ),
+            "hash_splits": json.dumps(hashed and hashed.model_dump()),
             "images": json.dumps([check.model_dump() for check in self.images]),
             "max_record_bytes": self.max_record_bytes,
             "window": self.window,
-            "complete_when": self.complete_when.to_json(),
+            "complete_when": complete.model_dump_json(),
         }
 
     @classmethod
@@ -77,7 +75,7 @@ class ExecProperties:
             ),
             max_record_bytes=int(properties["max_record_bytes"]),
             window=int(properties["window"]),
-            complete_when=CompleteWhen.from_json(properties["complete_when"]),
+            complete_when=CompleteWhen.model_validate_json(properties["complete_when"]),
         )
 
     def choose(self, spans: str, now_s: float) -> Window:

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from components.data_verdict.policy import SPLITS, DataPolicy
+from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageLimits
+from components.tfrecord_gen.spans.completeness import CompleteWhen
 from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 from sluice.section import (
     Count,
@@ -35,28 +37,6 @@ class Splits(Section):
         default=None,
         description="What the gates judge. null: they judge on `eval` and say so.",
     )
-
-
-class HashSplits(Section):
-    """How many of the buckets that records are hashed into make up each split."""
-
-    train: Count = Field(description="Buckets of the split `train`.")
-    eval: Count = Field(description="Buckets of the split `eval`.")
-    test: Count | None = Field(
-        default=None,
-        description="Buckets of the split `test`. null: there is no such split.",
-    )
-    by: Text | None = Field(
-        default=None,
-        description="The feature whose values are hashed, so that records of the same "
-        "patient or user are never in two splits. null: the whole record is hashed.",
-    )
-
-    @property
-    def buckets(self) -> dict[str, int]:
-        """The number of buckets of each split that there is."""
-        counts = {name: getattr(self, name) for name in SPLITS}
-        return {name: count for name, count in counts.items() if count}
 
 
 class Data(Section):
@@ -99,17 +79,6 @@ class Data(Section):
         if self.hash_splits is not None:
             return list(self.hash_splits.buckets)
         return [name for name in self.patterns if name]
-
-
-class CompleteWhen(Section):
-    """How a span is known to be complete. `always`, the default: every span is."""
-
-    marker: Text | None = Field(
-        default=None, description="A file of this name lies in the span's directory."
-    )
-    quiet_for_s: PositiveNumber | None = Field(
-        default=None, description="None of its files has changed for so many seconds."
-    )
 
 
 def _complete_when(value: Any) -> Any:

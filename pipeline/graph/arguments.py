@@ -18,7 +18,6 @@ from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.config.config import Config
 from pipeline.config.feature_set import FeatureSet, Label
 from pipeline.config.features import Image
-from pipeline.graph.choose_spans import complete_when
 from pipeline.graph.locations import Locations
 from sluice.splits import SERVING
 
@@ -54,8 +53,8 @@ class GraphContext:
 
 def of_tfrecord_gen(context: GraphContext) -> Arguments:
     """Where the records are, how they are split, and what is checked of each."""
-    hashed = hash_splits_of(context.config)
-    return _ingestion(context, context.config.data.patterns, hashed, "spans")
+    data = context.config.data
+    return _ingestion(context, data.patterns, data.hash_splits, "spans")
 
 
 def of_serving_tfrecord_gen(context: GraphContext) -> Arguments:
@@ -83,7 +82,7 @@ def _ingestion(
         "images": image_checks_of(config),
         "max_record_bytes": config.examples.max_record_bytes,
         "window": config.examples.window,
-        "complete_when": complete_when(config),
+        "complete_when": config.examples.complete_when,
         "spans": RuntimeParameter(name=parameter, ptype=str, default="")
         if is_parameter
         else "",
@@ -104,7 +103,7 @@ def of_data_verdict(context: GraphContext) -> Arguments:
         "policy": policy_of(config),
         "baseline_store": context.locations.baseline_store,
         "sensitive": config.sensitive,
-        "hash_splits": hash_splits_of(config),
+        "hash_splits": config.data.hash_splits,
         "override": context.accept_data,
     }
 
@@ -210,12 +209,6 @@ def of_pusher(context: GraphContext) -> Arguments:
         "push_destination": pusher_pb2.PushDestination(filesystem=filesystem),
         "custom_config": {"workspace_id": context.locations.workspace_id},
     }
-
-
-def hash_splits_of(config: Config) -> HashSplits | None:
-    """Returns how records are divided, in the form in which the nodes take it."""
-    given = config.data.hash_splits
-    return None if given is None else HashSplits(given.buckets, given.by)
 
 
 def image_checks_of(config: Config) -> list[ImageCheck]:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import NoFilesError, select_spans
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Window
@@ -55,18 +54,12 @@ def choose_data(
         raise
 
 
-def complete_when(config: Config) -> CompleteWhen:
-    """Returns when a span counts as complete."""
-    given = config.examples.complete_when
-    return CompleteWhen(given.marker, given.quiet_for_s)
-
-
 def _select(config: Config, patterns: Mapping[str | None, str], now_s: float) -> Window:
     return select_spans(
         config.data_uri,
         patterns,
         config.examples.window,
-        complete_when(config),
+        config.examples.complete_when,
         now_s,
         keys={split: _key(config, split) for split in patterns},
     )

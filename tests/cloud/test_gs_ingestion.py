@@ -200,7 +200,7 @@ def test_sound_and_damaged_files_are_taken_in_and_written_back(
 def test_hashed_records_reach_their_splits(bucket: Any, tmp_path: Path) -> None:
     given = records(200)
     bucket.put("in/all", framed(given))
-    hashed = HashSplits({"train": 3, "eval": 1}, "id")
+    hashed = HashSplits(train=3, eval=1, by="id")
     report = take(bucket, "in/all", split=None, hash_splits=hashed)
     assert report.splits["train"].records > report.splits["eval"].records > 0
     written = []

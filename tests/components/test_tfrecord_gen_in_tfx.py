@@ -154,7 +154,7 @@ def test_the_artifact_is_what_import_example_gen_publishes(
     base = tmp_path / "trips"
     write(base, "20240102/v7/part", range(200))
     write(base, "20240102/v6/part", [0])
-    hashed = HashSplits({"train": 2, "eval": 1}, by="user")
+    hashed = HashSplits(train=2, eval=1, by="user")
     ours = gen(base, {None: "{YYYY}{MM}{DD}/v{VERSION}/*"}, hash_splits=hashed)
     pattern = "{YYYY}{MM}{DD}/v{VERSION}/*"
     splits = example_gen_pb2.SplitConfig(partition_feature_name="user")

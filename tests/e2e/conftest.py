@@ -16,7 +16,7 @@ from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from pipeline.config.load import load_config
-from pipeline.graph.arguments import hash_splits_of, image_checks_of
+from pipeline.graph.arguments import image_checks_of
 from pipeline.graph.choose_spans import choose_data
 from sample_data.tf_example import encode
 from sluice.record.run_record import RunRecord
@@ -187,7 +187,7 @@ class Trips:
         return ingest(
             Ingestion(
                 files=window.files,
-                hash_splits=hash_splits_of(config),
+                hash_splits=config.data.hash_splits,
                 images=tuple(image_checks_of(config)),
                 max_record_bytes=config.examples.max_record_bytes,
                 skipped_spans=window.skipped,

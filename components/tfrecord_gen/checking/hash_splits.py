@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
+
+from pydantic import Field
 
 from sluice.records.tf_example_proto import parse
+from sluice.section import Count, Section, Text
 
 _HASHED_KINDS = ("bytes_list", "int64_list")
 
 
-@dataclass(frozen=True)
-class HashSplits:
-    """How records without a split of their own are divided.
+class HashSplits(Section):
+    """How many of the buckets that records are hashed into make up each split."""
 
-    The hash is TFX's (tfx/components/example_gen/base_example_gen_executor.py), so a
-    feature's values land in the split that ImportExampleGen gives them.
+    train: Count = Field(description="Buckets of the split `train`.")
+    eval: Count = Field(description="Buckets of the split `eval`.")
+    test: Count | None = Field(
+        default=None,
+        description="Buckets of the split `test`. null: there is no such split.",
+    )
+    by: Text | None = Field(
+        default=None,
+        description="The feature whose values are hashed, so that records of the same "
+        "patient or user are never in two splits. null: the whole record is hashed.",
+    )
 
-    Attributes:
-        buckets: per split its share of the hash buckets, at least 1 each.
-        by: name of a bytes or int64 feature; None: the bytes of the whole record.
-    """
-
-    buckets: Mapping[str, int]
-    by: str | None = None
+    @cached_property
+    def buckets(self) -> dict[str, int]:
+        """The number of buckets of each split that there is."""
+        counts = {"train": self.train, "eval": self.eval, "test": self.test}
+        return {name: count for name, count in counts.items() if count}
 
     def split_of(self, data: bytes) -> str:
         """Returns the split of a record, a serialized tf.Example.
+
+        The hash is TFX's (tfx/components/example_gen/base_example_gen_executor.py), so
+        a feature's values land in the split that ImportExampleGen gives them.
 
         Raises:
           LookupError: the record has no values in the feature ``by``; says what it has.

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+
+from pydantic import Field
 
 from components.tfrecord_gen.spans.file_lister import FileLister
+from sluice.section import PositiveNumber, Section, Text
 
 
-@dataclass(frozen=True)
-class CompleteWhen:
-    """What must hold of a span's files; with neither, a span is taken as it is found.
+class CompleteWhen(Section):
+    """How a span is known to be complete. `always`, the default: every span is."""
 
-    Attributes:
-      marker: a file of this name lies in the span's directory.
-      quiet_for_s: no file was changed within this many seconds.
-    """
-
-    marker: str | None = None
-    quiet_for_s: float | None = None
-
-    def to_json(self) -> str:
-        """Returns the form that an exec property has."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> CompleteWhen:
-        """Reads what ``to_json`` has written."""
-        return cls(**json.loads(text))
+    marker: Text | None = Field(
+        default=None, description="A file of this name lies in the span's directory."
+    )
+    quiet_for_s: PositiveNumber | None = Field(
+        default=None, description="None of its files has changed for so many seconds."
+    )
 
     def why_unmarked(self, lister: FileLister, folders: Iterable[str]) -> str | None:
         """Returns which folder has no marker; None if all have, or need none.

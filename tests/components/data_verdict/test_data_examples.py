@@ -165,7 +165,7 @@ def test_a_file_that_is_gone_or_damaged_is_passed_over(tmp_path: Path) -> None:
 def test_hashed_records_are_looked_for_in_their_split(tmp_path: Path) -> None:
     bad: list[Any] = [{**GOOD, "fare": [-1.0 - n]} for n in range(40)]
     file = _file(tmp_path / "a", bad, None)
-    split_of = HashSplits({"train": 1, "eval": 1}).split_of
+    split_of = HashSplits(train=1, eval=1).split_of
     (found,) = _find([file], _row("out_of_range", "fare"), split_of=split_of)
     mine = [n for n, one in enumerate(bad, 1) if split_of(encode(one)) == "train"]
     assert [line.split(": ")[0] for line in found] == [

@@ -61,7 +61,7 @@ def _pipeline(bench: Any) -> Any:
         policy=Policy(),
         baseline_store=str(bench.baseline_store),
         sensitive=["pay"],
-        hash_splits=HashSplits({"train": 8, "eval": 2}, "user"),
+        hash_splits=HashSplits(train=8, eval=2, by="user"),
     )
     gate = DataGate(verdict=verdict.outputs["verdict"])
     accept = AcceptData(

@@ -80,6 +80,6 @@ def test_a_user_lands_where_tfx_puts_them(values):
         tf.train.Example.FromString(record), 3, [50, 80, 100], config
     )
 
-    found = HashSplits({"0": 50, "1": 30, "2": 20}, by="user").split_of(record)
+    found = HashSplits(train=50, eval=30, test=20, by="user").split_of(record)
 
-    assert found == str(bucket)
+    assert found == ["train", "eval", "test"][bucket]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 
 def test_shares_are_kept():
-    splits = HashSplits({"train": 8, "eval": 1, "test": 1})
+    splits = HashSplits(train=8, eval=1, test=1)
 
     found = Counter(splits.split_of(encode({"n": [n]})) for n in range(5000))
 
@@ -22,7 +22,7 @@ def test_shares_are_kept():
 
 
 def test_by_a_feature_only_its_values_count():
-    splits = HashSplits({"a": 1, "b": 1, "c": 1}, by="user")
+    splits = HashSplits(train=1, eval=1, test=1, by="user")
 
     for user in range(30):
         found = {
@@ -40,11 +40,11 @@ def test_by_a_feature_only_its_values_count():
 )
 def test_a_record_that_has_no_values_to_hash(features, reason):
     with pytest.raises(LookupError, match=reason):
-        HashSplits({"a": 1}, by="user").split_of(encode(features))
+        HashSplits(train=1, eval=1, by="user").split_of(encode(features))
 
 
 def test_a_feature_without_values():
     empty = b"\n\x0a\n\x08\n\x04user\x12\x00"
 
     with pytest.raises(LookupError, match="the feature 'user' has no values"):
-        HashSplits({"a": 1}, by="user").split_of(empty)
+        HashSplits(train=1, eval=1, by="user").split_of(empty)

@@ -27,7 +27,7 @@ from sluice.storage.local_storage import LocalStorage
 
 pytestmark = pytest.mark.unit
 
-THREE = HashSplits({"train": 2, "eval": 1, "test": 1})
+THREE = HashSplits(train=2, eval=1, test=1)
 SPLITS = ("train", "eval", "test")
 
 
@@ -185,7 +185,7 @@ def test_hashed_by_a_feature_no_user_is_split(room, make):
     ]
     missing = encode({"n": [1]})
     path = room.put("a", make.shard([missing, *records]))
-    by_user = HashSplits({"train": 8, "eval": 1, "test": 1}, by="user")
+    by_user = HashSplits(train=8, eval=1, test=1, by="user")
 
     report = room.ingest(path, splits=SPLITS, hash_splits=by_user)
 

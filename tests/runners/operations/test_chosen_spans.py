@@ -17,7 +17,7 @@ from components.tfrecord_gen.spans.span_choice import (
     check_unchanged,
 )
 from components.tfrecord_gen.spans.window import Window
-from pipeline.graph.choose_spans import choose_spans, complete_when
+from pipeline.graph.choose_spans import choose_spans
 from runners.engine import Capabilities, Observer, Plan
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run import RunRequest, run
@@ -81,7 +81,7 @@ class FirstNode:
             images=(ImageCheck(feature="image"),),
             max_record_bytes=1,
             window=config.examples.window,
-            complete_when=complete_when(config),
+            complete_when=config.examples.complete_when,
         )
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv(SPANS_PATH, str(plan.run_dir / SPANS_FILE))

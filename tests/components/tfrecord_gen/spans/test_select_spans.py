@@ -109,7 +109,9 @@ def test_the_newest_complete_version_of_a_span(tmp_path: Path) -> None:
 
 def test_a_marker_is_no_data_whatever_its_name(tmp_path: Path) -> None:
     touch(tmp_path, "1/a", "1/DONE", "2/b")
-    window = select(tmp_path, {None: "{SPAN}/*"}, complete_when=CompleteWhen("DONE"))
+    window = select(
+        tmp_path, {None: "{SPAN}/*"}, complete_when=CompleteWhen(marker="DONE")
+    )
     assert chosen(window) == ["None 1/a"]
 
 
