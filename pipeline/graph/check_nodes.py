@@ -8,7 +8,7 @@ class that inherits its constructor, the prepare job finds out.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -185,7 +185,7 @@ def signature_of(root: Path, reference: str, depth: int = 0) -> Signature | None
     module, _, name = reference.partition(":")
     path = find_module(root, module)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.parse(path.read_bytes()).body:
+    for node in _statements(ast.parse(path.read_bytes()).body):
         match node:
             case ast.FunctionDef(name=found) if found == name:
                 return _of_function(node)
@@ -198,6 +198,18 @@ def signature_of(root: Path, reference: str, depth: int = 0) -> Signature | None
                         inner = ".".join(part for part in parts if part)
                         return _followed(root, f"{inner}:{alias.name}", depth)
     return None
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields the statements of a module, also those that a try or an if holds."""
+    for item in body:
+        if isinstance(item, ast.Try):
+            # TFX 1.21 imports its components so, where an extra may be missing.
+            yield from _statements(item.body)
+        elif isinstance(item, ast.If):
+            yield from _statements([*item.body, *item.orelse])
+        else:
+            yield item
 
 
 def _followed(root: Path, reference: str, depth: int) -> Signature | None:

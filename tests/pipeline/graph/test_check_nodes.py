@@ -34,6 +34,11 @@ from tfx.types import standard_artifacts
 from elsewhere import Imported
 from .other import Other, Missing as Gone
 
+try:
+    from .other import Other as Guarded
+except ImportError:
+    Guarded = None
+
 @component
 def Count(
     examples: InputArtifact[standard_artifacts.Examples],
@@ -233,6 +238,7 @@ def test_an_output_of_an_own_node(
         ("mine.parts:plain", None),
         ("mine.parts:Inherits", None),
         ("mine.parts:Imported", None),
+        ("mine.parts:Guarded", ("x",)),
         ("mine.parts:Gone", None),
         ("tfx.components:SchemaGen", ("statistics", "infer_feature_shape", None)),
     ],
