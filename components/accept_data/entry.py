@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from pydantic import TypeAdapter, ValidationError
+
 SCHEMA_VERSION = 1
 
 
@@ -64,30 +66,15 @@ class Entry:
           ValueError: it is not one.
         """
         fields = json.loads(text)
-        if not isinstance(fields, dict):
-            raise ValueError("not a record of accepted data")
-        if (version := fields.pop("schema_version", None)) != SCHEMA_VERSION:
-            raise ValueError(f"a record of version {version}, not {SCHEMA_VERSION}")
+        version = fields.get("schema_version") if isinstance(fields, dict) else None
+        if version != SCHEMA_VERSION:
+            raise ValueError(
+                f"not a record of accepted data: version {version}, not "
+                f"{SCHEMA_VERSION}"
+            )
         try:
-            splits = fields["splits"].items()
-            fields["splits"] = {split: SplitFacts(**item) for split, item in splits}
-            fields["spans"] = tuple(fields["spans"])
-            entry = cls(**fields)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a record of accepted data: {error}") from error
-        if wrong := _wrong_types(entry):
-            raise ValueError(f"not a record of accepted data: {', '.join(wrong)}")
-        return entry
-
-
-def _wrong_types(entry: Entry) -> list[str]:
-    """Returns what of a record is not of its type, as a hand that edits it may do."""
-    texts = ("name", "fingerprint", "accepted_at", "run_id")
-    wrong = [key for key in texts if not isinstance(getattr(entry, key), str)]
-    if not all(isinstance(span, int) for span in entry.spans):
-        wrong.append("spans")
-    for split, facts in entry.splits.items():
-        of_types = isinstance(facts.examples, int) and isinstance(facts.file, str)
-        if not of_types:
-            wrong.append(f"splits.{split}")
-    return wrong
+            return TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError as error:
+            wrong = [".".join(map(str, item["loc"])) for item in error.errors()]
+            text = ", ".join(wrong)
+            raise ValueError(f"not a record of accepted data: {text}") from error

@@ -6,8 +6,9 @@ The driver finds it out; it travels to the executor as JSON, and the verdict say
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+
+from pydantic import TypeAdapter
 
 from sluice.record.verdict import Check
 
@@ -89,6 +90,4 @@ class Baseline:
     @classmethod
     def from_json(cls, text: str) -> Baseline:
         """Reads what ``to_json`` wrote."""
-        values = json.loads(text)
-        passed_over: Sequence[dict] = values.pop("passed_over")
-        return cls(**values, passed_over=tuple(PassedOver(**p) for p in passed_over))
+        return TypeAdapter(cls).validate_json(text)

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from components.tfrecord_gen.spans.window import SkippedSpan
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 from sluice.storage.storage import storage_for
 
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 2
-# Version 1 had other names for these.
-_RENAMED = {"faults": "errors", "first_faults": "first_errors"}
 
 
 @dataclass(frozen=True)
@@ -146,33 +146,14 @@ class Report:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Report:
-        """Returns the report that ``to_dict`` wrote, of this version or version 1.
+        """Returns the report that ``to_dict`` wrote.
 
         Raises:
           ValueError: it is of another version, or not a report.
         """
-        fields = dict(fields)
-        version = fields.pop("schema_version", None)
-        if version == 1:
-            fields = {_RENAMED.get(name, name): fields[name] for name in fields}
-        elif version != SCHEMA_VERSION:
+        if (version := fields.get("schema_version")) != SCHEMA_VERSION:
             raise ValueError(f"a report of version {version}, not {SCHEMA_VERSION}")
-        lists = {
-            "files": FileReport,
-            "first_errors": FirstError,
-            "problems": Problem,
-            "skipped_spans": SkippedSpan,
-        }
-        try:
-            for name, kind in lists.items():
-                fields[name] = tuple(kind(**item) for item in fields[name])
-            fields["splits"] = {
-                split: SplitReport(**item) for split, item in fields["splits"].items()
-            }
-            fields["spans"] = tuple(fields["spans"])
-            return cls(**fields)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a report of an ingestion: {error}") from error
+        return TypeAdapter(cls).validate_python(fields)
 
     @classmethod
     def load(cls, folder: str) -> Report:
@@ -194,7 +175,7 @@ def document_ingestion(directory: Path) -> dict[str, Any]:
 
     Raises:
       OSError: the report cannot be read.
-      ValueError, KeyError, TypeError: it is damaged.
+      ValueError: it is damaged.
     """
     document = Report.load(str(directory)).to_dict()
     del document["schema_version"]

@@ -13,8 +13,7 @@ from types import FrameType
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
 from pipeline.graph.check_nodes import check_node_ids, validate_pipeline
-from pipeline.graph.choose_spans import choose_spans
-from pipeline.graph.staleness import check_staleness
+from pipeline.graph.choose_spans import check_staleness, choose_spans
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
+from sluice.graph import GraphNode
 from sluice.record.run_record import (
     ArtifactRecord,
     DocumentRecord,
@@ -84,16 +85,6 @@ class InputsRead(_Event):
     event: Literal["inputs_read"] = "inputs_read"
     digests: dict[str, Any]
     packages: dict[str, str | None]
-
-
-@dataclass(frozen=True)
-class GraphNode:
-    """A node of the graph, and whether it is a gate."""
-
-    id: str
-    kind: str
-    upstream: tuple[str, ...]
-    gate: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ class CompleteWhen(Section):
         """
         if self.quiet_for_s is None:
             return None
-        last_s, path = max((lister.changed_s(path), path) for path in files)
+        last_s, path = max((lister.stat(path).changed_s, path) for path in files)
         ago_s = now_s - last_s
         if ago_s >= self.quiet_for_s:
             return None

@@ -89,33 +89,6 @@ class FileLister:
         with _explain(path, "a directory of the data cannot be read"):
             return sorted(map(_shown, self._storage.names(path)))
 
-    def modified_s(self, relative: str) -> float:
-        """Returns when a file's content was written, in seconds since 1970.
-
-        Raises:
-          UsageError: the file is gone, or cannot be looked at.
-        """
-        return self._stat(relative).modified_s
-
-    def changed_s(self, relative: str) -> float:
-        """Returns when a file last changed, in seconds since 1970.
-
-        On disk its arrival counts as well: ``cp -p`` keeps the time of modification.
-
-        Raises:
-          UsageError: the file is gone, or cannot be looked at.
-        """
-        return self._stat(relative).changed_s
-
-    def state(self, relative: str) -> tuple[int, float]:
-        """Returns size in bytes and time of modification, without reading the file.
-
-        Raises:
-          UsageError: the file is gone, or cannot be looked at.
-        """
-        entry = self._stat(relative)
-        return entry.size_bytes, entry.modified_s
-
     def _in(self, folder: str, segment: Segment) -> list[str]:
         names = self._names(folder, segment, of_folders=True)
         return [_join(folder, name) for name in names]
@@ -166,7 +139,12 @@ class FileLister:
             self._listed[folder] = {entry.name: entry for entry in entries}
         return self._listed[folder]
 
-    def _stat(self, relative: str) -> Entry:
+    def stat(self, relative: str) -> Entry:
+        """Returns a file's size and times, without reading it.
+
+        Raises:
+          UsageError: the file is gone, or cannot be looked at.
+        """
         path = self.path(relative)
         with _explain(path, "a file of the data cannot be looked at"):
             if not self._is_remote:

@@ -28,8 +28,8 @@ def inspect_file(
     where = f"{file.path} ({key})" if key else file.path
     if not is_remote(lister.base):
         _check_readable(file.path, pattern, where)
-    size_bytes, modified_s = lister.state(lister.relative(file.path))
-    return replace(file, size_bytes=size_bytes, modified_s=modified_s)
+    found = lister.stat(lister.relative(file.path))
+    return replace(file, size_bytes=found.size_bytes, modified_s=found.modified_s)
 
 
 def check_no_directory(

@@ -109,13 +109,14 @@ def check_unchanged(window: Window) -> None:
         if file.size_bytes is None:
             continue
         try:
-            size_bytes, modified_s = lister.state(window.relative(file))
+            now = lister.stat(window.relative(file))
         except SluiceError as error:
             lines.append(f"{file.path}: {error.actual or error.what}")
             continue
-        if size_bytes != file.size_bytes:
-            lines.append(f"{file.path}: {file.size_bytes:,} bytes, now {size_bytes:,}")
-        elif modified_s != file.modified_s:
+        if now.size_bytes != file.size_bytes:
+            sizes = f"{file.size_bytes:,} bytes, now {now.size_bytes:,}"
+            lines.append(f"{file.path}: {sizes}")
+        elif now.modified_s != file.modified_s:
             lines.append(f"{file.path}: written anew since")
     if lines:
         raise changed(window, lines)
@@ -138,8 +139,10 @@ def _restat(window: Window) -> Window:
         for file in files:
             name = window.relative(file)
             if lister.exists(name):
-                size_bytes, modified_s = lister.state(name)
-                yield replace(file, size_bytes=size_bytes, modified_s=modified_s)
+                now = lister.stat(name)
+                yield replace(
+                    file, size_bytes=now.size_bytes, modified_s=now.modified_s
+                )
 
     return replace(
         window,

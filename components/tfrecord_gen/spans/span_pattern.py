@@ -6,29 +6,17 @@ has them; see ``sluice.storage.file_pattern`` for what each matches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from sluice.errors import ConfigError
-from sluice.storage.file_pattern import FilePattern, PatternError, Segment
+from sluice.storage.file_pattern import FilePattern, PatternError
 
 _EPOCH = date(1970, 1, 1)
 _DATE = ("YYYY", "MM", "DD")
 
 
-@dataclass(frozen=True)
-class SpanPattern:
-    """A file pattern, read.
-
-    Attributes:
-      text: as written.
-      segments: what each name of the path must be, relative to the base directory.
-      placeholders: their names, in their order.
-    """
-
-    text: str
-    segments: tuple[Segment, ...]
-    placeholders: tuple[str, ...]
+class SpanPattern(FilePattern):
+    """A file pattern whose placeholders go together."""
 
     @classmethod
     def parse(cls, text: str) -> SpanPattern:
@@ -39,11 +27,11 @@ class SpanPattern:
             that it needs; or the pattern names no file.
         """
         try:
-            found = FilePattern.parse(text)
+            found = super().parse(text)
         except PatternError as error:
             raise _wrong(text, error.expected, error.actual) from error
         _check_together(text, found.placeholders)
-        return cls(text, found.segments, found.placeholders)
+        return cls(found.text, found.segments)
 
     @property
     def location_length(self) -> int:

@@ -11,7 +11,7 @@ import pytest
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
 from components.tfrecord_gen.spans.window import Window
-from pipeline.graph.staleness import check_staleness
+from pipeline.graph.choose_spans import check_staleness
 from sluice.errors import DataError
 
 pytestmark = pytest.mark.unit

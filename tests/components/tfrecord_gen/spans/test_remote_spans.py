@@ -34,7 +34,7 @@ def test_spans_are_selected_from_listings() -> None:
     window = select_spans(base, PATTERNS, 2, marked, time.time())
     assert [file.path for file in window.files] == [f"{base}/20240101/v1/part 0"]
     assert window.skipped[0].why == f"no _SUCCESS in {base}/20240102/v1"
-    assert FileLister(base).state(window.relative(window.files[0]))[0] == 5
+    assert FileLister(base).stat(window.relative(window.files[0])).size_bytes == 5
 
     # This file system keeps no times: all was written in 1970.
     quiet = CompleteWhen(quiet_for_s=3_600)
@@ -49,4 +49,4 @@ def test_what_is_not_there_is_said() -> None:
     with pytest.raises(DataError, match="an empty directory, or none"):
         select_spans(base, PATTERNS, 1, CompleteWhen(), time.time())
     with pytest.raises(UsageError, match="cannot be looked at"):
-        FileLister(base).modified_s("gone")
+        FileLister(base).stat("gone")
