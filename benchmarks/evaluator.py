@@ -1,4 +1,4 @@
-"""How the Evaluator's time grows with the number of classes.
+"""Benchmark: the Evaluator's time by number of classes.
 
 ``python benchmarks/evaluator.py [--classes 10,1000] [--examples 2000] [--pairs 5]``
 

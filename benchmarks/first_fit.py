@@ -1,4 +1,4 @@
-"""How long the first ``fit`` of a process takes, with and without our AutoGraph rule.
+"""Benchmark: the first ``fit`` of a process, with and without our AutoGraph rule.
 
 ``python benchmarks/first_fit.py [PAIRS]`` runs both in turn, each in a process of its
 own, and prints each pair and the ratio of the medians (sluice.compat.teach_autograph).

@@ -1,4 +1,4 @@
-"""What taking TFRecords in costs, beside stock TFX: seconds and memory.
+"""Benchmark: time and memory of ingestion, compared with TFX's ImportExampleGen.
 
 ``python benchmarks/ingestion.py [--sizes fashion,jpeg] [--scale 1] [--growth 10]``
 

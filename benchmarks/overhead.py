@@ -1,4 +1,4 @@
-"""What running costs, beside stock TFX: the same pipelines by both local runners.
+"""Benchmark: the local runner compared with TFX's LocalDagRunner.
 
 ``python benchmarks/overhead.py [--repeat N] [--pipelines digits,taxi] [--branches S]``
 

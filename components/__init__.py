@@ -1,4 +1,4 @@
-"""TFX components of our own: a spec, an executor, and the pure logic beside them.
+"""Custom TFX components: spec, executor, and the pure logic beside them.
 
 The artifact types resolve as ``components.DataVerdict`` and so on, because the cloud
 compiler imports a type by its name, which must be ``package.Class``. They are loaded

@@ -1,4 +1,4 @@
-"""Artifact types of our own: folders with a JSON file, for people and other nodes.
+"""Custom artifact types: folders with a JSON file.
 
 What they say in short, such as ``passed`` (1 or 0), are custom properties: the cloud
 compiler refuses declared properties of types that are not TFX's

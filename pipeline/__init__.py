@@ -1,1 +1,1 @@
-"""What a pipeline is: its config, its graph, its preprocessing, models and training."""
+"""Definition of a pipeline: config, graph, preprocessing, models and training."""

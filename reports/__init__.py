@@ -1,1 +1,1 @@
-"""The HTML review of a run, drawn from its record alone. Nothing is here yet."""
+"""HTML report of a run, rendered from its record alone. Not implemented yet."""

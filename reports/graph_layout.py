@@ -1,4 +1,4 @@
-"""Places the nodes of a graph: Sugiyama's layout, small.
+"""Layered graph layout (Sugiyama).
 
 Layers, order by barycentre, places by least squares. All edges of a node that reach
 further than the next layer share one lane, which has a place in every layer that it

@@ -1,4 +1,4 @@
-"""The graph of a pipeline as a Mermaid flowchart, for Markdown pages and tickets.
+"""Renders a graph as a Mermaid flowchart.
 
 Node ids never stand in Mermaid's own syntax, where words such as ``end`` and signs such
 as ``-`` mean something; they are labels only.

@@ -1,4 +1,4 @@
-"""The graph of a pipeline as one SVG: a file of its own, or inline in a page.
+"""Renders a graph as SVG: a file of its own, or inline in a page.
 
 No scripts, fonts, links or ids: it opens offline, and several fit on one page.
 """

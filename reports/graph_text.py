@@ -1,4 +1,4 @@
-"""The graph of a pipeline for a terminal: one row per node, lines from above.
+"""Renders a graph as text: one row per node, lines from above.
 
 Only direct edges are drawn; what a longer path implies is named in parentheses. ASCII
 alone, so that it reads the same in any terminal, log file or ticket.

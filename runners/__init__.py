@@ -1,1 +1,1 @@
-"""How a pipeline is executed: the command line and the local runner."""
+"""Runs pipelines: command line, operations and engines."""

@@ -1,4 +1,4 @@
-"""What an engine is, and who follows one: the seam below the operations.
+"""Engine and observer protocols: how operations execute a plan.
 
 An engine executes a plan wherever it can: in processes of this machine, in a service,
 or in a test's memory. Operations, the record and the terminal know nothing else of it.

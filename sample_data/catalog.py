@@ -1,4 +1,4 @@
-"""The data sets that there are: made in one step, or not at all.
+"""Catalog of the sample data sets; writes one atomically.
 
 A directory is written beside its target and renamed, so a reader never sees a part of
 it. It is left alone while it is intact, and made again when it is damaged or of another

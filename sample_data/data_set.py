@@ -1,4 +1,4 @@
-"""What a data set of this package declares: its records, and how they are split."""
+"""Declaration of a sample data set: its records and splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest of a data set's directory: what it holds, to tell when it does not.
+"""Manifest of a data set's directory, to detect changes.
 
 ``manifest.json`` lies beside the shards. TFRecord files have no end mark, so only a
 manifest can tell that records, or whole files, are missing.

@@ -1,4 +1,4 @@
-"""tf.Example records without TensorFlow, whose import takes seconds.
+"""Encodes tf.Examples without TensorFlow, whose import takes seconds.
 
 The message is small and its wire format fixed, so it is encoded here, field by field:
 https://github.com/tensorflow/tensorflow/blob/v2.16.2/tensorflow/core/example/feature.proto

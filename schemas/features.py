@@ -1,4 +1,4 @@
-"""What a schema says of a feature: whether it is judged, its domain, its presence."""
+"""Schema properties of a feature: validated, domain, presence."""
 
 from __future__ import annotations
 

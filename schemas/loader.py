@@ -1,4 +1,4 @@
-"""Reads a reviewed schema, without TensorFlow, and answers what a config asks of it.
+"""Loads a reviewed schema without TensorFlow.
 
 A file that is not a schema is refused here, with the line, before a run starts. Whether
 data fits the schema is TFDV's business, not this module's.

@@ -1,4 +1,4 @@
-"""A reviewed schema as rows that a person reads: one for each feature."""
+"""Table of a reviewed schema: one row per feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A JSON object as a value, or a list of them, per raw feature, typed or refused.
+"""Converts JSON values to typed feature values, or rejects them.
 
 The types are those of our models' plain-tensor signature. Nothing is converted that
 could lose its meaning: a number is no string and true is no number.

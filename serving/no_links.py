@@ -1,4 +1,4 @@
-"""The one rule of what lies in a model store: no link in it is followed.
+"""Rejects links inside a model store: they are never followed.
 
 The store writes regular files and directories only. A link is somebody else's, and
 what it leads to is no business of the store: not to read, to delete, nor to serve.

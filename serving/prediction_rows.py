@@ -1,4 +1,4 @@
-"""What a user wants predictions for, read row by row, told apart by content.
+"""Reads input rows for prediction: TFRecords, images or JSON lines, by content.
 
 TFRecords of tf.Example are passed on as they are; image files and JSON lines become
 values of raw features. This module runs no model and imports no TensorFlow; it refuses

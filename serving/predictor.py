@@ -1,4 +1,4 @@
-"""Asks one version of a model for predictions, in this process.
+"""Predicts with one version of a model, in this process.
 
 The model is the SavedModel that was pushed and nothing else: its own signatures do the
 preprocessing and name the classes. TensorFlow is imported when a ``Predictor`` is made.

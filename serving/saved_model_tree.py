@@ -1,4 +1,4 @@
-"""The files of a SavedModel as they lie on disk, and a durable copy of them.
+"""Files of a SavedModel on disk, and a durable copy of them.
 
 It looks at names, bytes and file types only; whether TensorFlow can load the model is
 for others to say. What the digest and a server would not see alike (pipes, links to

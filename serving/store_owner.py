@@ -1,4 +1,4 @@
-"""Whose model store this is: one pipeline's, which is written in it.
+"""Owner of a model store: the one pipeline that may push to it.
 
 Two pipelines that push to one directory would take turns in being served, each judged
 by gates that know nothing of the other.

@@ -1,4 +1,4 @@
-"""The digests of the code that a function really runs, found without importing it.
+"""Digests of the code that a function runs, found without importing it.
 
 Starting from a module, its imports are followed through the source, as far as they
 lead to files below the given roots (this project and the user's). So touching a test,

@@ -1,4 +1,4 @@
-"""The one place that knows how TensorFlow and Keras must be set up.
+"""Sets up TensorFlow and Keras: the only place that knows how.
 
 ``prepare_environment`` runs before the first TensorFlow import of a process: it
 chooses the Keras that TFX's own images choose. Without it the import order decides,

@@ -1,4 +1,4 @@
-"""Errors that a user can act on, and the exit code that each of them means.
+"""Error classes with hints, and the exit code of each.
 
 Every error says what is wrong, where (file, key, record, feature), what was
 expected and what was found, and what to do next. A traceback is shown only with

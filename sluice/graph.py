@@ -1,4 +1,4 @@
-"""The graph of a pipeline as plain values: what the renderers and the views draw.
+"""The graph of a pipeline as plain values, for renderers and views.
 
 It knows ids and edges only, so it holds any TFX pipeline, and imports nothing of TFX.
 """

@@ -1,4 +1,4 @@
-"""How a running node is asked to stop, and how it stops.
+"""Stops a running node on request, cleanly.
 
 The scheduler sends SIGTERM to a node's process; Ctrl-C in the terminal reaches only the
 scheduler. Code that can stop at a place of its own choosing runs inside

@@ -1,4 +1,4 @@
-"""CPU cores and memory that this process may use: the machine's or its cgroup's."""
+"""CPU cores and memory available to this process: of the machine or its cgroup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Artifacts and executions of ML Metadata: plain properties, and the node of origin."""
+"""Artifacts and executions of ML Metadata: properties and producing node."""
 
 from __future__ import annotations
 

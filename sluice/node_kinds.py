@@ -1,4 +1,4 @@
-"""What is known of kinds of nodes and artifacts, by the names that TFX gives them.
+"""Kinds of nodes and artifacts, by TFX's names: gates, verdicts, documents.
 
 The compiled pipeline names the class of each node and the type of each artifact, and
 nothing more. What a run must know of them stands here and nowhere else: the prepare

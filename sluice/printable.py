@@ -1,4 +1,4 @@
-"""Text that may hold anything, as a terminal can show it."""
+"""Escapes arbitrary text for display in a terminal."""
 
 from __future__ import annotations
 

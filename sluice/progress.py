@@ -1,4 +1,4 @@
-"""How a node tells the terminal about its progress, from whatever process it is in.
+"""Progress reports of nodes, from any process.
 
 The runner sets ``SLUICE_PROGRESS_FILE`` around a node; the node appends one JSON
 object per line. Without the variable (in the cloud, in a test) nothing is written.

@@ -1,4 +1,4 @@
-"""The project root, and the user's own code below it.
+"""Project root, and the user's code below it.
 
 A project is a directory that holds ``configs/``. Data, schemas, user code and the
 workspace are found from there, so a cron job and a shell find the same ones. User

@@ -1,4 +1,4 @@
-"""How often a node is tried again after a failure that may pass by itself."""
+"""Retry policy for transient failures of nodes."""
 
 from __future__ import annotations
 

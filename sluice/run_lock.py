@@ -1,4 +1,4 @@
-"""The lock of a pipeline's workspace: one run at a time, and who it is.
+"""Lock of a pipeline's workspace: one run at a time, with its owner.
 
 The lock is the kernel's and dies with its owner, but not before the last of the owner's
 own processes has ended. A run whose nodes are processes of their own, called one after

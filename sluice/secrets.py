@@ -1,4 +1,4 @@
-"""Secrets by reference: ``${env:NAME}`` in a string stands for a variable's value.
+"""Secrets by reference: ``${env:NAME}`` stands for an environment variable.
 
 A config is stored with every run, and its values are exec properties in ML Metadata and
 parts of cache keys. So it holds the reference, and the process that uses a value

@@ -1,4 +1,4 @@
-"""Base class of a config's mappings, and the types of their values with bounds.
+"""Base class of config sections, and types of values with bounds.
 
 A message that begins with "Input should be" is shown as what was expected.
 """

@@ -1,4 +1,4 @@
-"""Splits that several packages know by name, and their files of statistics."""
+"""Names of splits, and of their statistics files."""
 
 from __future__ import annotations
 

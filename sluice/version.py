@@ -1,3 +1,3 @@
-"""The version, apart from what the nodes import: a release does not train again."""
+"""Version of the package, outside of what nodes import: a release does not retrain."""
 
 __version__ = "0.1.0"

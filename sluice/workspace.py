@@ -1,4 +1,4 @@
-"""The folder in which a pipeline keeps everything it writes.
+"""Workspace: the folder that holds everything a pipeline writes.
 
 Layout, below ``<project root>/workspace/<pipeline>/`` unless told otherwise::
 

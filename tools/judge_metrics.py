@@ -1,4 +1,4 @@
-"""Judges metrics of TFMA and Keras: which labels each is fit for.
+"""Determines which labels each metric of TFMA and Keras fits.
 
 ``python -m tools.judge_metrics [NAME...]`` runs TFMA on a tiny problem with two classes
 and on one with seven, once for each metric class named, or for every one there is

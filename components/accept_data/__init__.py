@@ -1,1 +1,1 @@
-"""Writes down which data was accepted, so that the next can be compared with it."""
+"""Records accepted data in the baseline store, for comparison with later data."""

@@ -1,4 +1,4 @@
-"""The baseline store: one folder for each data set that a gate has let pass.
+"""The baseline store: one folder per accepted data set.
 
 ``<store>/<name>/record.json`` names the files beside it, the statistics of each split,
 by their digests. It is written last, and all at once, so an entry is there whole or not

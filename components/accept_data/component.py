@@ -1,4 +1,4 @@
-"""The ``AcceptData`` node: writes the data that has passed into the baseline store."""
+"""The ``AcceptData`` node: adds accepted data to the baseline store."""
 
 from __future__ import annotations
 

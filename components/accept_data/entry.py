@@ -1,4 +1,4 @@
-"""One data set that was accepted, as its ``record.json`` tells of it."""
+"""Entry of the baseline store: one accepted data set, as its ``record.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the statistics of data that has passed into the baseline store."""
+"""Executor of ``AcceptData``: writes accepted statistics to the baseline store."""
 
 from __future__ import annotations
 

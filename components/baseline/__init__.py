@@ -1,1 +1,1 @@
-"""Chooses the model that a new one is compared with."""
+"""Selects the baseline model that a candidate is compared with."""

@@ -1,4 +1,4 @@
-"""The models that were blessed, and which of them can be the baseline.
+"""Lists blessed models and selects the baseline among them.
 
 TFX takes the latest blessed model, whatever has become of its files since. Here a
 model that has been retired or damaged is passed over, and the next older one stands in.

@@ -1,4 +1,4 @@
-"""Resolves the baseline: the latest blessed model that is neither retired nor damaged.
+"""Resolver strategy: the latest blessed model that is neither retired nor damaged.
 
 Takes the place of TFX's ``LatestBlessedModelStrategy`` where TFX's own resolver runs
 it. Vertex AI knows two strategies by name, and no code of ours.

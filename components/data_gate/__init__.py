@@ -1,1 +1,1 @@
-"""Fails when the data verdict has not passed, so that nothing after it runs."""
+"""Blocks the pipeline when the data verdict has not passed."""

@@ -1,4 +1,4 @@
-"""The ``DataGate`` node: fails when the verdict has not passed; has no outputs."""
+"""The ``DataGate`` node: fails if the data verdict has not passed; no outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a verdict and fails with its failed rows; writes nothing."""
+"""Executor of ``DataGate``: raises an error with the failed rows of the verdict."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Decides whether the data may be trained on, and always publishes why."""
+"""Decides whether the data may be used for training, with a reason for each check."""

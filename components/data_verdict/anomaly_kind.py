@@ -1,4 +1,4 @@
-"""What can be wrong with data, under names that a policy can be written in.
+"""Kinds of data anomalies, as named in a policy.
 
 TFDV knows nearly ninety types, many of them one idea in the words of several value
 types. Here each has one of the kinds that ``KINDS`` explains; a type that a newer TFDV

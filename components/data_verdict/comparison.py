@@ -1,4 +1,4 @@
-"""Two sets of statistics, compared as the schema's comparators say.
+"""Compares statistics for drift and skew, with the schema's comparators.
 
 TFDV measures: L-infinity on strings, Jensen-Shannon divergence on strings and numbers.
 This module decides what to compare and reads the answer. It is TFDV itself, and not

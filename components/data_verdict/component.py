@@ -1,4 +1,4 @@
-"""The ``DataVerdict`` node: always succeeds, and says whether the data may be used."""
+"""The ``DataVerdict`` node: judges the data; always succeeds."""
 
 from __future__ import annotations
 

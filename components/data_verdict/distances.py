@@ -1,4 +1,4 @@
-"""Pairs of statistics to compare, and the distances that TFDV measures."""
+"""Pairs of statistics to compare, and the drift distances that TFDV measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the data that new data is compared with, before the cache is asked.
+"""Driver of ``DataVerdict``: selects the drift baseline before the cache lookup.
 
 What was accepted last is no input of the node in the graph, and it changes between
 runs. Resolved here, it is part of the node's key: the path of ``record.json``, whose

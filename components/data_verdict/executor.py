@@ -1,4 +1,4 @@
-"""Reads what was measured, compares, judges, finds examples, and publishes."""
+"""Executor of ``DataVerdict``: compares, judges, finds example records, publishes."""
 
 from __future__ import annotations
 

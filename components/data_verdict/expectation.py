@@ -1,4 +1,4 @@
-"""Whether one record breaks what a finding says, and how to show the value that does.
+"""Checks whether one record violates a finding's expectation, and formats its value.
 
 TFDV judges statistics and cannot say which record it was. This asks the same question
 of a record, for the kinds of findings of which one record can be an example.

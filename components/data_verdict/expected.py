@@ -1,4 +1,4 @@
-"""What the schema expects of a feature and what its statistics show, in few words.
+"""Formats the expected and actual values of a feature from schema and statistics.
 
 TFDV says what is wrong in a sentence; these fill the columns beside it.
 """

@@ -1,4 +1,4 @@
-"""One thing that is wrong with the data, before a policy has said what is done."""
+"""Finding: one anomaly in the data, before the policy is applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of integers, judged exactly where TFDV cannot: its statistics are doubles.
+"""Checks integer domains exactly beyond 2^53, where TFDV's doubles cannot.
 
 A double holds every integer up to 2^53, and the nearest of some beyond. TFDV compares
 the smallest and the largest value of a feature as such with the schema's bounds, and

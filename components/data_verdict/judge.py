@@ -1,4 +1,4 @@
-"""The data gate's decision: what was found, the policy, one row for each.
+"""Data gate decision: applies the policy to all findings, one row each.
 
 Nothing is read or measured here. What holds has a row too, so that a reader sees what
 was looked at. Some things no policy lets pass, because nothing can be trained after

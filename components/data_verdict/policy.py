@@ -1,4 +1,4 @@
-"""What the data gate does about each kind of anomaly: the config's ``validate``.
+"""Data gate policy per kind of anomaly: the config's ``validate``.
 
 A policy answers two things: what to do about an anomaly, and which line of the config
 said so. It knows nothing of how anomalies are found.

@@ -1,4 +1,4 @@
-"""What TFDV found wrong with a split, one finding for each feature and kind.
+"""Findings from TFDV's anomalies, one per feature and kind.
 
 TFDV puts values of the data into its descriptions. Those of sensitive features are
 replaced here, before anything can print, log or store them.

@@ -1,4 +1,4 @@
-"""Looks for records that break an expectation, in the files that an ingestion has read.
+"""Searches ingested files for records that violate an expectation.
 
 TFDV judges statistics and names no record. So the source files are read once more, up
 to the last file in which something is still looked for.

@@ -1,4 +1,4 @@
-"""What was not compared though TFDV does not say so.
+"""Finds comparisons that TFDV silently skipped.
 
 TFDV takes the L-infinity distance of two numeric features for 0, counts all bytes that
 are no text as one value, and passes over a comparator without a threshold.

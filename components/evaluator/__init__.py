@@ -1,1 +1,1 @@
-"""Measures models with TFMA, each model once on the same data."""
+"""Evaluates models with TFMA, each model once on the same data."""

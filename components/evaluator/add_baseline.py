@@ -1,4 +1,4 @@
-"""Puts a model's known metrics as baseline into the evaluation of a candidate.
+"""Adds the baseline's known metrics to the evaluation of a candidate.
 
 The result is what TFMA writes when it evaluates the two side by side: metrics of both
 and their differences, in the same files. TFMA has no such merge of its own. Differences

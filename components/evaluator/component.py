@@ -1,4 +1,4 @@
-"""The ``Evaluator`` node: TFX's own, but for its executor."""
+"""The ``Evaluator`` node: TFX's component with another executor."""
 
 from __future__ import annotations
 

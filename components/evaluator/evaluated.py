@@ -1,4 +1,4 @@
-"""Which models an evaluation has measured, and on what: its ``evaluated.json``.
+"""Digests of the models and data of an evaluation: its ``evaluated.json``.
 
 The evaluations of a node lie side by side (``Evaluator/evaluation/<execution id>``), so
 an earlier one is found there, by the content of the model and of everything else that

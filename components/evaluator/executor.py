@@ -1,4 +1,4 @@
-"""Runs TFX's Evaluator, on the candidate alone where the baseline's metrics are known.
+"""Executor of ``Evaluator``: reuses the baseline's metrics where they are known.
 
 TFMA evaluates candidate and baseline side by side, so every new candidate costs the
 baseline's evaluation once more. Here the baseline's metrics come from an earlier

@@ -1,1 +1,1 @@
-"""Decides whether a model may be pushed, and always publishes why."""
+"""Decides whether a model may be pushed, with a reason for each check."""

@@ -1,4 +1,4 @@
-"""What the candidate is compared with, and why not with a newer blessed model.
+"""Describes the baseline, and which newer blessed models were not used, and why.
 
 The driver finds it out; it travels to the executor as JSON, and the verdict says it.
 """

@@ -1,4 +1,4 @@
-"""How many examples of each class a slice holds: a TFMA metric of our own.
+"""TFMA metric: the number of examples of each class on a slice.
 
 TFMA counts classes only one against the rest, which takes one more pass over the
 predictions per class. This metric looks at each label once. Its value on a slice is an

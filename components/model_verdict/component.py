@@ -1,4 +1,4 @@
-"""The ``ModelVerdict`` node: blesses a model or says why not; always succeeds."""
+"""The ``ModelVerdict`` node: blesses a model or explains why not; always succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds out, before the cache is asked, what the candidate is compared with and why.
+"""Driver of ``ModelVerdict``: describes the baseline before the cache lookup.
 
 The blessed models that were passed over are no inputs of the node in the graph. Found
 here, they are part of the node's key. The cloud runs no driver of ours; there the

@@ -1,4 +1,4 @@
-"""Reads the evaluation of candidate and baseline, judges, publishes and blesses."""
+"""Executor of ``ModelVerdict``: reads the evaluation, judges, publishes, blesses."""
 
 from __future__ import annotations
 

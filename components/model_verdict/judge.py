@@ -1,4 +1,4 @@
-"""The model gate's policy, on plain numbers.
+"""Model gate decision: applies thresholds to metrics.
 
 Bounds and changes are met inclusively, as TFMA's own validator does
 (evaluators/metrics_validator.py). A slice that is named must exist and be large enough,

@@ -1,4 +1,4 @@
-"""Reads what the Evaluator wrote into the plain numbers that the gate judges.
+"""Reads TFMA's evaluation into plain metrics for the model gate.
 
 Values that are not finite are left out: a metric that cannot be computed has no value.
 """

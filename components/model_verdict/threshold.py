@@ -1,4 +1,4 @@
-"""Thresholds of the model gate, in the config and as a node's exec property."""
+"""Thresholds of the model gate, in the config and as an exec property."""
 
 from __future__ import annotations
 

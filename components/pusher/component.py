@@ -1,4 +1,4 @@
-"""The ``Pusher`` node: a blessed model becomes a version, whole or not at all."""
+"""The ``Pusher`` node: pushes a blessed model as a new version, atomically."""
 
 from __future__ import annotations
 

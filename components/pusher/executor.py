@@ -1,4 +1,4 @@
-"""Reads model and blessings, publishes through the model store, records the result."""
+"""Executor of ``Pusher``: checks blessings, pushes to the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingestion of TFRecord files: checked records in, ``Examples`` and a quarantine out.
+"""Ingests TFRecord files into checked ``Examples`` and a quarantine.
 
 ``spans`` chooses the files, ``reading`` turns them into records and record errors,
 ``checking`` says what is wrong with a record or between files, and ``writing`` writes

@@ -1,4 +1,4 @@
-"""The ``TFRecordGen`` node: checked TFRecords in, ``Examples`` and a quarantine out."""
+"""The ``TFRecordGen`` node: ingests TFRecords into ``Examples`` and a quarantine."""
 
 from __future__ import annotations
 

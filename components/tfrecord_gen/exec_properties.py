@@ -1,4 +1,4 @@
-"""What a ``TFRecordGen`` node is asked for, as the strings that its node carries."""
+"""Exec properties of a ``TFRecordGen`` node, as strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is ingested and how, and what has come of it."""
+"""Request and result of an ingestion."""
 
 from __future__ import annotations
 

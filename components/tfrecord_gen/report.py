@@ -1,4 +1,4 @@
-"""The report of an ingestion: what came in, what did not, and why."""
+"""Ingestion report: files, splits, record errors and skipped spans."""
 
 from __future__ import annotations
 

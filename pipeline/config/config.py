@@ -1,4 +1,4 @@
-"""What a pipeline's YAML may say: names, types, bounds and defaults.
+"""The config of a pipeline: keys, types, bounds and defaults of its YAML.
 
 Frozen, and closed: an unknown key is an error. These models check each value by
 itself; ``load`` reads and overlays the files, ``validate`` checks the

@@ -1,4 +1,4 @@
-"""The parts of a config that say where the data is, and what of it is accepted."""
+"""Config sections ``data``, ``examples`` and ``validate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a config that says what is measured and what gates the push."""
+"""Config section ``evaluate``: metrics, slices and thresholds."""
 
 from __future__ import annotations
 

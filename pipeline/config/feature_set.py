@@ -1,4 +1,4 @@
-"""The features and the label as the nodes see them, without the rest of the config.
+"""Features and label as nodes use them, without the rest of the config.
 
 It travels as JSON in ``custom_config``, so a change elsewhere in the config changes
 neither Transform nor Trainer. Transformed features carry the suffix ``_xf``, as in

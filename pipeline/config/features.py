@@ -1,4 +1,4 @@
-"""The parts of a config that say what the model is given, and what it predicts."""
+"""Config sections ``features`` and ``label``: model inputs and target."""
 
 from __future__ import annotations
 

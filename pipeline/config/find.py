@@ -1,4 +1,4 @@
-"""Finds the file of a config or a profile by its name; reads nothing."""
+"""Finds the file of a config or profile by name; reads nothing."""
 
 from __future__ import annotations
 

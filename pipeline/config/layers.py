@@ -1,4 +1,4 @@
-"""One layer of a config: a YAML file, or a ``--set``; layers overlay each other."""
+"""Layers of a config: YAML files and ``--set`` overrides, merged in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds a pipeline's config, reads it, overlays profile and ``--set``, checks values.
+"""Loads a config: finds the file, merges profile and ``--set``, checks values.
 
 What needs the schema or the metric table is ``validate``'s. Neither imports
 TensorFlow.

@@ -1,4 +1,4 @@
-"""The metrics that people use, and which labels each is fit for.
+"""Curated list of common metrics, and which labels each fits.
 
 Known without TensorFlow, so that ``sluice validate`` can say that a metric does not fit
 the label. It is not the list of what may be used: any other class of TFMA or

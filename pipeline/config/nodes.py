@@ -1,4 +1,4 @@
-"""The ``nodes`` section: TFX components of the user's own, or further ones of TFX's."""
+"""Config section ``nodes``: the user's own TFX components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key paths of a config, and which file and line or ``--set`` each came from."""
+"""Key paths of a config, and the file and line or ``--set`` of each."""
 
 from __future__ import annotations
 

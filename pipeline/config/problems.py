@@ -1,4 +1,4 @@
-"""What is wrong with a config, told on one screen: file, key path, expected, found.
+"""Formats config errors: file, key path, expected and actual value.
 
 ``load_config`` (one value at a time) and ``validate_config`` (values against each
 other) both speak through this, so every config error reads alike.

@@ -1,4 +1,4 @@
-"""JSON schema of the config, and the reference page ``docs/config.md`` made from it.
+"""Generates the config's JSON schema and reference page, ``docs/config.md``.
 
 Both are read off the models, where each key says what it means. A test compares the
 page; ``python -m pipeline.config.reference --write`` writes it anew.

@@ -1,4 +1,4 @@
-"""What the nodes take from config and schema together: features, kinds, classes.
+"""Resolves features, kinds and classes from config and schema.
 
 A feature that the config describes is used as described. Without a description every
 feature of the schema but the label is used, and its type says how. Nothing is guessed

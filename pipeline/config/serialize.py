@@ -1,4 +1,4 @@
-"""Writes a resolved config: as YAML for people, as JSON for the processes of a run."""
+"""Serializes a resolved config: YAML for people, JSON for a run's processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a config's values against each other, the schema, the metrics and the code.
+"""Validates a config against itself, the schema, the metrics and the code.
 
 Everything that would otherwise stop a run half an hour later, and that can be known
 without data. TensorFlow is not imported and user code is not run: their facts come

@@ -1,4 +1,4 @@
-"""Checks what a config says of its data against the schema and against itself."""
+"""Validates a config's data sections against the schema and each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a config's ``evaluate``: metrics fit the task, thresholds what is measured.
+"""Validates a config's ``evaluate``: metrics fit the task, thresholds the metrics.
 
 A threshold that nothing measures would otherwise fail after the training, or worse,
 never be looked at.

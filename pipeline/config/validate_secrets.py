@@ -1,4 +1,4 @@
-"""Checks the ``${env:NAME}`` of a config: where they stand, and that they are set."""
+"""Validates ``${env:NAME}`` references: allowed keys, and that variables are set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Component arguments of the graph's nodes, made from sections of the config.
+"""Component arguments of the graph's nodes, built from sections of the config.
 
 Each ``of_<node>`` returns what a component takes beside the outputs of other nodes.
 TFX is imported where a value is of a type of its own.

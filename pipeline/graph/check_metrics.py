@@ -1,4 +1,4 @@
-"""Asks TFMA for the metrics that ``sluice validate`` does not know."""
+"""Checks metrics that ``sluice validate`` does not know, with TFMA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the graph of a config before anything of TFX is imported.
+"""Checks the graph of a config before TFX is imported.
 
 Names of nodes and outputs, cycles, and the import paths of components. The arguments of
 a component are read off its source; where the source does not show them, such as of a

@@ -1,7 +1,7 @@
-"""Chooses the spans and files of a run, before anything heavy is imported.
+"""Chooses the spans and files of a run, before TFX is imported.
 
-Whether the newest span is too old to train on is asked here too. It cannot be a node's
-question: the answer changes with the clock, and a node's result is cached.
+Also checks that the newest span is not too old to train on. A node cannot check this:
+the answer changes with the clock, and a node's result is cached.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The only place where the graph is drawn; every runner takes what it returns.
+"""Builds the TFX pipeline of a config; the only factory, for every runner.
 
 TFX's cache key has a node's inputs and exec properties. It has neither the code that
 user functions run (when given by import path) nor the version of anything. So each

@@ -1,4 +1,4 @@
-"""Where a pipeline reads its stored inputs and writes what it makes."""
+"""Locations of a pipeline's stored inputs and outputs."""
 
 from __future__ import annotations
 

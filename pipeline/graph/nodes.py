@@ -1,4 +1,4 @@
-"""Node registry: one entry per node of the graph says everything known about it.
+"""Node registry: one entry per node kind holds everything known about it.
 
 ``NODES`` is in topological order. ``create_pipeline`` walks it; ``check_nodes``, the
 cache and the process pool read it, so nothing of TFX is imported here. What a run must

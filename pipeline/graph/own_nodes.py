@@ -1,4 +1,4 @@
-"""Nodes that the config adds to the graph, as entries of the node registry.
+"""The user's own nodes (``nodes`` in a config), as entries of the node registry.
 
 A component is named by import path: a class of TFX's, one of the user's own, or a
 function with ``@component``. It is imported when the graph is drawn. What its source

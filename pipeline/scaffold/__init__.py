@@ -1,4 +1,4 @@
-"""What a data set looks like, and the schema and the config that follow from it.
+"""Generates a schema and a config from a data set.
 
 Everything here is counted from records, without TensorFlow: ``summarize`` counts,
 ``infer_schema`` and ``propose`` decide, ``schema_text`` and ``config_text`` write it

@@ -1,4 +1,4 @@
-"""Decides which features a model is given, and as what, with the reason for each."""
+"""Chooses features and their kinds for a model, with reasons."""
 
 from __future__ import annotations
 

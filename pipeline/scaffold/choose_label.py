@@ -1,7 +1,7 @@
-"""Settles on the label: what was asked for, the likeliest, or what somebody answers.
+"""Chooses the label: requested, most likely, or selected by the user.
 
-By name first: people call it label, target or class. A feature with the two values 0
-and 1 that is always there is one too, if nothing has the name.
+Names come first: label, target or class. If no feature has such a name, a required
+feature with the two values 0 and 1 is a candidate.
 """
 
 from __future__ import annotations

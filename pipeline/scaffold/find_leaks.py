@@ -1,4 +1,4 @@
-"""Finds features that give the label away: their value alone says what it is.
+"""Finds label leaks: features whose value alone determines the label.
 
 Such a feature was mostly written down with the label, or after it, and is not known
 when the model is asked.

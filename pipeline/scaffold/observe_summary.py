@@ -1,4 +1,4 @@
-"""What records show, as ``schemas.infer`` has counted them."""
+"""Adapts counted records (``summarize``) to what ``schemas.diff`` compares."""
 
 from __future__ import annotations
 

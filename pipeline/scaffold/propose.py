@@ -1,4 +1,4 @@
-"""Puts a proposal together: schema, features, model, metrics and what must hold.
+"""Proposes a schema and a config: features, model, metrics and thresholds.
 
 The limits are those of a model that has learned anything at all. How good it should be
 is not in the data, so the config's comments ask for it.

@@ -1,4 +1,4 @@
-"""Reads the first records of each file, within bounds, however large the data is."""
+"""Samples the first records of each file, within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a proposed schema as text for people: in blocks, with what was seen."""
+"""Formats a proposed schema as text, with observed counts as comments."""
 
 from __future__ import annotations
 

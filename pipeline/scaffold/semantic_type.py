@@ -1,4 +1,4 @@
-"""What part a feature plays, from its counts and its name, and the reason in words.
+"""Infers the semantic type of a feature from its counts and name, with a reason.
 
 A rule of thumb for a person to correct. It prefers to leave a feature out and say why:
 a model without a feature is a little worse, one that learned an identifier is wrong.

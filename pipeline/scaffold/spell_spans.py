@@ -1,4 +1,4 @@
-"""Finds spans, dates and versions in paths, and writes their placeholders there."""
+"""Replaces spans, dates and versions in paths by placeholders."""
 
 from __future__ import annotations
 

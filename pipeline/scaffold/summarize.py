@@ -1,4 +1,4 @@
-"""Counts what records of tf.Example hold, feature by feature, in bounded memory.
+"""Counts the features of tf.Examples, in bounded memory.
 
 Only counts: ``semantic_type`` and ``infer_schema`` decide what follows from them.
 The values themselves are kept while they are few, so that domains can be proposed.

@@ -1,4 +1,4 @@
-"""Writes config and schema: both or neither, and never over what is there."""
+"""Writes config and schema: both or neither, without overwriting files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TFX's Trainer calls: data, build, fit, export, in this order.
+"""``run_fn`` of TFX's Trainer: data, build, fit and export, in this order.
 
 Each step is a module of this package, and can be called by itself: by a tuner, a
 rehearsal or a test.

@@ -1,1 +1,1 @@
-"""What a node's result depends on, and whether an earlier one may stand for it."""
+"""Cache of node outputs: keys, lookup, and checks that a pipeline is up to date."""

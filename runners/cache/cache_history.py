@@ -1,4 +1,4 @@
-"""What a node's key was made of the last time, and what has changed since.
+"""Compares a node's cache key with earlier ones: what has changed since.
 
 The parts of a key lie as JSON in ML Metadata, in the cache context that TFX ties each
 execution to. Reads ML Metadata only: TFX is not imported.

@@ -1,4 +1,4 @@
-"""What a node's result depends on, as named parts, and the key made of them.
+"""Cache key of a node, computed from named parts.
 
 TFX's own key has Beam's arguments and the pipeline root in it, which change no result,
 and misses the code behind an import path, the content of the files that properties

@@ -1,4 +1,4 @@
-"""When a node's earlier outputs may stand for a new execution.
+"""Looks up cached outputs of a node and checks that they are still valid.
 
 Stands in for ``tfx.orchestration.portable.cache_utils`` in TFX's launcher. The key is
 our own, see ``runners.cache.cache_key``. Beyond it:

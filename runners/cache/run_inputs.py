@@ -1,4 +1,4 @@
-"""Everything that decides what a run does, found without importing TFX.
+"""Digests of all inputs of a run, computed without importing TFX.
 
 Two runs with the same inputs do the same. So a run whose inputs are those of the last
 complete one need not begin, and a run can be continued only while they are unchanged.

@@ -1,4 +1,4 @@
-"""Whether a pipeline is up to date with its last complete run; imports no TFX.
+"""Checks whether a pipeline is up to date with its last complete run, without TFX.
 
 After a run that ended well its inputs are stored, with the state of everything it made:
 sizes and times of its outputs, of the served version, of the baseline store, and of ML

@@ -1,4 +1,4 @@
-"""``sluice config NAME``: prints the config with overlays and defaults filled in."""
+"""``sluice config NAME``: prints the resolved config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that knows where people read: a terminal, a pipe, or stderr."""
+"""The console: a terminal or a pipe, stdout or stderr."""
 
 from __future__ import annotations
 

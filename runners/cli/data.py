@@ -1,4 +1,4 @@
-"""``sluice data list|make``: the sample data sets that ship with the dependencies."""
+"""``sluice data list|make``: the sample data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sluice doctor``: what on this machine is in the way of a run."""
+"""``sluice doctor``: checks this machine and a workspace."""
 
 from __future__ import annotations
 

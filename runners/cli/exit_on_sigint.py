@@ -1,4 +1,4 @@
-"""Ctrl-C while a command is still being imported or its config read."""
+"""Exits at once on Ctrl-C while a command is being imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sluice gc NAME``: deletes what no kept run and no served model needs."""
+"""``sluice gc NAME``: deletes artifacts that no kept run and no served model needs."""
 
 from __future__ import annotations
 

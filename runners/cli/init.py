@@ -1,4 +1,4 @@
-"""``sluice init NAME``: looks at TFRecords, writes a config and a schema to review."""
+"""``sluice init NAME``: generates a config and a schema from TFRecords."""
 
 from __future__ import annotations
 

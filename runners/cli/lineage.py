@@ -1,4 +1,4 @@
-"""``sluice lineage NAME ARTIFACT``: which data, schema, code and run made it."""
+"""``sluice lineage NAME ARTIFACT``: the data, schema, code and run behind it."""
 
 from __future__ import annotations
 

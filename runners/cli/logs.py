@@ -1,4 +1,4 @@
-"""``sluice logs NAME NODE``: all that a node has printed, TensorFlow's too."""
+"""``sluice logs NAME NODE``: the log of a node, with TensorFlow's output."""
 
 from __future__ import annotations
 

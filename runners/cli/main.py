@@ -1,4 +1,4 @@
-"""The front door: finds the verb, runs it, and turns errors into exit codes.
+"""Entry point of ``sluice``: finds the verb, runs it, turns errors into exit codes.
 
 It imports click and nothing heavy; ``sluice --help`` answers at once.
 """

@@ -1,4 +1,4 @@
-"""``sluice models list | retire NAME``: pushed versions; which are no baseline."""
+"""``sluice models list|retire NAME``: pushed versions and baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sluice predict NAME FILE...``: asks the newest pushed model."""
+"""``sluice predict NAME FILE...``: predicts with the newest pushed model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws a run from its record: its nodes, its gates and what came of it."""
+"""Renders a run from its record: nodes, gates and results."""
 
 from __future__ import annotations
 

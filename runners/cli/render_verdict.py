@@ -1,4 +1,4 @@
-"""Draws the verdict of a gate: a table, and what lies behind its rows."""
+"""Renders the verdict of a gate as a table, with example records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``sluice run`` and ``resume`` do with a run: show it, print it, exit by it."""
+"""Output and exit code of ``sluice run`` and ``resume``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sluice resume [NAME]``: goes on with a run that was not finished."""
+"""``sluice resume [NAME]``: resumes an unfinished run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sluice run NAME``: the command line of a run."""
+"""``sluice run NAME``: runs a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows a run while it goes on: one live row per node, or plain lines in a pipe."""
+"""Live view of a run: one row per node, or plain lines in a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed without rich: text for people, JSON for programs, an error.
+"""Prints without rich: text, JSON and errors.
 
 Together with ``console`` the only way to the terminal. What comes from data, files and
 arguments may hold anything, so each line is escaped here.

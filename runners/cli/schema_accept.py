@@ -1,4 +1,4 @@
-"""``sluice schema accept NAME CHANGE...``: writes differences into the schema."""
+"""``sluice schema accept NAME CHANGE...``: applies changes to the reviewed schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sluice status [NAME]`` and ``sluice runs NAME``: how runs went or go."""
+"""``sluice status [NAME]`` and ``sluice runs NAME``: runs and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices that TensorFlow sees, asked in a process of its own.
+"""Lists the devices that TensorFlow sees, in a process of its own.
 
 The import takes 10 to 30 s and may crash on a bad installation; neither must take the
 other rows with it.

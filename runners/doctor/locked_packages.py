@@ -1,4 +1,4 @@
-"""The lock against what is installed."""
+"""Compares installed packages with the lock file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether baselines and served versions are the models that they were."""
+"""Checks that baselines and served versions are undamaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All checks, one after another; a check that breaks is a row too."""
+"""Runs all checks; a check that raises is reported as a failed row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of versions: Python, TFX and what it stands on, Beam, protobuf, Keras."""
+"""Checks versions of Python, TFX, TensorFlow, Beam, protobuf and Keras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records what a node's outputs hold, and checks what its inputs hold.
+"""Records the contents of outputs, and verifies inputs against that record.
 
 TFX trains on, evaluates and pushes whatever lies at an artifact's address by then. What
 was there when the artifact was published is one of its custom properties; see

@@ -1,4 +1,4 @@
-"""Where the records are at which a node has failed."""
+"""Finds the input records that made a node fail."""
 
 from __future__ import annotations
 

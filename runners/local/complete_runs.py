@@ -1,4 +1,4 @@
-"""Ends the records of runs that were killed before they could do so themselves."""
+"""Completes the records of killed runs."""
 
 from __future__ import annotations
 

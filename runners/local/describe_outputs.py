@@ -1,4 +1,4 @@
-"""Writes the larger content of a run's record, so that readers need no artifacts.
+"""Writes the record's documents (``record/``) from a node's output artifacts.
 
 ``docs/run_record.md`` describes the files.
 """

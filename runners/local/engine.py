@@ -1,4 +1,4 @@
-"""The engine of this machine: each node in a process of its own."""
+"""The local engine: runs each node in a process of its own."""
 
 from __future__ import annotations
 

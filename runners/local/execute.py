@@ -1,4 +1,4 @@
-"""Runs a pipeline: first the job that draws its graph, then its nodes."""
+"""Executes a run: compiles its graph, then runs its nodes."""
 
 from __future__ import annotations
 

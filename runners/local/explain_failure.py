@@ -1,4 +1,4 @@
-"""Turns an exception of a node into the text that its user can act on."""
+"""Converts an exception of a node into an error message with a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job behind ``sluice explain``: asks the cache about nodes, and runs none."""
+"""The job of ``sluice explain``: cache lookups without running nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what running nodes write about themselves."""
+"""Reads the progress that running nodes report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled graph of a run, as the scheduler reads it without importing TFX."""
+"""The compiled graph of a run, readable without TFX (``graph.json``)."""
 
 from __future__ import annotations
 

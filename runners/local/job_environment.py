@@ -1,4 +1,4 @@
-"""What a job must find around it: the module search path, and the script's `__main__`.
+"""Environment of a job: module search path, and the script's ``__main__``.
 
 A pipeline of Sluice is found from its project root. Somebody else's pipeline may hold
 functions of the script that built it, or modules beside it.

@@ -1,4 +1,4 @@
-"""What a job reports at its end: files that are there whole or not at all."""
+"""Results of a job: files that are written atomically at its end."""
 
 from __future__ import annotations
 

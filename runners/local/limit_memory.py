@@ -1,4 +1,4 @@
-"""Stops nodes that use more memory than they may, before the machine runs out of it.
+"""Kills nodes that exceed their memory limit.
 
 The processes of a node are looked at from outside, a few times a second. A limit of the
 kernel's (``RLIMIT_AS``, ``RLIMIT_DATA``) counts what TensorFlow only reserves, and each

@@ -1,4 +1,4 @@
-"""A drop-in for TFX's LocalDagRunner: parallel, true to what happened, resumable.
+"""``LocalRunner``: a parallel, resumable replacement of TFX's LocalDagRunner.
 
 ``LocalRunner().run(pipeline)`` takes any TFX pipeline, also one written by somebody
 else, whose metadata is in SQLite. Nested pipelines are refused.

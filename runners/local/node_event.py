@@ -1,4 +1,4 @@
-"""Makes the event of a node that has ended, with what only the disk knows of it."""
+"""Builds the ``node_finished`` event of a node, with data read from disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job of one node: launches it by TFX and reports how it ended."""
+"""The job of one node: launches it with TFX and reports the result."""
 
 from __future__ import annotations
 

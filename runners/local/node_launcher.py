@@ -1,4 +1,4 @@
-"""TFX's launcher, made safe for an execution that was begun before.
+"""TFX's launcher, made safe for executions that began earlier.
 
 Under the id of an earlier, unfinished run TFX uses that run's execution again, with
 what its killed process left in the output directories: two shards of a killed

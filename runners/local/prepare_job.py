@@ -1,4 +1,4 @@
-"""The first job of a run: draws the graph, compiles it, and decides what of it runs."""
+"""The first job of a run: builds and compiles the graph, selects the nodes to run."""
 
 from __future__ import annotations
 

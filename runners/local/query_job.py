@@ -1,4 +1,4 @@
-"""Runs one job that answers a question about a pipeline, such as what its graph is."""
+"""Runs a job that answers a query about a pipeline, such as its graph."""
 
 from __future__ import annotations
 

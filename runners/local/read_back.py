@@ -1,4 +1,4 @@
-"""How a node of a run has ended, as ML Metadata has it."""
+"""Reads the result of a node from ML Metadata."""
 
 from __future__ import annotations
 

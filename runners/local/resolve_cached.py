@@ -1,4 +1,4 @@
-"""Takes from the cache what is in it, node by node in one process.
+"""Resolves cached nodes in one process, without starting one per node.
 
 A process per node costs a fraction of a second each, which adds up along a chain of
 cached nodes. What is not in the cache is left to a process of its own.

@@ -1,4 +1,4 @@
-"""What the local runner returns: how each node of a run has ended."""
+"""Result of the local runner: the state of each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides which node runs when, and how each of them has ended.
+"""Scheduler: decides which node runs when, and records how each ended.
 
 Independent nodes run at the same time, each in a process of its own. A failed node
 stops what depends on it and nothing else. TFX is not imported here: what a node did is

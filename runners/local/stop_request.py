@@ -1,4 +1,4 @@
-"""Notices that somebody wants the run to end: Ctrl-C, SIGTERM, a closed terminal."""
+"""Detects requests to stop a run: Ctrl-C, SIGTERM, a closed terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps out of the nodes' logs what TFX warns of at every input of every node."""
+"""Filters TFX's warnings that repeat for every input of every node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one job to its end."""
+"""Waits for one job to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the artifact that a user means.
+"""Finds an artifact by id, output name, path or version.
 
 Read in this order, the first that fits:
 

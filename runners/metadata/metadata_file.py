@@ -1,4 +1,4 @@
-"""Looks after the SQLite file of ML Metadata: a check before a run, a copy after it.
+"""Checks, copies and restores the SQLite file of ML Metadata.
 
 All of a pipeline's history is in this one file. A damaged one is put aside, never
 deleted, and the copy made at the end of the run before takes its place.

@@ -1,4 +1,4 @@
-"""What ML Metadata knows about a pipeline, as plain values that can be walked.
+"""ML Metadata of a pipeline as plain values that can be traversed.
 
 It holds what the nodes of every run read and wrote. It decides nothing; ``gc`` and
 ``lineage`` do.

@@ -1,4 +1,4 @@
-"""Reads back from ML Metadata how a node of a run really ended."""
+"""Reads the final state of a node from ML Metadata."""
 
 from __future__ import annotations
 

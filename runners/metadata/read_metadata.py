@@ -1,4 +1,4 @@
-"""Opens a workspace's ML Metadata and reads it into a graph; imports no TFX."""
+"""Reads a workspace's ML Metadata into a graph, without importing TFX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model of ML Metadata each version on disk came from."""
+"""Matches served versions on disk with models in ML Metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says which data, schema, code and run made an artifact, and what was made of it."""
+"""Traces the lineage of an artifact: upstream data, schema, code and run; uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that has begun: what it is made of, its plan, its engine and its end."""
+"""A run that has begun: its inputs, plan, engine and end."""
 
 from __future__ import annotations
 

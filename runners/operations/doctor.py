@@ -1,4 +1,4 @@
-"""What on this machine or in a workspace stands in the way of a run."""
+"""Operation: checks this machine and a workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a node would run now, and what has changed; nothing is run or changed."""
+"""Operation: explains whether a node would run now, and what has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds a pipeline's workspace and a run in it, for operations that look back."""
+"""Finds a pipeline's workspace and a run in it."""
 
 from __future__ import annotations
 

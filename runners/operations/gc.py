@@ -1,4 +1,4 @@
-"""Deletes what no kept run and no served model of a pipeline needs."""
+"""Operation: deletes artifacts that no kept run and no served model needs."""
 
 from __future__ import annotations
 

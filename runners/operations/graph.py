@@ -1,4 +1,4 @@
-"""The nodes of a pipeline, compiled in a process of its own."""
+"""Operation: compiles a pipeline in a process of its own and returns its graph."""
 
 from __future__ import annotations
 

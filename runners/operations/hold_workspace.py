@@ -1,4 +1,4 @@
-"""Makes a workspace this process's own for a run, and looks whether it can push."""
+"""Locks a workspace for a run, and checks that it can push."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposes a config and a schema from TFRecords, and writes both for review."""
+"""Operation: generates a config and a schema from TFRecords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which data, schema, code and run made an artifact or a served version."""
+"""Operation: traces the data, schema, code and run behind an artifact or version."""
 
 from __future__ import annotations
 

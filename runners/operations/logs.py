@@ -1,4 +1,4 @@
-"""All that a node has printed in a run, TensorFlow's messages too."""
+"""Operation: reads the log of a node, with TensorFlow's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a sample data set into the project whose config has its name."""
+"""Operation: writes a sample data set into a project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pushed versions of a pipeline's model, and how one is retired as a baseline."""
+"""Operations: list pushed versions, retire a model as a baseline."""
 
 from __future__ import annotations
 

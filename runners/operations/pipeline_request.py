@@ -1,4 +1,4 @@
-"""What most operations are asked with: a pipeline, its overlays, its workspace."""
+"""Base of most requests: pipeline, overlays and workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a pushed model, loaded only if it is what was pushed."""
+"""Operation: predicts with a pushed model, loaded only if it is undamaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that asks the model which a run has pushed."""
+"""Builds the ``sluice predict`` command for the model that a run has pushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goes on with a run that was not finished."""
+"""Operation: resumes an unfinished run."""
 
 from __future__ import annotations
 

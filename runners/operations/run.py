@@ -1,4 +1,4 @@
-"""Runs a pipeline from its config to its record."""
+"""Operation: runs a pipeline, from its config to its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the nodes of one run one by one, each in a process of its own.
+"""Operations: run the nodes of one run one by one, each in its own process.
 
 For schedulers that call a process per node, such as Airflow::
 

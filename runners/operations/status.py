@@ -1,4 +1,4 @@
-"""How a run went or goes, and the history of a pipeline, from records alone."""
+"""Operations: the status of a run, and the runs of a pipeline, from records alone."""
 
 from __future__ import annotations
 

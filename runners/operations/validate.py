@@ -1,4 +1,4 @@
-"""Checks a config with its schema and code; runs nothing, imports no TensorFlow."""
+"""Operation: validates a config with schema and code, without TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blessed models of a pipeline's past, and how one of them is retired.
+"""Blessed models of a pipeline, and how one is retired as a baseline.
 
 A retired model is no baseline any more, whether it is damaged or not. It stays what it
 is otherwise: served where it is served, and in the lineage.

@@ -1,4 +1,4 @@
-"""Deletes what no kept run, no served model and no next run needs.
+"""Deletes artifacts and runs that no kept run or served model needs.
 
 ML Metadata learns of it first: an artifact is marked as deleted, then its files go. So
 a kill in between leaves files that nothing refers to, which the next collection

@@ -1,4 +1,4 @@
-"""A folder below which files may be deleted, and what in it must stay.
+"""Deletion guard: files may be deleted only below a folder, and not if protected.
 
 Paths come from ML Metadata, which may name anything: a path outside of the folder, one
 that leads out of it through a link, or one that another artifact lies below. None of

@@ -1,4 +1,4 @@
-"""Finds what a collection would delete, on disk and in ML Metadata. Deletes nothing."""
+"""Finds what garbage collection would delete, on disk and in ML Metadata."""
 
 from __future__ import annotations
 

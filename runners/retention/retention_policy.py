@@ -1,4 +1,4 @@
-"""Which runs, artifacts and executions must outlive a collection.
+"""Retention policy: which runs, artifacts and executions are kept.
 
 Kept are the newest runs, the runs that the served versions came from, the last run
 that was complete, everything that these read or wrote with all that it was made of,

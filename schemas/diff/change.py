@@ -1,4 +1,4 @@
-"""One difference between a reviewed schema and data, and what accepting it would do."""
+"""Change: one difference between a reviewed schema and data."""
 
 from __future__ import annotations
 

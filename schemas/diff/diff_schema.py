@@ -1,4 +1,4 @@
-"""Says where data differs from a reviewed schema, and how the schema could follow it.
+"""Compares data with a reviewed schema, and proposes changes to the schema.
 
 Only what the schema forbids is a difference: a value of a domain that the data lacks,
 or a presence that could be stricter, is not. Lines hold values of the data; of a

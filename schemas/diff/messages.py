@@ -1,4 +1,4 @@
-"""The phrases that differences are told in: counts, shares, values, bounds."""
+"""Message texts of differences: counts, shares, values, bounds."""
 
 from __future__ import annotations
 

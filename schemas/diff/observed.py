@@ -1,4 +1,4 @@
-"""What data shows of its features, wherever that was counted."""
+"""Observed properties of features, from statistics or from records."""
 
 from __future__ import annotations
 

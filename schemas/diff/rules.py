@@ -1,4 +1,4 @@
-"""The rules by which data differs from a schema: structure first, then values."""
+"""Rules that find differences between data and a schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the statistics of a run show of the data, from TFDV's protos alone."""
+"""Observed properties of features from a run's statistics (TFDV's protos)."""
 
 from __future__ import annotations
 

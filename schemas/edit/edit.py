@@ -1,4 +1,4 @@
-"""What may be done to a schema: four edits, of one feature or of one named domain."""
+"""Schema edits: four kinds, of one feature or one named domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits the text of a reviewed schema, and proves that it says what was meant.
+"""Edits the text of a reviewed schema, and verifies the result.
 
 The text is edited by its places (``edit_text``), the proto that it stood for by its
 fields. The new text is returned only if it parses to the same. The file is replaced as

@@ -1,4 +1,4 @@
-"""Makes an edit in a schema's text, so that comments, order and layout stay.
+"""Applies an edit to schema text, keeping comments, order and layout.
 
 Only what an edit is of is touched: a new value stands behind the last one of its
 domain, a new field behind the last one of its message, a new feature at the end.

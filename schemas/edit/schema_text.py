@@ -1,4 +1,4 @@
-"""Writes schemas and parts of them as protobuf text, in the layout of reviewed ones."""
+"""Formats schemas as protobuf text, in the layout of reviewed ones."""
 
 from __future__ import annotations
 

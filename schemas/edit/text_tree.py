@@ -1,4 +1,4 @@
-"""Where each field of a protobuf text stands, so that a part of it can be edited.
+"""Positions of the fields in protobuf text, for editing parts of it.
 
 protobuf's own parser says what a text means and forgets where it said so, comments
 included. This one keeps only the places. It takes texts that protobuf's has taken: of

@@ -1,4 +1,4 @@
-"""The record of a run as the fold of its events: pure, so the journal is all there is.
+"""Computes the record of a run from its events: a pure fold.
 
 Nothing is read here, be it from disk, ML Metadata or the clock: the same events always
 make the same record. Every sequence that begins with ``run_started`` makes one, also

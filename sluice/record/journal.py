@@ -1,4 +1,4 @@
-"""The events of a run in the order in which they happened, one JSON object a line.
+"""Journal: the events of a run in order, one JSON object per line.
 
 Lines are only ever appended, so whatever kills the run leaves those that were written.
 """

@@ -1,4 +1,4 @@
-"""Numbers as the record holds them."""
+"""Encodes numbers for JSON, NaN and infinities included."""
 
 from __future__ import annotations
 

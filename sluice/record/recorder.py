@@ -1,4 +1,4 @@
-"""Writes what happens in a run: its journal, and ``run.json`` as the journal's fold.
+"""Recorder: appends events to the journal and rewrites ``run.json``.
 
 Nobody else changes either file. Several processes may record one run at a time: each
 folds the events of all of them, in the order of the journal, before it writes.

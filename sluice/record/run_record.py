@@ -1,4 +1,4 @@
-"""The record of one run: what the terminal, ``--json``, history and report show.
+"""Run record: what the terminal, ``--json``, history and report show of a run.
 
 It lives in ``runs/<run id>/run.json`` and is the ``--json`` document itself, plus a
 few facts that only the history needs (``started_at``, ``command``, ``outputs``).

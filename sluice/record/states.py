@@ -1,4 +1,4 @@
-"""What each state of a run and of a node is called, and its colours.
+"""Labels and colors of run and node states.
 
 The one table for terminal, SVG and Mermaid; a new state gets its row here.
 """

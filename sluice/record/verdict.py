@@ -1,4 +1,4 @@
-"""The verdict of a gate: what was checked, the limit, what was seen, and why.
+"""Verdict of a gate: checks with limit, actual value and reason.
 
 Every gate (data, model, serving) answers in these rows, so the terminal, ``--json``,
 the run record and the report can show all of them alike.

@@ -1,1 +1,1 @@
-"""TFRecords, tf.Examples and what they hold, read without TensorFlow."""
+"""Reads TFRecords, tf.Examples and their values without TensorFlow."""

@@ -1,4 +1,4 @@
-"""Tells a file format by its first bytes, which are never shown.
+"""Detects a file format by its first bytes.
 
 They may be somebody's data: a CSV begins with a column's name or with a value.
 """

@@ -1,4 +1,4 @@
-"""TensorFlow's image decoder, as training, serving and the ingestion call it.
+"""TensorFlow's image decoder, as used in training, serving and ingestion.
 
 Whether an image can be trained on is not told from its header or by another decoder:
 Pillow reads BMPs that TensorFlow refuses, and fills in the rows that a PNG lacks.

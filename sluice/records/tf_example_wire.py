@@ -1,4 +1,4 @@
-"""Tells whether bytes are a tf.Example to all that read it, by its wire format.
+"""Checks that bytes are a tf.Example to every reader, by the protobuf wire format.
 
 Protobuf takes more than TensorFlow does: ``tf.io.parse_example`` has a parser of its
 own, which fails where features have fields that it does not know or entries that lack a

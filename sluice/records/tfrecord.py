@@ -1,4 +1,4 @@
-"""TFRecord files without TensorFlow: written, read, and checked before a run.
+"""Reads, writes and checks TFRecord files without TensorFlow.
 
 A record is framed as its length (8 bytes, little-endian), the length's masked CRC-32C
 (4 bytes), the data, and the data's masked CRC-32C (4 bytes):

@@ -1,4 +1,4 @@
-"""How TFRecord frames a record: https://www.tensorflow.org/tutorials/load_data/tfrecord.
+"""TFRecord framing: https://www.tensorflow.org/tutorials/load_data/tfrecord.
 
 Length (8 bytes, little-endian), the length's masked CRC-32C (4), the data, the data's
 masked CRC-32C (4).

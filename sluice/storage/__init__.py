@@ -1,1 +1,1 @@
-"""Files: on a disk or in a bucket, written whole, and what is known of them."""
+"""Storage: files on disk and in buckets, atomic writes, digests."""

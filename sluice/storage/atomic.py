@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and locks that die with their owner."""
+"""Atomic file writes, and locks that are released when their owner dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an artifact held when it was made, and whether it still does.
+"""Recorded contents of an artifact, and whether they still match.
 
 Names and sizes of all files are compared, which reads none of them. Of a model, whose
 bytes are what is evaluated and served, the content counts as well. The record is one

@@ -1,4 +1,4 @@
-"""Where output goes: the one rule for every path that a user gives to be written.
+"""Resolves output paths given by users.
 
 ``~`` is the home directory, and a relative path is below a directory that the caller
 says. What a shell would have replaced, what names another file system and what nobody

@@ -1,4 +1,4 @@
-"""File patterns, read name by name: what is ingested, and ``sluice init`` guesses.
+"""Parses file patterns: wildcards, spans and shard names.
 
 ``{SPAN}`` or ``{YYYY}``, ``{MM}`` and ``{DD}``, and ``{VERSION}``; ``{SPAN:2}`` and
 ``{VERSION:2}`` take that many digits. ``*``, ``?`` and ``[...]`` never match a ``/``.

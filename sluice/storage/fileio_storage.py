@@ -1,4 +1,4 @@
-"""Files of the other file systems that TFX reads, such as ``s3://`` and ``hdfs://``.
+"""Storage on the other file systems that TFX supports, such as ``s3://``.
 
 They go through ``tfx.dsl.io.fileio``, which brings TensorFlow: nothing else here does.
 It knows no preconditions, so two writers cannot be kept apart; that is refused.

@@ -1,4 +1,4 @@
-"""Objects of Google Cloud Storage, by Google's client and without TensorFlow.
+"""Google Cloud Storage, with Google's client and without TensorFlow.
 
 Credentials are the application's default ones, and none where there are none, which is
 enough for a public bucket; ``STORAGE_EMULATOR_HOST`` leads to another server. Failures

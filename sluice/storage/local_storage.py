@@ -1,4 +1,4 @@
-"""Files of this machine, behind the interface of ``storage``."""
+"""Local file system, behind the interface of ``storage``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digests of Python sources and what they import, for each that has changed anew.
+"""Cached digests and imports of Python sources.
 
 Parsing the 140 modules of a pipeline takes a third of a second, and the cache asks for
 them at every node.

@@ -1,4 +1,4 @@
-"""Stat-keyed cache of file digests, and of whatever else is computed from a file.
+"""Stat-keyed cache of file digests and other values computed from files.
 
 A file whose path, size, inode, and times of modification and change are those of last
 time is what it was last time, as Git's index has it. A file that was modified moments

@@ -1,4 +1,4 @@
-"""One interface to files on a disk and objects in a bucket.
+"""Storage interface for local files and objects in buckets.
 
 ``storage_for(uri)`` returns the storage that an address belongs to: this machine's file
 systems, Google Cloud Storage for ``gs://``, and TFX's file systems for every other

@@ -1,4 +1,4 @@
-"""Errors of storage: one kind each for a lost race, full disks and refused access.
+"""Storage errors: a lost race, a full disk, access denied.
 
 Every storage raises an ``OSError``. What a service answers is turned into one here, and
 what a user can mend is told as an error of ours.

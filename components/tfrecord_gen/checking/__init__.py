@@ -1,1 +1,1 @@
-"""What a record, an image or a set of files must be, and which split a record is of."""
+"""Checks of records, images and sets of files; assignment of records to splits."""

@@ -1,4 +1,4 @@
-"""Whether encoded bytes are an image that training can decode.
+"""Checks that encoded bytes are an image that training can decode.
 
 The size that the header declares is compared with the limits before anything is
 decoded, so a small file that declares a huge image costs nothing. What is within the

@@ -1,4 +1,4 @@
-"""Finds the records at which a node after the ingestion has failed.
+"""Finds the records that made a node downstream of ingestion fail.
 
 TFX decodes the records of a batch into one table, TensorFlow the images of a batch into
 one tensor. Neither names the record, the one between batches not even the feature.

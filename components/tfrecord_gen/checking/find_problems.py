@@ -1,4 +1,4 @@
-"""What is wrong between files, where every record may be good.
+"""Finds inconsistencies between files: duplicates, incomplete sets, manifests.
 
 A shard cut between two records is a valid file: only a manifest beside it, or a set of
 names that counts its files, can tell. And nothing else tells that a shard came twice.

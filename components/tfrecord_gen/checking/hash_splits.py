@@ -1,4 +1,4 @@
-"""Splits by hash: the same record, or the same user, always lands in the same split."""
+"""Assigns records to splits by hash, of the record or of a feature."""
 
 from __future__ import annotations
 

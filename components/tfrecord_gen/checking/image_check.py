@@ -1,4 +1,4 @@
-"""What images must be before they are trained on."""
+"""Limits on images: formats, channels, sides and pixels."""
 
 from __future__ import annotations
 

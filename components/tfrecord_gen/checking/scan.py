@@ -1,4 +1,4 @@
-"""Reads a TFRecord file as checked records and named record errors.
+"""Scans a TFRecord file into checked records and record errors.
 
 Nothing here raises for bad bytes, and nothing imports TensorFlow for a local file.
 """

@@ -1,1 +1,1 @@
-"""Which files are taken: spans, their versions, and when they are complete."""
+"""Selects input files: spans, versions, and when a span is complete."""

@@ -1,4 +1,4 @@
-"""When a span that may still be being written counts as complete."""
+"""Decides whether a span that may still be being written is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inspects a chosen file before anything heavy starts: its state, and its mode."""
+"""Inspects a chosen file before a run: its size, times and mode."""
 
 from __future__ import annotations
 

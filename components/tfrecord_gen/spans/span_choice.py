@@ -1,4 +1,4 @@
-"""The choice of spans of a run: made once, stored in its folder, and pinned to files.
+"""The spans chosen for a run: chosen once, stored in its folder, pinned to files.
 
 The run operation chooses before anything else happens. What is shown, what the nodes
 ingest and what a resumed run continues with is this choice, whatever is delivered in

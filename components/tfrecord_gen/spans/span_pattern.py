@@ -1,4 +1,4 @@
-"""File patterns whose placeholders say which span, and version, a file is of.
+"""File patterns with ``{SPAN}``, date and ``{VERSION}`` placeholders.
 
 ``{SPAN}`` or ``{YYYY}``, ``{MM}`` and ``{DD}``, and ``{VERSION}``, as TFX's ExampleGen
 has them; see ``sluice.storage.file_pattern`` for what each matches.

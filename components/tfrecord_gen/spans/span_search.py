@@ -1,4 +1,4 @@
-"""Looks for the spans of a data directory, and for the files of each."""
+"""Searches a data directory for spans and their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of the data, their files, and the state in which the files were found."""
+"""A window of spans: spans, their files, and the state of each file."""
 
 from __future__ import annotations
 

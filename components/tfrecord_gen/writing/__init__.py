@@ -1,1 +1,1 @@
-"""Files to shards and quarantine, shared out to forked processes."""
+"""Writes shards and quarantine in forked worker processes."""

@@ -1,4 +1,4 @@
-"""Ingests one group of files: a worker's share of an ingestion."""
+"""Ingests one group of files: the job of one worker process."""
 
 from __future__ import annotations
 

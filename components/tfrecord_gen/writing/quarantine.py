@@ -1,4 +1,4 @@
-"""Keeps bad records, so that somebody can look at them: bounded, whatever comes."""
+"""Quarantine: stores bad records, up to a size limit."""
 
 from __future__ import annotations
 

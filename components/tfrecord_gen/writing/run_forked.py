@@ -1,4 +1,4 @@
-"""Runs a function over items in forked processes, and waits for the answers.
+"""Maps a function over items in forked worker processes.
 
 Forked, because the function's imports are then there already. The caller must not have
 started threads. Not ``concurrent.futures``, whose pool forks after it has started a

@@ -1,4 +1,4 @@
-"""Writes the shards of one split: gzip-compressed, as TFX's components read them.
+"""Writes the gzip shards of one split, in the format of TFX's components.
 
 Shards get their names at the end, when it is known how many there are; until then they
 lie under hidden names of their own.

@@ -1,4 +1,4 @@
-"""The models that come with Sluice, one module each, and what a model is built from.
+"""Built-in models, one module each, and the ``ModelInputs`` they are built from.
 
 A module has ``build_model(inputs: ModelInputs, params: dict) -> tf.keras.Model``: from
 a dict of transformed features to one output, uncompiled. The output is class

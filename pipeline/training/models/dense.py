@@ -1,4 +1,4 @@
-"""A multilayer perceptron over any features; the deep part of wide and deep too."""
+"""Multilayer perceptron over any features; also the deep part of wide and deep."""
 
 from __future__ import annotations
 

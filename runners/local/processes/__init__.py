@@ -1,1 +1,1 @@
-"""The processes of a run: zygote, jobs, and how none is left behind."""
+"""Processes of a run: zygote, process pool and jobs; none is left behind."""

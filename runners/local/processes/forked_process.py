@@ -1,4 +1,4 @@
-"""A child made by ``fork`` that is waited for as ``subprocess.Popen`` is."""
+"""A forked child with the interface of ``subprocess.Popen``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one process of a run does: a function, its arguments, and its environment."""
+"""Job of one process: a function, its arguments, and its environment."""
 
 from __future__ import annotations
 

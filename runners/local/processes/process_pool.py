@@ -1,4 +1,4 @@
-"""The scheduler's end of the zygote: starts it, asks it, and ends it."""
+"""Process pool: starts the zygote, sends it jobs, and stops it."""
 
 from __future__ import annotations
 

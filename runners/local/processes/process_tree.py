@@ -1,4 +1,4 @@
-"""Ties processes together, so that none outlives the run that it belongs to.
+"""Ties child processes to their parent, so that none outlives its run.
 
 On Linux the kernel does it: a child asks to be killed with its parent, and a process
 may adopt the orphans of its descendants. Elsewhere only process groups are left.

@@ -1,4 +1,4 @@
-"""A process that has imported TFX once, and forks a child for each job.
+"""Zygote: a process that imports TFX once and forks a child per job.
 
 Its arguments are ``PARENT SOCKET_FD MODE FOLDER [MODULE ...]``. Importing TFX costs 10
 to 20 seconds, a fork of a process that has done so a few milliseconds. The zygote

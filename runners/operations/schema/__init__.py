@@ -1,1 +1,1 @@
-"""The reviewed schema of a pipeline: shown, inferred, compared with data, changed."""
+"""Operations on the reviewed schema: show, infer, diff, accept."""

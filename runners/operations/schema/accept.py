@@ -1,4 +1,4 @@
-"""Writes differences between data and the reviewed schema into the schema."""
+"""Operation: applies differences between data and schema to the reviewed schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the reviewed schema of a pipeline with data."""
+"""Operation: compares the reviewed schema of a pipeline with data."""
 
 from __future__ import annotations
 

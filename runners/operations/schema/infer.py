@@ -1,4 +1,4 @@
-"""Infers a schema from the data as it is now; the reviewed one stays."""
+"""Operation: infers a schema from current data; the reviewed one is unchanged."""
 
 from __future__ import annotations
 

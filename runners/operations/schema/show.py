@@ -1,4 +1,4 @@
-"""The features of the reviewed schema, without values of sensitive ones."""
+"""Operation: lists the reviewed schema's features, without sensitive values."""
 
 from __future__ import annotations
 

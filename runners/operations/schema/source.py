@@ -1,4 +1,4 @@
-"""The data that a schema is compared with: a run's statistics, or the records."""
+"""Source of a schema comparison: a run's statistics, or the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the record keeps of a ``ModelRun`` artifact: the metrics of each epoch."""
+"""Epochs document: the metrics of each epoch of a ``ModelRun`` artifact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of one feature, from TFDV's proto to plain JSON.
+"""Converts the statistics of a feature from TFDV's proto to JSON.
 
 Weighted statistics, custom statistics and histograms of the number of values are left
 out.

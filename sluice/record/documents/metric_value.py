@@ -1,4 +1,4 @@
-"""Metric values and plots, from TFMA's protos to plain JSON.
+"""Converts metric values and plots from TFMA's protos to JSON.
 
 A metric's value is one of
 

@@ -1,4 +1,4 @@
-"""What the record keeps of a ``ModelEvaluation`` artifact: metrics and plots.
+"""Metrics document: metrics and plots of a ``ModelEvaluation`` artifact.
 
 They are read from TFMA's files; importing TFMA costs seconds where TFX is not imported
 already.

@@ -1,4 +1,4 @@
-"""What the record keeps of an ``ExampleStatistics`` artifact.
+"""Statistics document: the content of an ``ExampleStatistics`` artifact.
 
 Only the statistics over all examples of a split are kept; TFDV's slices are counted.
 Nothing here imports TensorFlow.
