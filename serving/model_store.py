@@ -196,11 +196,11 @@ class ModelStore:
         source = SavedModelTree.read(saved_model_dir)
         if expected_digest not in (None, source.digest):
             raise ServingError(
-                "The model has changed since it was made; nothing was pushed.",
+                "The model has changed since it was trained; nothing was pushed.",
                 where=saved_model_dir,
-                expected=f"SHA-256 {expected_digest}, as it was evaluated",
+                expected=f"SHA-256 {expected_digest}, as evaluated",
                 actual=source.digest,
-                hint="run the whole pipeline again: it makes a damaged model anew",
+                hint="run the whole pipeline again: it replaces a damaged model",
             )
         with (
             self._os_errors_as("The model could not be pushed"),
@@ -286,11 +286,11 @@ class ModelStore:
         if number > _MAX_VERSION:
             culprit = self._counter if counted > highest[0] else self.root / highest[1]
             raise UsageError(
-                "There is no version number left that a model server could read.",
+                "No version number is left that a model server could read.",
                 where=culprit,
                 expected=f"a number below {_MAX_VERSION}",
                 actual=f"{number - 1}",
-                hint=f"if nobody needs it: mv {culprit} {culprit}.aside",
+                hint=f"if it is not needed: mv {culprit} {culprit}.aside",
             )
         return number
 

@@ -53,10 +53,10 @@ def refuse_links(paths: Iterable[Path]) -> None:
     for path in paths:
         if path.is_symlink():
             raise UsageError(
-                "A link is in the way in the serving directory; it is not followed.",
+                "The serving directory contains a link, which is not followed.",
                 where=path,
-                expected="what Sluice itself has made there, or nothing",
+                expected="only files written by Sluice",
                 actual=f"a link to {os.readlink(path)}",
-                hint=f"rm {path}   (that leaves alone what it leads to); the store "
+                hint=f"rm {path}   (its target is not deleted); the store "
                 "itself may lie behind a link: push.serving_dir is followed",
             )

@@ -74,7 +74,7 @@ def read_rows(
     """
     if not paths:
         raise UsageError(
-            "There is nothing to predict.",
+            "There is no input to predict from.",
             expected="TFRecords, images, JSON lines, or - for JSON lines on stdin",
         )
     for path in paths:
@@ -91,11 +91,11 @@ def _check_is_file(path: str | Path) -> None:
         return
     exists = os.path.exists(path)
     raise UsageError(
-        "There is no such file to predict from.",
+        "There is no such input file.",
         where=path,
         expected="a file",
         actual="a directory or a special file" if exists else "nothing",
-        hint="name its files, or - for JSON lines on stdin" if exists else None,
+        hint="pass its files, or - for JSON lines on stdin" if exists else None,
     )
 
 
@@ -124,7 +124,7 @@ def _file_rows(
             yield Row(str(path), index, f"{path}, record {index + 1}", record)
     elif kind is None:
         raise DataError(
-            "The file is neither TFRecords nor an image nor JSON lines."
+            "The file is not TFRecords, an image or JSON lines."
             if head
             else "The file is empty.",
             where=path,
@@ -153,7 +153,7 @@ def _image_row(path: Path, image: bytes, features: Mapping[str, FeatureType]) ->
             where=path,
             expected="a model whose only feature is an image",
             actual=f"a model of {names_of(features)}",
-            hint="give it JSON lines or TFRecords",
+            hint="pass JSON lines or TFRecords",
         )
     return Row(str(path), 0, str(path), {next(iter(features)): image})
 

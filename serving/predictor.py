@@ -105,7 +105,7 @@ class Predictor:
         except invalid as error:
             if len(batch) == 1:
                 raise DataError(
-                    "The model cannot take this row.",
+                    "The model cannot process this row.",
                     where=batch[0].where,
                     actual=_reason(error),
                 ) from error
@@ -129,7 +129,7 @@ class Predictor:
             raise
         except tf.errors.OpError as error:
             raise ServingError(
-                "The model failed while it predicted.",
+                "The model failed during prediction.",
                 where=self._dir,
                 actual=_reason(error),
             ) from error
@@ -156,7 +156,7 @@ class Predictor:
             values = [1.0 - values[0], values[0]]
         if len(values) != len(self._classes):
             raise ServingError(
-                "The model's class names do not fit its output.",
+                "The model's class names do not match its output.",
                 where=self._dir / _CLASSES_FILE,
                 expected=f"{len(values)} classes",
                 actual=f"{len(self._classes)}",
@@ -222,7 +222,7 @@ class Predictor:
 
     def _unexpected(self, expected: str, found: list[str]) -> ServingError:
         return ServingError(
-            "The model does not have the signatures of a model of ours.",
+            "The model does not have the signatures that Sluice exports.",
             where=self._dir,
             expected=expected,
             actual=", ".join(found) or "none",

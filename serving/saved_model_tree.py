@@ -61,11 +61,12 @@ class SavedModelTree:
                 )
             if strange:
                 raise ServingError(
-                    "The model holds more than files; nothing was pushed.",
+                    "The model contains special files; nothing was pushed.",
                     where=root,
                     expected="regular files and directories",
                     examples=[str(path) for path in strange],
-                    hint="replace links to directories and special files by files",
+                    hint="replace links to directories and special files with "
+                    "regular files",
                 )
             return cls(root, tuple(directories), tuple(files), digest.of_tree(root))
         except OSError as error:
@@ -96,7 +97,7 @@ class SavedModelTree:
             raise ServingError(
                 "The model changed while it was being copied; nothing was pushed.",
                 where=self.root,
-                hint="wait until it is written, then push again",
+                hint="wait until it has been written, then push again",
             )
 
 

@@ -92,7 +92,7 @@ def read_owner(file: Path) -> Owner | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            "The file that says which pipeline owns this directory cannot be read.",
+            "The owner file of this serving directory cannot be read.",
             where=file,
             expected='JSON such as {"pipeline": "digits", "workspace_id": null}',
             actual=str(error),

@@ -52,7 +52,7 @@ def find_root(start: Path) -> Path:
         if (directory / "configs").is_dir():
             return directory
     raise UsageError(
-        "This is not inside a project.",
+        "The current directory is not inside a project.",
         where=start,
         expected="a directory that holds configs/, here or above",
         hint="mkdir configs beside your data and move the config into it; "
@@ -91,11 +91,10 @@ def check_imports(names: Sequence[str]) -> None:
 
 def _hidden(name: str, hiding: Path, names: Sequence[str]) -> ConfigError:
     return ConfigError(
-        f"This project's {name!r} hides Sluice's own package of that name.",
+        f"This project's {name!r} shadows Sluice's package of that name.",
         where=hiding,
         expected="no package or module named " + ", ".join(names),
-        hint=f"rename it, for example to my_{name}, and change the imports that "
-        "name it",
+        hint=f"rename it, for example to my_{name}, and change its imports",
     )
 
 

@@ -226,7 +226,7 @@ def _acquire(
                 "another run of this pipeline is in progress",
                 where=path,
                 actual=str(owner or Owner()),
-                hint="wait for it (run and resume take --wait), or stop it: "
+                hint="wait for it (run and resume have --wait), or stop it: "
                 f"sluice cancel {path.parents[1].name}",
             ) from error
         if not (told or ending):
@@ -248,8 +248,9 @@ def unwritable(where: Path, error: OSError) -> WorkspaceError:
 def not_open(run_id: str, path: Path) -> UsageError:
     """Returns the error of a run that takes no part any more."""
     return UsageError(
-        f"run {run_id} is not open: it was never begun, or has been ended, cancelled, "
-        "resumed or given up",
+        f"run {run_id} is not open: it was never begun, or was ended, cancelled, "
+        "resumed "
+        "or abandoned",
         where=path,
         hint="sluice resume",
     )

@@ -101,7 +101,7 @@ def _value_of(match: re.Match[str]) -> str:
         return match[0][1:]
     if name is None:
         raise ConfigError(
-            "A reference names no environment variable.",
+            "A secret reference names no environment variable.",
             expected="${env:NAME}",
             hint="for the text itself, write $${env:",
         )

@@ -209,9 +209,9 @@ def check_not_deleted(written: Path) -> None:
     """
     if not written.exists():
         raise WorkspaceError(
-            "the workspace was deleted while the run went on",
+            "the workspace was deleted during the run",
             where=written.parent,
-            hint="begin a new run with `sluice run`",
+            hint="start a new run with `sluice run`",
         )
 
 
@@ -260,14 +260,14 @@ def _check_format(path: Path) -> None:
         found = json.loads(path.read_text(encoding="utf-8"))["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise WorkspaceError(
-            "the workspace's description cannot be read",
+            "the workspace's description file cannot be read",
             where=path,
             expected='JSON such as {"format": 1}',
             hint="restore the file, or choose another folder with --workspace DIR",
         ) from error
     if not isinstance(found, int) or found > FORMAT:
         raise WorkspaceError(
-            "the workspace was made by a newer Sluice",
+            "the workspace was created by a newer version of Sluice",
             where=path,
             expected=f"format {FORMAT} or older",
             actual=f"format {found}",

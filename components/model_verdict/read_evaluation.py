@@ -20,13 +20,13 @@ def read_candidate(uri: str, classes: Sequence[str]) -> Evaluation:
     evaluation may be of either form.
 
     Raises:
-      ValueError: the evaluation holds no metrics of a candidate.
+      ValueError: the evaluation contains no metrics of a candidate.
     """
     for name in ("", "candidate"):
         evaluation = read_evaluation(uri, name, classes)
         if evaluation.metrics:
             return evaluation
-    raise ValueError(f"the evaluation holds no metrics of a candidate: {uri}")
+    raise ValueError(f"the evaluation contains no metrics of a candidate: {uri}")
 
 
 def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:

@@ -28,7 +28,7 @@ def check_secrets(config: Config, problems: Problems) -> None:
             if name is None:
                 problems.add(
                     path,
-                    "A reference names no environment variable.",
+                    "A secret reference names no environment variable.",
                     expected="${env:NAME}",
                     actual=shown,
                     hint=f"for the text itself, write ${shown}",

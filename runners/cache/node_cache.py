@@ -135,10 +135,9 @@ class NodeCache:
         self.parts = key_parts(self.facts, self._roots)
         if edited := edited_since(self.facts, self._roots):
             raise UsageError(
-                f"{self.facts.id} was not run: its code was edited while the run went "
-                "on",
+                f"{self.facts.id} was not run: its code was edited during the run",
                 examples=edited,
-                hint="run again; what has finished and is the same is cached",
+                hint="run again; finished, unchanged nodes are cached",
             )
         self.key = key_of(self.parts)
         if not pipeline_node.execution_options.caching_options.enable_cache:

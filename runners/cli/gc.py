@@ -33,9 +33,11 @@ _WHAT = {
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="How many of the newest runs stay.",
+    help="Number of newest runs to keep.",
 )
-@click.option("--dry-run", is_flag=True, help="List what would go; delete nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="List what would be deleted; delete nothing."
+)
 @workspace_option
 @json_option
 def gc(as_json: bool, **asked: Any) -> None:

@@ -28,9 +28,9 @@ _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "te
     "--format",
     "form",
     type=click.Choice(["text", "mermaid", "svg"]),
-    help="Default: by the name of the output file, else text.",
+    help="Default: by the extension of the output file, else text.",
 )
-@click.option("--output", "-o", metavar="FILE", help="Write it there.")
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 @workspace_option
 def graph(form: str | None, output: str | None, **asked: Any) -> None:
     """Draw the graph of the pipeline NAME."""

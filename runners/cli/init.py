@@ -36,10 +36,10 @@ from sluice.printable import printable
     "directory",
     "--dir",
     metavar="DIR",
-    help="The data's directory; PATTERN is then below it.",
+    help="The data directory; PATTERN is relative to it.",
 )
-@click.option("label", "--label", metavar="FEATURE", help="What is to be predicted.")
-@click.option("--force", is_flag=True, help="Replace the files that are there.")
+@click.option("label", "--label", metavar="FEATURE", help="The feature to predict.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """Propose configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
@@ -50,9 +50,9 @@ def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """
     if expanded:
         raise UsageError(
-            f"There is more than NAME and options: {expanded[0]}",
+            f"Unexpected argument: {expanded[0]}",
             expected="one pattern after --examples",
-            actual=f"{len(expanded):,} more words",
+            actual=f"{len(expanded):,} more arguments",
             hint="quote the pattern, so that the shell does not expand it",
         )
     request = operation.InitRequest(**asked)
@@ -78,7 +78,7 @@ def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
 
 
 def _ask(candidates: Sequence[LabelCandidate]) -> str:
-    say("Which feature is to be predicted?", err=True)
+    say("Which feature should the model predict?", err=True)
     for candidate in candidates:
         reasons = candidate.reasons or (f"it has {candidate.classes:,} values",)
         say(f"  {candidate.name}: {', '.join(reasons)}", err=True)

@@ -56,7 +56,7 @@ def _show(traced: Lineage, found: Found, console: Console) -> None:
     console.print(_tree(traced))
     if traced.uses:
         console.print()
-        console.print(plain("what was made of it", "bold"))
+        console.print(plain("used by", "bold"))
         lines = [_use(traced, use) for use in traced.uses]
         for line in bounded(lines, _SHOWN_USES):
             console.print(plain(line), soft_wrap=True)

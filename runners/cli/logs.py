@@ -14,8 +14,10 @@ from runners.operations import logs as operation
 @click.command()
 @click.argument("name")
 @click.argument("node", default=operation.START)
-@click.option("run_id", "--run", metavar="ID", help="Which run; default: the last.")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
+@click.option("run_id", "--run", metavar="ID", help="The run; default: the last one.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Follow the log until the run has ended."
+)
 @workspace_option
 @json_option
 def logs(as_json: bool, **asked: Any) -> None:

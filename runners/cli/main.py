@@ -38,24 +38,39 @@ except ModuleNotFoundError as missing:
 
 # Verb -> (module:command, what --help says), so that help imports none of them.
 _VERBS = {
-    "init": ("runners.cli.init:init", "Look at TFRecords; write config and schema."),
+    "init": ("runners.cli.init:init", "Generate a config and a schema from TFRecords."),
     "run": ("runners.cli.run:run", "Run a pipeline on this machine."),
-    "resume": ("runners.cli.resume:resume", "Go on with a run that has not finished."),
-    "cancel": ("runners.cli.cancel:cancel", "Ask the run in progress to stop."),
-    "status": ("runners.cli.status:status", "Show a run, or all pipelines."),
-    "logs": ("runners.cli.logs:logs", "Print what a node has printed."),
+    "resume": ("runners.cli.resume:resume", "Resume an unfinished run."),
+    "cancel": ("runners.cli.cancel:cancel", "Stop the run in progress."),
+    "status": (
+        "runners.cli.status:status",
+        "Show a run, or the last run of every pipeline.",
+    ),
+    "logs": ("runners.cli.logs:logs", "Print the log of a node."),
     "runs": ("runners.cli.status:runs", "List the runs of a pipeline."),
-    "explain": ("runners.cli.explain:explain", "Say why a node would run again."),
-    "graph": ("runners.cli.graph:graph", "Draw a pipeline's graph."),
-    "lineage": ("runners.cli.lineage:lineage", "Say what an artifact is made of."),
-    "gc": ("runners.cli.gc:gc", "Delete what no kept run and no served model needs."),
-    "validate": ("runners.cli.validate:validate", "Check a config; run nothing."),
+    "explain": (
+        "runners.cli.explain:explain",
+        "Explain whether a node would run, and why.",
+    ),
+    "graph": ("runners.cli.graph:graph", "Show the graph of a pipeline."),
+    "lineage": ("runners.cli.lineage:lineage", "Trace the lineage of an artifact."),
+    "gc": ("runners.cli.gc:gc", "Delete artifacts that nothing needs any more."),
+    "validate": (
+        "runners.cli.validate:validate",
+        "Check a config without running anything.",
+    ),
     "config": ("runners.cli.config:config", "Print the resolved config."),
-    "schema": ("runners.cli.schema:schema", "Compare the reviewed schema with data."),
-    "predict": ("runners.cli.predict:predict", "Ask the pushed model."),
-    "models": ("runners.cli.models:models", "List pushed versions; retire a baseline."),
-    "data": ("runners.cli.data:data", "List or make the sample data sets."),
-    "doctor": ("runners.cli.doctor:doctor", "Look at this machine and its packages."),
+    "schema": (
+        "runners.cli.schema:schema",
+        "Show, compare and change the reviewed schema.",
+    ),
+    "predict": ("runners.cli.predict:predict", "Predict with the pushed model."),
+    "models": (
+        "runners.cli.models:models",
+        "List pushed versions, or retire a baseline.",
+    ),
+    "data": ("runners.cli.data:data", "List or write the sample data sets."),
+    "doctor": ("runners.cli.doctor:doctor", "Check this machine and its packages."),
 }
 
 
@@ -88,7 +103,7 @@ class _LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="sluice")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def cli(verbose: bool) -> None:
-    """From TFRecords to a served model, with gates that hold and explain."""
+    """Run TFX pipelines from TFRecords to a served model."""
     _check_directory()
 
 
@@ -101,7 +116,7 @@ def _check_directory() -> None:
             "the current directory cannot be found",
             where=os.environ.get("PWD"),
             actual=error.strerror,
-            hint="cd to the project, then give the command again",
+            hint="cd to the project, then run the command again",
         ) from error
 
 

@@ -39,7 +39,7 @@ def list_models(as_json: bool, **asked: Any) -> None:
         _print_versions(listed)
     else:
         command = request.next_command("run", request.name)
-        say(f"no version of {request.name} is pushed yet; try: {command}")
+        say(f"no version of {request.name} has been pushed yet; try: {command}")
 
 
 def _print_versions(listed: list[operation.ListedModel]) -> None:
@@ -68,8 +68,12 @@ def _print_versions(listed: list[operation.ListedModel]) -> None:
 @models.command("retire")
 @click.argument("name")
 @click.argument("reference", metavar="[VERSION|artifact:ID]", required=False)
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded.")
-@click.option("--damaged", is_flag=True, help="All that are damaged beyond repair.")
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
+)
+@click.option(
+    "--damaged", is_flag=True, help="Retire all models that are damaged beyond repair."
+)
 @workspace_option
 @json_option
 def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
@@ -82,7 +86,7 @@ def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
     request = operation.RetireRequest(**asked, command=command)
     if (request.reference is None) is not damaged:
         raise UsageError(
-            "which model is to be retired is not clear",
+            "which model to retire is ambiguous",
             expected="one of VERSION, artifact:ID and --damaged",
             hint=request.next_command("models", "list", request.name),
         )
@@ -94,5 +98,5 @@ def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
     for _, title in done.retired.models:
         console.print(plain(f"retired: {title}"))
     if not done.retired.models:
-        console.print(plain("none was retired: no model is damaged beyond repair"))
+        console.print(plain("nothing was retired: no model is damaged beyond repair"))
     console.print(plain(f"the next baseline: {done.retired.baseline or 'none'}"))

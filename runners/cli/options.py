@@ -31,7 +31,7 @@ workspace_option = click.option(
     "workspace_dir",
     "--workspace",
     metavar="DIR",
-    help="Where workspaces are kept, instead of <project root>/workspace.",
+    help="The folder of all workspaces; default: <project root>/workspace.",
 )
 
 json_option = click.option(

@@ -18,11 +18,11 @@ from runners.operations import predict as operation
 @click.option(
     "--limit", type=click.IntRange(1), help="Stop after this many predictions."
 )
-@click.option("--version", type=int, help="Ask this version instead of the newest.")
+@click.option("--version", type=int, help="Use this version instead of the newest.")
 @click.option(
     "--trust",
     is_flag=True,
-    help="Load a version that is not what was pushed; a model can run any code.",
+    help="Load a version even if it is not what was pushed; models can run any code.",
 )
 @workspace_option
 def predict(**asked: Any) -> None:

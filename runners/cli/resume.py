@@ -16,8 +16,8 @@ from runners.operations import resume as operations
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("run_id", "--run", metavar="ID", help="Which run; default: the last.")
-@click.option("--workers", type=click.IntRange(min=1), help="As for run.")
+@click.option("run_id", "--run", metavar="ID", help="The run; default: the last one.")
+@click.option("--workers", type=click.IntRange(min=1), help="As in run.")
 @click.option("--wait", is_flag=True, help="Wait for another run to end.")
 @workspace_option
 @json_option

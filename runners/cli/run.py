@@ -25,25 +25,37 @@ _RUN_OPTIONS = (
     click.option(
         "--workers",
         type=click.IntRange(min=1),
-        help="Nodes that run at the same time; default: the cores.",
+        help="Number of nodes to run in parallel; default: the number of cores.",
     ),
     click.option("--wait", is_flag=True, help="Wait for another run to end."),
-    click.option("--no-cache", is_flag=True, help="Run every node."),
+    click.option("--no-cache", is_flag=True, help="Run every node, cached or not."),
     click.option(
-        "forced", "--force", multiple=True, metavar="NODE", help="Run NODE anyway."
+        "forced",
+        "--force",
+        multiple=True,
+        metavar="NODE",
+        help="Run NODE even if it is cached.",
     ),
     click.option(
-        "from_nodes", "--from", multiple=True, metavar="NODE", help="Begin at NODE."
+        "from_nodes",
+        "--from",
+        multiple=True,
+        metavar="NODE",
+        help="Run NODE and what is downstream of it.",
     ),
     click.option(
-        "to_nodes", "--to", multiple=True, metavar="NODE", help="End at NODE."
+        "to_nodes",
+        "--to",
+        multiple=True,
+        metavar="NODE",
+        help="Run NODE and what is upstream of it.",
     ),
     click.option(
         "--accept-data",
         metavar="REASON",
-        help="Let the data pass this once, whatever the data gate finds.",
+        help="Override the data gate once, with a reason that is recorded.",
     ),
-    click.option("only", "--only", metavar="NODE", help="Run NODE and no other."),
+    click.option("only", "--only", metavar="NODE", help="Run only NODE."),
 )
 
 
@@ -81,7 +93,7 @@ def run(
     taken from the newest run that has it.
     """
     if accept_data is not None and not accept_data.strip():
-        raise click.UsageError("--accept-data wants a reason.")
+        raise click.UsageError("--accept-data needs a reason.")
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
     command = shlex.join(["sluice", *sys.argv[1:]])

@@ -53,10 +53,14 @@ schema.add_command(diff)
 schema.add_command(accept)
 
 
-@schema.command(short_help="Print a schema for the data as it is now.")
+@schema.command(short_help="Print a schema inferred from the current data.")
 @config_options
-@click.option("--examples", metavar="PATTERN", help="Of these files, not the config's.")
-@click.option("-o", "--output", metavar="FILE", help="Write it there; a new file.")
+@click.option(
+    "--examples", metavar="PATTERN", help="Use these files instead of the config's."
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to FILE, which must not exist."
+)
 @json_option
 def infer(as_json: bool, **asked: Any) -> None:
     """Print a schema for the data of the pipeline NAME; the reviewed one stays.

@@ -20,10 +20,15 @@ from schemas.edit.schema_text import describe_edit
 from sluice.printable import printable
 
 
-@click.command(short_help="Write differences into the reviewed schema.")
+@click.command(short_help="Apply differences to the reviewed schema.")
 @config_options
 @click.argument("ids", nargs=-1, metavar="[CHANGE]...")
-@click.option("everything", "--all", is_flag=True, help="All that can be accepted.")
+@click.option(
+    "everything",
+    "--all",
+    is_flag=True,
+    help="Accept all differences that can be accepted.",
+)
 @source_options
 @json_option
 def accept(as_json: bool, **asked: Any) -> None:

@@ -16,8 +16,10 @@ from runners.operations.schema.source import SchemaRequest
 from sluice.errors import ExitCode
 
 _SOURCE_OPTIONS = (
-    click.option("run_id", "--run", metavar="ID", help="Of this run's statistics."),
-    click.option("--data", is_flag=True, help="Count all records of the files, now."),
+    click.option(
+        "run_id", "--run", metavar="ID", help="Use the statistics of this run."
+    ),
+    click.option("--data", is_flag=True, help="Read all records of the files instead."),
     workspace_option,
 )
 
@@ -29,10 +31,12 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.command(short_help="Say where data differs from the reviewed schema.")
+@click.command(short_help="Show where data differs from the reviewed schema.")
 @config_options
 @source_options
-@click.option("--check", is_flag=True, help="Exit with 3 where there is a difference.")
+@click.option(
+    "--check", is_flag=True, help="Exit with code 3 if there is a difference."
+)
 @json_option
 def diff(check: bool, as_json: bool, **asked: Any) -> int:
     """Say where data differs from the reviewed schema of the pipeline NAME.
@@ -69,7 +73,7 @@ def show_diff(compared: operation.Compared, as_json: bool) -> None:
         line.append_text(plain(f"  [{change.id}]", "dim"))
         console.print(line, soft_wrap=True)
         if change.refusal:
-            console.print(plain(f"  not to be accepted: {change.refusal}", "dim"))
+            console.print(plain(f"  cannot be accepted: {change.refusal}", "dim"))
     for note in compared.diff.notes:
         console.print(plain(f"note: {note}", "dim"), soft_wrap=True)
     if not compared.diff.changes:

@@ -17,7 +17,7 @@ from sluice.record.states import RUN_STYLES
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("run_id", "--run", metavar="ID", help="Which run; default: the last.")
+@click.option("run_id", "--run", metavar="ID", help="The run; default: the last one.")
 @workspace_option
 @json_option
 def status(

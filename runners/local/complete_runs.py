@@ -82,7 +82,7 @@ def _complete(run_dir: Path, note: str | None) -> None:
     except _INCOMPLETE as error:
         # What is gone must not keep the next run from beginning.
         reason = str(error).partition("\n")[0]
-        recorder.apply(Note(text=f"the record is not whole: {reason}"))
+        recorder.apply(Note(text=f"the record is incomplete: {reason}"))
     recorder.end_killed(_KILLED)
 
 

@@ -113,7 +113,7 @@ class LocalEngine:
         if left := settle(plan, watch):
             names = ", ".join(bounded(left))
             error = NodeError(
-                f"run {plan.run_dir.name} was ended before all of its nodes have run",
+                f"run {plan.run_dir.name} was ended before all of its nodes had run",
                 actual=f"{names} left to run",
                 hint="sluice resume",
             )
@@ -136,7 +136,7 @@ class LocalEngine:
         except OSError as error:
             check_not_deleted(plan.run_dir / "config.json")
             raise WorkspaceError(
-                "the run's record could not be written",
+                "the record of the run could not be written",
                 where=plan.run_dir,
                 actual=error.strerror or str(error),
                 hint="free some space, then: sluice resume",

@@ -173,7 +173,7 @@ def _graph_of(plan: Plan) -> GraphFile:
     graph = GraphFile.load(plan.run_dir)
     if graph is None:
         raise UsageError(
-            f"the graph of run {plan.run_dir.name} was not drawn", where=plan.run_dir
+            f"the graph of run {plan.run_dir.name} was not compiled", where=plan.run_dir
         )
     return graph
 
@@ -320,9 +320,10 @@ def _check_outputs(result: NodeResult, run_id: str) -> None:
             uri = artifact["uri"]
             if uri and not storage_for(uri).exists(uri):
                 raise UsageError(
-                    f"run {run_id} cannot go on: an output of {result.node} is gone",
+                    f"run {run_id} cannot be resumed: an output of {result.node} is "
+                    "missing",
                     where=uri,
-                    hint="begin a new one with `sluice run`",
+                    hint="start a new run with `sluice run`",
                 )
 
 

@@ -91,9 +91,9 @@ class GraphFile:
             return cls(**data, nodes=nodes)
         except (AttributeError, KeyError, TypeError) as error:
             raise UsageError(
-                f"run {run_dir.name} was begun by another version of Sluice",
+                f"run {run_dir.name} was started by another version of Sluice",
                 where=path,
-                hint="begin a new run; in a script, with another run_id",
+                hint="start a new run; in a script, with another run_id",
             ) from error
 
     def node(self, node_id: str) -> PlannedNode:

@@ -63,7 +63,7 @@ class LimitMemory:
             hint += "; then run again"
         processes = "1 process" if len(pids) == 1 else f"{len(pids)} processes"
         self._exceeded[node_id] = NodeError(
-            f"{node_id} was stopped: it used more memory than it may",
+            f"{node_id} was killed: it exceeded its memory limit",
             expected=f"at most {limit // _MB:,} MB ({setting})",
             actual=f"{used // _MB:,} MB in {processes}",
             hint=hint,

@@ -150,9 +150,10 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         """
         if INSIDE_JOB in os.environ:
             raise UsageError(
-                "a pipeline was started while a node's process imported its script",
+                "a pipeline was started while a node's process was importing the "
+                "script",
                 where=getattr(sys.modules["__main__"], "__file__", None),
-                hint='put the call of run() under: if __name__ == "__main__":',
+                hint='put the call to run() under: if __name__ == "__main__":',
             )
         check_imports(_NEEDED)
         run_dir = self._runs_folder(pipeline) / (run_id or new_run_id())
@@ -163,9 +164,9 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                 lock = stack.enter_context(held)
             except BlockingIOError as error:
                 raise LockedError(
-                    "another process runs this run",
+                    "this run is in progress in another process",
                     where=run_dir,
-                    hint="wait for it to end, or name another run_id",
+                    hint="wait for it to end, or use another run_id",
                 ) from error
             plan = self._plan(pipeline, run_options, run_dir)
             return self._execute(plan, on_event or (lambda event: None), lock)
@@ -278,10 +279,10 @@ def _check_same(pipeline: Any, run_dir: Path) -> None:
     changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if changed:
         raise UsageError(
-            f"run {run_dir.name} cannot go on: the pipeline has changed since",
+            f"run {run_dir.name} cannot be resumed: the pipeline has changed since",
             where=pipeline.pipeline_info.id,
-            actual="changed are " + ", ".join(bounded(changed)),
-            hint="begin a new run: with its cache on, what has not changed is skipped",
+            actual="changed: " + ", ".join(bounded(changed)),
+            hint="start a new run; with the cache on, unchanged nodes are skipped",
         )
 
 

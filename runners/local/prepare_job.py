@@ -99,7 +99,7 @@ def connection_of(ir: Any) -> message.Message:
     kind = connection.WhichOneof("connection_config")
     if kind is None:
         raise UsageError(
-            "the pipeline does not say where its metadata is",
+            "the pipeline has no metadata connection config",
             where=ir.pipeline_info.id,
             expected="Pipeline(metadata_connection_config="
             "sqlite_metadata_connection_config(path))",
@@ -141,7 +141,8 @@ def _check(ir: Any) -> None:
         kind == "sqlite" and not connection.sqlite.filename_uri
     ):
         raise UsageError(
-            "the pipeline's metadata is in memory, where no other process finds it",
+            "the pipeline's metadata is in memory, where other processes cannot read "
+            "it",
             where=where,
             expected="sqlite_metadata_connection_config(path)",
         )
@@ -164,9 +165,9 @@ def _mark(
     partial_run_utils.mark_pipeline(ir, from_nodes or None, to_nodes or None)
     if not any(_action(node.pipeline_node) == "run" for node in ir.nodes):
         raise UsageError(
-            "no node is left to run",
+            "no node is selected",
             where=ir.pipeline_info.id,
-            actual=f"nothing leads from {', '.join(from_nodes)} to "
+            actual=f"no path leads from {', '.join(from_nodes)} to "
             + ", ".join(to_nodes),
         )
     required = [
@@ -228,7 +229,7 @@ def _base_run(store: Any, required: Collection[Any], wanted: str | None) -> str:
         which = f"run {wanted} does not have" if wanted else "no earlier run has"
         raise UsageError(
             f"{which} what this part of the graph starts from",
-            expected="a run in which these have finished: " + ", ".join(names),
+            expected="a run in which these nodes have finished: " + ", ".join(names),
             hint="run the whole pipeline first",
         )
     if wanted:
@@ -314,7 +315,7 @@ def _when_skipped(inputs: Any) -> str:
     )
     reasons = []
     if inputs.conditionals:
-        reasons.append("its condition does not hold")
+        reasons.append("condition is false")
     if loops:
         reasons.append("its ForEach has nothing to go over")
     return ", or ".join(reasons) or "its inputs resolve to nothing"

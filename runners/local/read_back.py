@@ -86,20 +86,21 @@ def _unresolved(node: PlannedNode, text: str | None) -> NodeError:
         key, least, got = few.groups()
         makers = " or ".join(node.needs.get(key, ()))
         return NodeError(
-            f"{node.id} failed: there is nothing for its input {key!r}"
-            + (f", which comes from {makers}" if makers else ""),
-            expected=f"at least {least} of it",
+            f"{node.id} failed: no artifact for its input {key!r}"
+            + (f", which is an output of {makers}" if makers else ""),
+            expected=f"at least {least}",
             actual=got,
-            hint="run first what makes it, or let the component take it as optional",
+            hint="run the producer first, or make the input optional in the component",
         )
     if _NO_CONDITION in text:
         return NodeError(
-            f"{node.id} failed: its condition asks for an artifact that is not there",
-            hint="run first what makes it",
+            f"{node.id} failed: its condition refers to an artifact that does not "
+            "exist",
+            hint="run the producer first",
         )
     if _TOO_MANY in text:
         return NodeError(
-            f"{node.id} failed: its ForEach goes over several artifacts",
+            f"{node.id} failed: its ForEach has several artifacts",
             expected="one: TFX's launcher runs a node once per run",
             hint="let the component take all of them as one input",
         )

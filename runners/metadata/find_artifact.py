@@ -86,7 +86,7 @@ def _is_number(number: int, digits: str) -> bool:
 def _of_version(item: ServedModel, read_as: str) -> Found:
     if item.model_id is None:
         raise UsageError(
-            f"it is not known which model version {item.version.version} came from",
+            f"the model behind version {item.version.version} is unknown",
             where=item.version.path,
             expected="a version that a run of this workspace has pushed",
             actual=f"run {item.run_id}" if item.run_id else "no record of a push",

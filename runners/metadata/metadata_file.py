@@ -43,8 +43,8 @@ def check_metadata(workspace: Workspace) -> list[str]:
             "the pipeline's metadata is damaged, and there is no copy of it",
             where=path,
             actual=problem,
-            hint=f"mv {path} {path}.damaged, then run again: history and cache begin "
-            "anew; the served versions stay",
+            hint=f"mv {path} {path}.damaged, then run again: history and cache start "
+            "empty; served versions are kept",
         )
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
@@ -93,10 +93,11 @@ def _replace(path: Path, copy: Path, aside: Path) -> None:
         copy_metadata(copy, incoming)
     except (OSError, sqlite3.Error) as error:
         raise WorkspaceError(
-            "the pipeline's metadata is damaged, and its copy cannot take its place",
+            "the pipeline's metadata is damaged, and it could not be restored from "
+            "its copy",
             where=path,
             actual=str(error),
-            hint="free some space if the disk is full, then give the command again",
+            hint="free some space if the disk is full, then run the command again",
         ) from error
     # The journal belongs to the damaged file: it must not be applied to the copy.
     for suffix in ("-journal", "-wal", "-shm"):
@@ -129,8 +130,8 @@ def _problem(path: Path) -> str | None:
             "the pipeline's metadata cannot be read",
             where=path,
             actual=str(error),
-            hint="free some space if its disk is full, and see that nobody else has "
-            "it open and that this user may write it; then give the command again",
+            hint="free some space if its disk is full, check that no other process "
+            "has it open and that you may write to it; then run the command again",
         ) from error
     except sqlite3.Error as error:
         return str(error)

@@ -52,7 +52,7 @@ def open_store(
             "ML Metadata cannot be read or written",
             where=config.sqlite.filename_uri or None,
             actual=str(error).partition(" query:  ")[0].strip(),
-            hint="if its disk is full, free some space and give the command again (a "
+            hint="if its disk is full, free some space and run the command again (a "
             "run: sluice resume); a damaged file is restored by the next run",
         ) from error
 

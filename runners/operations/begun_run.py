@@ -230,7 +230,7 @@ def check_unchanged(run_dir: Path, now: RunInputs, *, run: str, run_again: str) 
             # Stopped before its first node.
             return False
         raise UsageError(
-            f"run {run_dir.name} cannot go on: what it was made of is not known",
+            f"run {run_dir.name} cannot be resumed: its inputs are not known",
             where=stored,
             hint=run,
         )
@@ -238,7 +238,7 @@ def check_unchanged(run_dir: Path, now: RunInputs, *, run: str, run_again: str) 
     parts = ("schema", "code", "data", "packages")
     if changed := differences(before, now.to_dict(), parts):
         raise UsageError(
-            f"run {run_dir.name} cannot go on: what it is made of has changed since",
+            f"run {run_dir.name} cannot be resumed: its inputs have changed since",
             where=run_dir,
             examples=changed,
             hint=run_again,

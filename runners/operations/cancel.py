@@ -61,12 +61,12 @@ def cancel(request: CancelRequest) -> Cancelled:
         return _cancel_open(workspace, owner, owner.open_run)
     if not owner.is_here or owner.pid is None or not owner.is_alive:
         raise UsageError(
-            f"the run of {request.name} has no process on this machine that could stop",
+            f"the run of {request.name} has no process on this machine to stop",
             where=workspace.lock_file,
             actual=str(owner),
             hint="call sluice cancel on that host"
             if not owner.is_here
-            else "wait: its last processes are about to end",
+            else "wait: its last processes are ending",
         )
     os.kill(owner.pid, signal.SIGINT)
     return Cancelled(owner.command or "", (owner.pid,), ended=False)

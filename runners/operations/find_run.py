@@ -135,7 +135,7 @@ def load_run(
             where=run_dir / "run.json",
             actual=str(error),
             hint=next_command("run", workspace.root.name, workspace_dir=workspace_dir)
-            + "   (its cache skips what has finished)",
+            + "   (its cache skips finished nodes)",
         ) from error
 
 

@@ -94,7 +94,7 @@ def prepare_store(
     for own in workspace.folders:
         if serving_dir.resolve().is_relative_to(own.resolve()):
             raise UsageError(
-                "push.serving_dir is in a folder that the runs of this pipeline use.",
+                "push.serving_dir is inside a folder that runs of this pipeline use.",
                 where=serving_dir,
                 expected=f"a directory outside of {own}",
             )

@@ -64,7 +64,7 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
     try:
         graph = read_metadata(request.workspace_of(config).metadata_db)
     except WorkspaceError as error:
-        warn(f"{error.what}: which models are retired is not known")
+        warn(f"{error.what}: cannot tell which models are retired")
         graph = MetadataGraph()
     models = {
         item.version.path.name: item.model_id

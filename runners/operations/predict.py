@@ -45,7 +45,7 @@ def predict(request: PredictRequest) -> Iterator[Prediction]:
     versions = {item.version: item for item in store.versions()}
     if not versions:
         raise UsageError(
-            f"no version of {request.name} is pushed yet",
+            f"no version of {request.name} has been pushed yet",
             where=store.root,
             hint=request.next_command("run", request.name),
         )
@@ -73,12 +73,13 @@ def _check_pushed(chosen: ModelVersion) -> None:
     """Refuses a version that the store has not recorded, or that has changed since."""
     if difference := chosen.difference():
         raise ServingError(
-            f"Version {chosen.version} is not what was pushed; it was not loaded.",
+            f"Version {chosen.version} is not what was pushed, so it was not loaded.",
             where=chosen.path,
             expected=f"files with the digest {chosen.digest}"
             if chosen.digest
             else "a version that Sluice has pushed",
             actual=difference,
-            hint="ask another with --version, or push again; --trust loads this one, "
+            hint="choose another with --version, or push again; --trust loads this "
+            "one, "
             "and whatever code is in it runs",
         )

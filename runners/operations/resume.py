@@ -71,7 +71,7 @@ class _Pipeline:
     def run_again(self) -> str:
         """The way out where a run cannot go on."""
         command = self.next_command("run", self.name)
-        return f"{command}   (its cache skips what has finished and is the same)"
+        return f"{command}   (its cache skips finished nodes and is the same)"
 
 
 def resume(
@@ -166,7 +166,8 @@ def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> Checked:
     except FileNotFoundError as error:
         run_dir = recorder.run_dir
         raise UsageError(
-            f"run {run_dir.name} cannot go on: `sluice gc` has dropped it",
+            f"run {run_dir.name} cannot be resumed: `sluice gc` has deleted its "
+            "artifacts",
             where=run_dir,
             hint=pipeline.next_command("run", pipeline.name),
         ) from error
@@ -195,14 +196,13 @@ def _find_resumable(
         if named.run_id != record.run_id:
             raise UsageError(
                 f"run {named.run_id} cannot be resumed: {record.run_id} has run since, "
-                "and its gates would compare with what was served before that",
+                "and its gates would compare with an outdated baseline",
                 where=workspace.run_dir(named.run_id),
                 hint=pipeline.run_again,
             )
     if record.status not in RESUMABLE:
         raise UsageError(
-            f"there is no run of {name} to go on with: the last one has "
-            + _ended(record),
+            f"there is no run of {name} to resume: the last one has " + _ended(record),
             where=workspace.run_dir(record.run_id),
             hint=hint,
         )

@@ -268,7 +268,7 @@ def _node_lock(run: OpenRun, node: str) -> Iterator[int]:
             handle = stack.enter_context(atomic.lock(path, wait=False))
         except BlockingIOError as error:
             raise LockedError(
-                f"another process runs {node} of run {run.run_id}",
+                f"{node} is already running in run {run.run_id}",
                 where=path,
                 hint="wait for it to end, or stop it: sluice cancel "
                 + run.workspace.name,
@@ -289,7 +289,7 @@ def _check_run_id(run_id: str, workspace: Workspace) -> None:
     latest = max((path.name for path in workspace.runs.iterdir()), default="")
     if not _RUN_ID.fullmatch(run_id) or run_id <= latest:
         raise UsageError(
-            f"{run_id!r} cannot name a new run",
+            f"{run_id!r} is not a valid id for a new run",
             where=workspace.runs,
             expected="YYYYMMDDTHHMMSSZ and a suffix, such as 20260131T120000Z-a1b2, "
             "later than that of every other run",

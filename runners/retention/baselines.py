@@ -137,7 +137,7 @@ def _find(
         if item.model.id == found.artifact_id:
             return item
     raise UsageError(
-        f"{found.read_as} is no blessed model, so it is no baseline",
+        f"{found.read_as} is not a blessed model, so it cannot be a baseline",
         where=graph.artifacts[found.artifact_id].uri,
         expected="one of the blessed models",
         examples=[name_in(graph, item) for item in blessed],

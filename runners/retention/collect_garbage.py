@@ -78,7 +78,7 @@ def _find(
             "the workspace cannot be read",
             where=error.filename,
             actual=error.strerror,
-            hint="make it readable, then try again; nothing was deleted",
+            hint="make it readable, then run the command again; nothing was deleted",
         ) from error
     return garbage, graph, kept
 
@@ -123,7 +123,8 @@ def _delete(workspace: Workspace, garbage: Garbage) -> None:
             "some files could not be deleted",
             where=workspace.root,
             examples=failures,
-            hint="make them deletable, then run 'sluice gc' again; the rest is deleted",
+            hint="fix their permissions, then run 'sluice gc' again; everything else "
+            "was deleted",
         )
 
 

@@ -100,5 +100,5 @@ class Journal:
                 f"the journal of run {run_id} was written by another version of Sluice",
                 where=self.path,
                 actual=f"an event {data.get('event')!r} of another form",
-                hint="begin a new run with `sluice run`; its cache skips what is done",
+                hint="start a new run with `sluice run`; cached nodes are skipped",
             ) from error

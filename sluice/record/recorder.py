@@ -187,7 +187,7 @@ class Recorder:
             f"the journal of run {self.run_dir.name} is damaged",
             where=self._journal.path,
             expected="a line on how the run was begun",
-            hint="begin a new run with `sluice run`; its cache skips what is done",
+            hint="start a new run with `sluice run`; cached nodes are skipped",
         )
 
 

@@ -206,7 +206,8 @@ def _check_name(stream: InputStream) -> None:
         raise DataError(
             "This file is gzip-compressed, but its name does not end in .gz.",
             where=path,
-            expected="an uncompressed TFRecord file: TFX tells compression by the name",
+            expected="an uncompressed TFRecord file: TFX detects compression by the "
+            "name",
             actual="gzip-compressed content",
             hint=f"Rename it to {Path(path).name}.gz, or decompress it.",
         )
@@ -214,9 +215,9 @@ def _check_name(stream: InputStream) -> None:
         raise DataError(
             "This file's name ends in .gz, but it is not gzip-compressed.",
             where=path,
-            expected="gzip-compressed content: TFX tells compression by the name",
+            expected="gzip-compressed content: TFX detects compression by the name",
             actual=f"other content (first bytes: {stream.head.hex(' ')})",
-            hint="Take .gz off the name, or compress the file with gzip.",
+            hint="Remove .gz from the name, or compress the file with gzip.",
         )
     if stream.compression == "zlib":
         reason = f"zlib-compressed content (first bytes: {stream.head.hex(' ')})"

@@ -93,5 +93,5 @@ def explain_full_disk(where: Path) -> Iterator[None]:
             "the disk is full",
             where=error.filename or where,
             actual=error.strerror,
-            hint="free some space there, then give the command again",
+            hint="free some space there, then run the command again",
         ) from error

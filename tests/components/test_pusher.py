@@ -104,7 +104,7 @@ def test_only_the_bytes_that_were_judged_are_pushed(
     push: Push, model_dir: Path, tmp_path: Path
 ) -> None:
     (model_dir / "Format-Serving" / "saved_model.pb").write_bytes(b"GRAPH")
-    with pytest.raises(ServingError, match="has changed since it was made"):
+    with pytest.raises(ServingError, match="has changed since it was trained"):
         push(model_blessing=1)
     assert ModelStore(tmp_path / "serving").versions() == []
 

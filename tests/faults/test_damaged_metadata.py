@@ -145,7 +145,9 @@ def test_a_copy_that_does_not_fit_takes_nobodys_place(served: Any) -> None:
     bad = path.read_bytes()
     command = [sys.executable, "-c", SMALL_FILES, str(served.workspace.root)]
     done = subprocess.run(command, cwd=own_root(), capture_output=True, text=True)
-    assert "metadata is damaged, and its copy cannot take its place" in done.stderr
+    assert (
+        "metadata is damaged, and it could not be restored from its copy" in done.stderr
+    )
     assert path.read_bytes() == bad
     assert [entry.name for entry in path.parent.glob("*metadata.db*")] == [path.name]
     assert served.here("run", "digits").code == 0

@@ -114,7 +114,7 @@ def test_a_run_whose_journal_is_full_can_go_on(served: Any) -> None:
     outcome = served.here("run", "digits", *node, "--json")
     assert outcome.code == 2
     assert outcome.document["exit_code"] == 2
-    assert "the run's record could not be written" in outcome.err
+    assert "the record of the run could not be written" in outcome.err
     assert f"where:    {served.run_dir}" in outcome.err
     assert "found:    No space left on device" in outcome.err
     assert "try:      free some space, then: sluice resume" in outcome.err

@@ -104,7 +104,7 @@ def test_finished_nodes_keep_their_one_try_over_all_resumes(killed_nodes: Any) -
 def test_corrected_code_makes_it_another_run(killed_nodes: Any) -> None:
     outcome = killed_nodes.outcomes["corrected"]
     assert outcome.code == 2
-    assert "what it is made of has changed since" in outcome.err
+    assert "its inputs have changed since" in outcome.err
     assert "- code: my_models" in outcome.err
     assert "sluice run digits" in outcome.err
     states = killed_nodes.outcomes["after the push"].states
@@ -184,7 +184,7 @@ def test_a_workspace_that_is_deleted_during_a_run_is_named(make_place: Any) -> N
     outcome = place.here("run", "digits", "--json")
     assert (outcome.code, outcome.document["status"]) == (2, "failed"), outcome.err
     message = outcome.document["error"]["message"]
-    assert message.startswith("the workspace was deleted while the run went on\n")
+    assert message.startswith("the workspace was deleted during the run\n")
     assert f"where:    {place.workspace.root}/runs/" in message
     assert "readonly" not in outcome.err and message.splitlines()[0] in outcome.err
     assert "resume:" not in outcome.err

@@ -252,7 +252,9 @@ def test_a_model_that_is_not_what_was_judged_is_not_pushed(store, make_saved_mod
     store.publish(source, facts={}, expected_digest=judged)
     (source / "saved_model.pb").write_bytes(b"GRAPH")
 
-    with pytest.raises(ServingError, match="has changed since it was made") as raised:
+    with pytest.raises(
+        ServingError, match="has changed since it was trained"
+    ) as raised:
         store.publish(source, facts={}, expected_digest=judged)
 
     assert (raised.value.exit_code, judged in str(raised.value)) == (5, True)

@@ -146,7 +146,7 @@ def test_rows_come_in_the_order_of_the_files(tmp_path, stdin):
 
 
 def test_no_path_is_refused():
-    with pytest.raises(UsageError, match="nothing to predict"):
+    with pytest.raises(UsageError, match="no input to predict"):
         rows()
 
 
@@ -159,7 +159,7 @@ def test_path_that_is_no_file_is_refused_before_any_row(tmp_path, kind):
     elif kind == "pipe":
         os.mkfifo(path)
 
-    with pytest.raises(UsageError, match=r"(?s)no such file.*/it") as caught:
+    with pytest.raises(UsageError, match=r"(?s)no such input file.*/it") as caught:
         next(read_rows([tmp_path / "good", path], TABLE))
 
     found = "nothing" if kind == "missing" else "a directory or a special file"
@@ -179,7 +179,7 @@ def test_empty_file_is_refused(tmp_path):
 def test_unknown_content_is_refused(tmp_path, content):
     (tmp_path / "it.png").write_bytes(content)
 
-    with pytest.raises(DataError, match="neither TFRecords nor an image") as caught:
+    with pytest.raises(DataError, match="not TFRecords, an image") as caught:
         rows(tmp_path / "it.png")
 
     assert caught.value.where == str(tmp_path / "it.png")

@@ -172,7 +172,7 @@ def test_image_that_does_not_decode_is_named(image_model, tmp_path):
     found = image_model.predict_files([tmp_path / "good.png", tmp_path / "bad.png"])
 
     assert next(found).label == "bright"
-    with pytest.raises(DataError, match="cannot take this row") as caught:
+    with pytest.raises(DataError, match="cannot process this row") as caught:
         next(found)
     assert caught.value.where == str(tmp_path / "bad.png")
     assert caught.value.actual == "Invalid PNG. Failed to initialize decoder."
@@ -195,7 +195,7 @@ def test_record_that_the_model_cannot_parse_is_named(
     found = tabular_model.predict_files([path])
 
     assert next(found).index == 0
-    with pytest.raises(DataError, match="cannot take this row") as caught:
+    with pytest.raises(DataError, match="cannot process this row") as caught:
         next(found)
     assert caught.value.where == f"{path}, record 2"
     assert str(caught.value.actual).startswith(actual)
@@ -294,7 +294,7 @@ def test_reason_is_the_first_line_of_a_long_one(copy_of):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"classes": ["a", "b", "c"]}', "class names do not fit"),
+        ('{"classes": ["a", "b", "c"]}', "class names do not match"),
         ('{"classes": 3}', "class names cannot be read"),
         ("{", "class names cannot be read"),
         ("[]", "class names cannot be read"),

@@ -90,7 +90,7 @@ def test_a_package_that_comes_before_ours_is_named(
 
     hiding = write(tmp_path / "serving" / "__init__.py")
     importlib.invalidate_caches()
-    with pytest.raises(ConfigError, match="'serving' hides Sluice's own") as caught:
+    with pytest.raises(ConfigError, match="'serving' shadows Sluice's") as caught:
         check_imports(("sluice", "serving"))
     assert str(hiding) in str(caught.value)
 
@@ -102,7 +102,7 @@ def test_activate_refuses_what_hides_our_packages(
 ) -> None:
     hiding = write(project / file.format(name))
 
-    with pytest.raises(ConfigError, match=f"{name!r} hides Sluice's own") as caught:
+    with pytest.raises(ConfigError, match=f"{name!r} shadows Sluice's") as caught:
         activate(project)
 
     assert str(hiding) in str(caught.value)

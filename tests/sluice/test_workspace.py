@@ -94,7 +94,9 @@ def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     made = Workspace(tmp_path)
     made.prepare()
     (tmp_path / "workspace.json").write_text('{"format": 2}')
-    with pytest.raises(WorkspaceError, match="newer Sluice[\\s\\S]*format 2"):
+    with pytest.raises(
+        WorkspaceError, match="newer version of Sluice[\\s\\S]*format 2"
+    ):
         made.prepare()
     assert (tmp_path / "workspace.json").read_text() == '{"format": 2}'
 

@@ -66,7 +66,7 @@ class SpanChoice:
                 "the run's choice of spans is damaged",
                 where=path,
                 actual=str(error).splitlines()[0],
-                hint="begin a new run with `sluice run`",
+                hint="start a new run with `sluice run`",
             ) from error
 
     def restat(self) -> SpanChoice:

@@ -189,7 +189,7 @@ class ProcessPool:
         raise NodeError(
             f"the process that runs the nodes does not answer (pid {self.pid})",
             where=self._log,
-            hint="run it again; what had finished is kept",
+            hint="run it again; finished nodes are kept",
         )
 
     def start(self, name: str, job: Job) -> None:
@@ -260,7 +260,7 @@ class ProcessPool:
         return NodeError(
             f"the process that runs the nodes {describe_end(self._process.returncode)}",
             where=self._log,
-            hint="run it again; what had finished is kept",
+            hint="run it again; finished nodes are kept",
         )
 
 
@@ -274,7 +274,7 @@ def start_method() -> str:
     method = os.environ.get(START_METHOD) or default
     if method not in (FORK, SPAWN):
         raise UsageError(
-            f"{START_METHOD} is not a way to start processes",
+            f"{START_METHOD} is not a valid start method",
             expected=f"{FORK} or {SPAWN}",
             actual=method,
         )

@@ -92,7 +92,7 @@ def metrics_document(directory: Path) -> Evaluation | None:
     )
     if not metrics:
         raise WorkspaceError(
-            "This evaluation holds no metrics.",
+            "This evaluation contains no metrics.",
             where=directory,
             expected="metrics*.tfrecord as TFX's Evaluator writes them",
             actual=", ".join(bounded(sorted(names))),

@@ -374,7 +374,7 @@ def test_a_project_that_hides_our_packages_is_refused(refused, project: Path) ->
 
     message = refused()
 
-    assert "'reports' hides Sluice's own package" in message
+    assert "'reports' shadows Sluice's package" in message
     assert str(project / "reports.py") in message
 
 

@@ -261,7 +261,7 @@ def test_a_bug_is_one_json_object_too(
 def test_predict_and_models_without_a_push(root: Path, sluice: Sluice) -> None:
     code, _, err = sluice("predict", "digits", "x.png")
     assert code == 2
-    assert "no version of digits is pushed yet" in err
+    assert "no version of digits has been pushed yet" in err
     assert "no version" in sluice("models", "list", "digits")[1]
     assert json.loads(sluice("models", "list", "digits", "--json")[1]) == []
 

@@ -131,7 +131,7 @@ def test_what_the_data_is_called_does_not_disturb_the_terminal(here, call):
 
 
 def test_a_pattern_that_the_shell_has_expanded(clicks, call):
-    with pytest.raises(UsageError, match="more than NAME and options: b") as caught:
+    with pytest.raises(UsageError, match="Unexpected argument: b") as caught:
         call("clicks", "--examples", "a", "b", "c")
     assert "quote the pattern" in (caught.value.hint or "")
 
@@ -160,7 +160,7 @@ def test_in_a_terminal_it_asks_which_label(here):
     os.close(ours)
 
     assert process.returncode == 0, asked
-    assert "Which feature is to be predicted?" in asked
+    assert "Which feature should the model predict?" in asked
     assert r"bo\u001b[2Jught: its values are 0 and 1" in asked
     assert r"label [bo\u001b[2Jught]:" in asked
     assert "label      clicked, 2 classes (you said so)" in out

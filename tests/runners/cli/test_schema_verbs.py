@@ -174,7 +174,7 @@ def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
         "name: 1 new value (2 records, 40 %)  [name.new_value]",
         "fare: values -3.0 .. 400.0 go beyond 0.0 .. 300.0  [fare.out_of_range]",
         "user: not in the schema (BYTES, 1 value)  [user.new_feature]",
-        "not to be accepted: it may not be missing: it is the label",
+        "cannot be accepted: it may not be missing: it is the label",
     ):
         assert line in out
     assert "Grace" not in out

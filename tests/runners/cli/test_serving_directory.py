@@ -53,7 +53,10 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
         (root / "models").write_text("")
         return "models", "can write"
     if what == "a folder of runs":
-        return "workspace/digits/artifacts/models", "the runs of this pipeline use"
+        return (
+            "workspace/digits/artifacts/models",
+            "inside a folder that runs of this pipeline use",
+        )
     if what == "a name that is too long":
         return "m" * 300, "too long"
     if what == "another pipeline":
@@ -66,7 +69,7 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
         (root / "elsewhere").mkdir()
         (root / "models").mkdir()
         (root / "models" / ".versions").symlink_to(root / "elsewhere")
-        return "models", "link is in the way"
+        return "models", "contains a link"
     (root / "models" / str(2**63 - 1)).mkdir(parents=True)
     return "models", str(2**63 - 1)
 

@@ -104,7 +104,7 @@ def test_a_node_over_its_limit_fails_and_the_others_go_on(
         assert error is not None
         assert (error.exit_code, error.transient) == (7, False)
         assert re.match(
-            rf"{way} was stopped: it used more memory than it may\n"
+            rf"{way} was killed: it exceeded its memory limit\n"
             rf"  expected: at most {limit}\n"
             rf"  found:    [12],\d\d\d MB in {processes}\n"
             r"  try:      raise MemoryLimits\..*, or have the node use less; then",

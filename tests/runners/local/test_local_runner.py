@@ -88,7 +88,7 @@ def test_a_node_without_its_input_has_failed(foreign, own) -> None:
     run = foreign.run(nodes())
 
     assert run.states == {"Read": "failed", "Latest": "ran", "ReadIfThere": "ran"}
-    assert run.reasons["Read"] == "Read failed: there is nothing for its input 'data'"
+    assert run.reasons["Read"] == "Read failed: no artifact for its input 'data'"
     assert run.reasons["Latest"] == "found nothing"
     assert isinstance(run.error, NodeError)
     assert foreign.notes("Read") == []
@@ -132,7 +132,7 @@ def test_what_cannot_be_run_is_refused(foreign, own, process_pool) -> None:
     )
     for connection, message in (
         (in_memory, "the pipeline's metadata is not in an SQLite file"),
-        (None, "the pipeline does not say where its metadata is"),
+        (None, "the pipeline has no metadata connection config"),
     ):
         pipeline = Pipeline(
             "foreign",
@@ -237,8 +237,10 @@ def test_a_run_goes_on_with_the_same_pipeline_only(foreign, own) -> None:
     further = own.TakeParameters(trace=foreign.trace("Further"))
     changed = run(make("other"), further)
     assert isinstance(changed.error, UsageError)
-    assert "run one cannot go on: the pipeline has changed since" in str(changed.error)
-    assert "changed are Make, TakeParameters" in str(changed.error)
+    assert "run one cannot be resumed: the pipeline has changed since" in str(
+        changed.error
+    )
+    assert "changed: Make, TakeParameters" in str(changed.error)
     assert changed.events == []
     assert [note["made"] for note in foreign.notes("Make")] == ["hello"]
     assert run(make("hello")).states == {"Make": "ran"}
@@ -260,7 +262,7 @@ def test_a_run_of_an_earlier_version_is_not_continued(foreign, own) -> None:
 
     again = foreign.run([own.Make(trace=foreign.trace("Make"))])
     assert isinstance(again.error, UsageError)
-    assert "run one was begun by another version of Sluice" in str(again.error)
+    assert "run one was started by another version of Sluice" in str(again.error)
     assert JobEnvironment.load(run_dir).arguments == ()
 
 
@@ -300,4 +302,4 @@ def test_one_process_at_a_time_runs_a_run(foreign, own, tmp_path: Path) -> None:
     with atomic.lock(first.run_dir / ".lock", wait=False):
         second = foreign.run([own.Make(trace=foreign.trace("Make"))], run_id="one")
     assert isinstance(second.error, LockedError)
-    assert "another process runs this run" in str(second.error)
+    assert "this run is in progress in another process" in str(second.error)

@@ -59,13 +59,13 @@ def test_what_is_no_part_of_the_graph_is_refused(foreign, run_part) -> None:
     )
     _assert_refused(
         run_part("1", from_nodes=["Last"], to_nodes=["First"]),
-        "no node is left to run",
-        "nothing leads from Last to First",
+        "no node is selected",
+        "no path leads from Last to First",
     )
     _assert_refused(
         run_part("2", from_nodes=["Second"]),
         "no earlier run has what this part of the graph starts from",
-        "a run in which these have finished: Make, First",
+        "a run in which these nodes have finished: Make, First",
         "run the whole pipeline first",
     )
     assert not any(foreign.root.glob("*.trace"))
@@ -83,7 +83,7 @@ def test_what_is_no_part_of_the_graph_is_refused(foreign, run_part) -> None:
     _assert_refused(
         run_part("5", from_nodes=["Last"], base_pipeline_run_id="3"),
         "run 3 does not have what this part of the graph starts from",
-        "a run in which these have finished: Make, First, Second",
+        "a run in which these nodes have finished: Make, First, Second",
     )
     _assert_refused(
         run_part("6", from_nodes=["First"], base_pipeline_run_id="of nobody"),

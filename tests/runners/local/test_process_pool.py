@@ -439,7 +439,7 @@ def test_a_killed_zygote_is_an_error_and_takes_its_jobs_with_it(
     with pytest.raises(NodeError, match="that runs the nodes was killed by signal 9"):
         _messages_until(bare, "ended")
     _wait_for(lambda: is_gone(pid), "the job to end with the zygote")
-    with pytest.raises(NodeError, match="run it again; what had finished is kept"):
+    with pytest.raises(NodeError, match="run it again; finished nodes are kept"):
         bare.start("two", _job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
 
 

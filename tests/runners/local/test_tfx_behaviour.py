@@ -65,7 +65,7 @@ def test_conditions_skip_and_what_needs_the_skipped_is_skipped(foreign, own) -> 
         **dict.fromkeys(("Make", "Measure", "Holds", "Optional", "After"), "ran"),
         **dict.fromkeys(("HoldsNot", "Inside", "Outer", "Asks", "Outside"), "skipped"),
     }
-    assert run.reasons["HoldsNot"] == "its condition does not hold"
+    assert run.reasons["HoldsNot"] == "condition is false"
     assert run.reasons["Outer"] == "needs what HoldsNot would have made"
     assert run.reasons["Asks"] == "needs what HoldsNot would have made"
     assert run.reasons["Outside"] == "needs what Outer would have made"
@@ -153,17 +153,17 @@ def test_inputs_that_do_not_resolve_stop_what_needs_them(make_foreign, own) -> N
 
     assert run.reasons["Latest"] == "found nothing"
     assert run.reasons["EachOfNone"] == "its ForEach has nothing to go over"
-    assert run.reasons["Unmet1"] == "its condition does not hold"
+    assert run.reasons["Unmet1"] == "condition is false"
     assert run.reasons["UnionOfUnmet"] == "needs what Unmet1 or Unmet2 would have made"
     assert run.reasons["NeedsTwo"] == "stopped by EachOfTwo"
     assert run.message("Needs").startswith(
-        "Needs failed: there is nothing for its input 'latest', which comes from Latest"
+        "Needs failed: no artifact for its input 'latest', which is an output of Latest"
     )
     assert run.message("AsksOfNothing").startswith(
-        "AsksOfNothing failed: its condition asks for an artifact that is not there"
+        "AsksOfNothing failed: its condition refers to an artifact that does not exist"
     )
     assert run.message("EachOfTwo").startswith(
-        "EachOfTwo failed: its ForEach goes over several artifacts"
+        "EachOfTwo failed: its ForEach has several artifacts"
     )
     assert isinstance(run.error, NodeError)
 

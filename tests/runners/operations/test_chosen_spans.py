@@ -169,6 +169,6 @@ def test_a_run_whose_data_has_changed_is_not_resumed() -> None:
     run(REQUEST, engine=FirstNode())
     TRAIN.unlink()
 
-    with pytest.raises(UsageError, match="cannot go on") as caught:
+    with pytest.raises(UsageError, match="cannot be resumed") as caught:
         resume(ResumeRequest(name="digits"), engine=FirstNode())
     assert any("span-1/train-0" in line for line in caught.value.examples)

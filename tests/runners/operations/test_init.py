@@ -212,7 +212,7 @@ def test_a_float_that_names_a_user_is_not_what_records_are_split_by(here):
     [("My Clicks", "sluice init my-clicks ..."), ("../x", "sluice init x ...")],
 )
 def test_a_name_that_cannot_be(clicks, name, hint):
-    with pytest.raises(UsageError, match="cannot be the name") as caught:
+    with pytest.raises(UsageError, match="is not a valid pipeline name") as caught:
         propose(name, "data/the clicks/*")
     assert caught.value.hint == hint
     assert "lower-case letters" in (caught.value.expected or "")

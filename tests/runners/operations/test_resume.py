@@ -30,7 +30,7 @@ def test_the_last_run_has_ended_well(written: Any) -> None:
     recorder.apply(Finished())
     recorder.end()
     refused = _refused()
-    assert "there is no run of digits to go on with" in refused.what
+    assert "there is no run of digits to resume" in refused.what
     assert "had nothing to do" not in refused.what
     assert "no pipeline's last run has failed" in _refused(name=None).what
 
@@ -49,14 +49,14 @@ def test_what_it_is_made_of_has_changed(
     with open(written.root / path, "a") as file:
         file.write(text)
     refused = _refused()
-    assert f"run {written.FIRST} cannot go on" in refused.what
+    assert f"run {written.FIRST} cannot be resumed" in refused.what
     assert part in str(refused) and "sluice run digits" in (refused.hint or "")
     assert isinstance(Journal(run_dir).events()[-1], RunEnded)
 
 
 def test_gc_has_dropped_it(written: Any) -> None:
     (written.fail(written.FIRST) / "config.json").unlink()
-    assert "has dropped it" in _refused(run_id=written.FIRST).what
+    assert "has deleted its artifacts" in _refused(run_id=written.FIRST).what
 
 
 def test_another_has_run_since(written: Any) -> None:
@@ -83,7 +83,7 @@ def test_its_inputs_are_not_known(written: Any) -> None:
     run_dir = written.fail(written.FIRST)
     (run_dir / "inputs.json").unlink()
     GraphFile("digits", (), "").save(run_dir)
-    assert "what it was made of is not known" in _refused().what
+    assert "its inputs are not known" in _refused().what
 
 
 def test_its_journal_is_of_another_version(written: Any) -> None:

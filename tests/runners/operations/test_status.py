@@ -107,8 +107,8 @@ def test_a_killed_run_of_an_earlier_version_keeps_nobody_waiting(
         "Trainer",
         "interrupted",
     )
-    assert record.notes[-1].startswith("the record is not whole: ")
-    assert "begun by another version of Sluice" in record.notes[-1]
+    assert record.notes[-1].startswith("the record is incomplete: ")
+    assert "started by another version of Sluice" in record.notes[-1]
 
 
 def test_an_untyped_journal_of_a_killed_run_keeps_nobody_waiting(written: Any) -> None:

@@ -217,7 +217,9 @@ def test_a_version_whose_record_is_lost_is_found_by_its_push(past: Any) -> None:
 def test_a_version_of_somebody_else_is_not_guessed(past: Any) -> None:
     past.run()
     (past.workspace.serving / "4").mkdir(parents=True)
-    with pytest.raises(UsageError, match="which model version 4 came from") as raised:
+    with pytest.raises(
+        UsageError, match="the model behind version 4 is unknown"
+    ) as raised:
         _find(past, "v4")
     assert f"{past.workspace.serving}/4" in str(raised.value)
 

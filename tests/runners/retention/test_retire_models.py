@@ -90,7 +90,7 @@ def test_all_damaged_ones_are_retired_at_once(past: Any, sluice: Sluice) -> None
     ]
     assert document["baseline"].endswith(f"of run {intact}")
     code, out, _ = sluice(*arguments)
-    assert (code, "none was retired" in out) == (0, True)
+    assert (code, "nothing was retired" in out) == (0, True)
 
 
 def test_what_the_next_run_restores_is_not_retired(past: Any, sluice: Sluice) -> None:
@@ -98,7 +98,7 @@ def test_what_the_next_run_restores_is_not_retired(past: Any, sluice: Sluice) ->
     _damage(past, served)
     arguments = ("models", "retire", "digits", "--damaged", "--reason", "disk failure")
     code, out, _ = sluice(*arguments)
-    assert (code, "none was retired" in out) == (0, True), out
+    assert (code, "nothing was retired" in out) == (0, True), out
     assert served in out.splitlines()[1]
     assert "restores" in (_check(past).hint or "")
     _damage(past, past.run())
@@ -117,7 +117,7 @@ def test_what_the_next_run_restores_is_not_retired(past: Any, sluice: Sluice) ->
         (["--reason", "x"], "one of VERSION, artifact:ID and --damaged"),
         (["v1", "--damaged", "--reason", "x"], "one of VERSION, artifact:ID and"),
         (["v9", "--reason", "x"], "there is no artifact or version"),
-        (["artifact:1", "--reason", "x"], "artifact 1 is no blessed model"),
+        (["artifact:1", "--reason", "x"], "artifact 1 is not a blessed model"),
         (["v1", "--reason", " "], "a reason is needed"),
         (["v1"], "--reason"),
     ],

@@ -177,7 +177,7 @@ def test_a_run_whose_folder_was_deleted_still_ends(
 ) -> None:
     shutil.rmtree(run_dir)
     (run_dir / "logs").mkdir(parents=True)  # By a node that still ran.
-    recorder.stop(WorkspaceError("the workspace was deleted while the run went on"))
+    recorder.stop(WorkspaceError("the workspace was deleted during the run"))
     assert recorder.begun.run_id == run_dir.name
     assert (recorder.record.status, recorder.record.exit_code) == ("failed", 2)
     assert RunRecord.load(run_dir) == recorder.record

@@ -260,7 +260,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
         metrics_document(tmp_path)
     assert failure.value.where == str(path)
     path.write_bytes(b"")
-    with pytest.raises(WorkspaceError, match="evaluation holds no metrics"):
+    with pytest.raises(WorkspaceError, match="evaluation contains no metrics"):
         metrics_document(tmp_path)
     with pytest.raises(FileNotFoundError):
         metrics_document(tmp_path / "gone")
