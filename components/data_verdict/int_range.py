@@ -73,8 +73,7 @@ def _by_statistics(
         if feature.WhichOneof("domain_info") == "int_domain"
         and (found := number_bounds(feature))
     }
-    for feature in features_of(statistics):
-        name = ".".join(feature.path.step)
+    for name, feature in features_of(statistics).items():
         numbers = feature.num_stats
         if feature.type != feature.INT or feature.WhichOneof("stats") != "num_stats":
             continue
@@ -115,7 +114,7 @@ def int_range_findings(
       sensitive: features whose values are not told.
       schema: with the bounds.
     """
-    by_name = {".".join(item.path.step): item for item in features_of(statistics)}
+    by_name = features_of(statistics)
     findings = []
     for name, breach in breaches.items():
         if breach is False:

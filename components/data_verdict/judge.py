@@ -210,19 +210,13 @@ def _rule(findings: Sequence[Finding], policy: Policy) -> list[Check]:
     rows = []
     for finding in findings:
         ruling = policy.ruling(finding.kind, finding.feature)
+        found = dict(vars(finding))
         row = Check(
-            check=finding.check,
-            slice=finding.split,
-            limit=finding.limit,
-            baseline=finding.baseline,
-            actual=finding.actual,
+            slice=found.pop("split"),
+            **found,
             passed=ruling.action != "fail",
-            why=finding.why,
             severity=ruling.action,
             policy=ruling.line,
-            kind=finding.kind,
-            feature=finding.feature,
-            examples=finding.examples,
         )
         rows.append(row)
     return rows

@@ -42,7 +42,7 @@ def schema_findings(
     """
     found: list[Finding] = []
     schema = schema or schema_pb2.Schema()
-    by_name = {".".join(item.path.step): item for item in features_of(statistics)}
+    by_name = features_of(statistics)
     for key, info in sorted(anomalies.anomaly_info.items()):
         name = feature_name(key, info)
         for finding in _of_feature(split, name, info, schema, by_name):
@@ -129,15 +129,15 @@ def _fits(name: str, schema: schema_pb2.Schema, by_name: _Stats) -> bool:
 
 def features_of(
     statistics: statistics_pb2.DatasetFeatureStatisticsList | None,
-) -> list[statistics_pb2.FeatureNameStatistics]:
-    """Returns the statistics of each feature that has any."""
+) -> dict[str, statistics_pb2.FeatureNameStatistics]:
+    """Returns the statistics of each feature that has any, by name."""
     datasets = statistics.datasets if statistics is not None else ()
-    return [
-        feature
+    return {
+        ".".join(feature.path.step): feature
         for dataset in datasets
         for feature in dataset.features
         if feature.WhichOneof("stats")
-    ]
+    }
 
 
 _IMAGE_LIMITS = ("minimum_supported_image_fraction", "max_image_byte_size")
@@ -180,8 +180,7 @@ def not_finite_findings(
     """
     declared = {feature.name: feature for feature in live_features(schema)}
     found = []
-    for feature in features_of(statistics):
-        name = ".".join(feature.path.step)
+    for name, feature in features_of(statistics).items():
         if feature.WhichOneof("stats") != "num_stats" or name not in declared:
             continue
         seen = _seen(feature.num_stats, declared[name].float_domain)

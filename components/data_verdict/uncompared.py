@@ -30,10 +30,7 @@ def uncompared(
       measured: all distances.
       explained: features that have a finding already.
     """
-    current, control = (
-        {".".join(item.path.step): item for item in features_of(statistics)}
-        for statistics in (pair.current, pair.control)
-    )
+    current, control = features_of(pair.current), features_of(pair.control)
     values: dict[str, list[float]] = {}
     for item in measured:
         values.setdefault(item.feature, []).append(item.value)

@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.ingestion import Ingested, Ingestion
@@ -20,8 +21,8 @@ from components.tfrecord_gen.report import (
     SplitReport,
 )
 from components.tfrecord_gen.spans.window import SourceFile
-from components.tfrecord_gen.writing.ingest_files import Group, IngestFiles
-from components.tfrecord_gen.writing.quarantine import write_quarantine
+from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
+from components.tfrecord_gen.writing.quarantine import Quarantine, write_quarantine
 from components.tfrecord_gen.writing.run_forked import run_forked
 from components.tfrecord_gen.writing.shard_writer import name_shards
 from sluice.storage.storage import is_remote, storage_for
@@ -70,8 +71,8 @@ def ingest(
     beside = None if is_remote(quarantine_dir) else quarantine_dir
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")
-        ingest_files = IngestFiles(ingestion, split_dirs, part_path)
-        ingested = Ingested.joined(run_forked(ingest_files, groups, workers))
+        of_group = partial(ingest_group, ingestion, split_dirs, part_path, Quarantine())
+        ingested = Ingested.joined(run_forked(of_group, groups, workers))
         parts = [part_path.format(group.index) for group in groups]
         kept = write_quarantine(quarantine_dir, parts)
     splits = {

@@ -39,6 +39,7 @@ SHARE_OF_TIME = 0.02
 # An epoch longer than this is saved in its middle.
 LONG_EPOCH_S = 600.0
 _KEPT = 2
+_FACTS = ("epoch", "batch", "batches", "history", "remembered", "shapes")
 _REMEMBERED = ("wait", "best", "best_epoch", "stopped_epoch")
 
 
@@ -258,26 +259,15 @@ class _State(tf.train.experimental.PythonState):
             self.best_weights = early_stopping.best_weights or []
 
     def serialize(self) -> bytes:
-        facts = {
-            "epoch": self.epoch,
-            "batch": self.batch,
-            "batches": self.batches,
-            "history": self.history,
-            "remembered": self.remembered,
-            "shapes": self.shapes,
-        }
+        facts = {name: getattr(self, name) for name in _FACTS}
         buffer = io.BytesIO()
         np.savez(buffer, np.array(json.dumps(facts)), *self.best_weights)
         return buffer.getvalue()
 
     def deserialize(self, string_value: bytes) -> None:
         arrays = list(np.load(io.BytesIO(string_value), allow_pickle=False).values())
-        facts = json.loads(arrays[0].item())
-        self.epoch, self.batch = facts["epoch"], facts["batch"]
-        self.batches = facts["batches"]
-        self.history = facts["history"]
-        self.remembered = facts["remembered"]
-        self.shapes = facts["shapes"]
+        for name, value in json.loads(arrays[0].item()).items():
+            setattr(self, name, value)
         self.best_weights = arrays[1:]
 
 

@@ -15,10 +15,7 @@ only a manifest can tell that records are missing.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -28,6 +25,7 @@ from sluice.records.frame_reader import read_frames
 from sluice.records.input_stream import InputStream
 from sluice.records.record_error import RecordError
 from sluice.records.tfrecord_framing import MAX_RECORD_BYTES, frame
+from sluice.storage import atomic
 
 _GZIP_SUFFIX = ".gz"
 # Beam, which reads the files for TFX, would decompress these by their names
@@ -81,24 +79,11 @@ def write(path: str | Path, records: Iterable[bytes]) -> int:
     Returns:
       The number of records written.
     """
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if _is_gzip_name(path.name):
-                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
-                    count = _write_frames(compressed, records)
-            else:
-                count = _write_frames(file, records)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    return count
+    with atomic.replacing(path) as file:
+        if not _is_gzip_name(str(path)):
+            return _write_frames(file, records)
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
+            return _write_frames(compressed, records)
 
 
 def read(

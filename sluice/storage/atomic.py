@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 _MODE = 0o666
 
@@ -24,10 +24,19 @@ def write_bytes(path: str | Path, data: bytes) -> None:
       OSError: the directory cannot be written, or the disk is full; the old file is
         then untouched and no temporary file stays.
     """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """Yields a file that takes a path's place at the end; see ``write_bytes``."""
     path, mode = Path(path), _MODE
     with contextlib.suppress(FileNotFoundError):
         mode &= path.stat().st_mode
-    with _written(path, data, mode) as temporary:
+    with _temporary(path, mode) as (file, temporary):
+        yield file
+        _flush(file)
         os.replace(temporary, path)
     sync_directory(path.parent)
 
@@ -42,7 +51,9 @@ def create(path: str | Path, data: bytes) -> bool:
         has no hard links.
     """
     path = Path(path)
-    with _written(path, data, _MODE) as temporary:
+    with _temporary(path, _MODE) as (file, temporary):
+        file.write(data)
+        _flush(file)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -54,21 +65,23 @@ def create(path: str | Path, data: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def _written(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """Yields a file of another name with the content, which is on the disk."""
+def _temporary(path: Path, mode: int) -> Iterator[tuple[IO[bytes], Path]]:
+    """Yields a file beside a path, and its name; it is deleted if the block raises."""
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     # Not tempfile's, whose mode is 0600: the umask can be read only by setting it.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary
+            yield file, temporary
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def _flush(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -39,39 +39,33 @@ class Group:
     files: tuple[SourceFile, ...]
 
 
-class IngestFiles:
-    """Ingests groups of files, one after the other.
+def ingest_group(
+    ingestion: Ingestion,
+    split_dirs: Mapping[str, str],
+    part_path: str,
+    room: Quarantine,
+    group: Group,
+) -> Ingested:
+    """Reads a group's files and writes their good records.
 
     Args:
       ingestion: what is asked of the records.
       split_dirs: per split the folder of its shards.
       part_path: path of a group's part of the quarantine, ``{}`` being its index.
+      room: of the quarantine, for all groups of this process.
+      group: the files.
+
+    Raises:
+      DataError: a file holds tf.SequenceExamples.
+      UsageError: a file cannot be read, or changes while it is read.
+      OSError: what is written cannot be.
     """
-
-    def __init__(
-        self, ingestion: Ingestion, split_dirs: Mapping[str, str], part_path: str
-    ) -> None:
-        self._ingestion = ingestion
-        self._split_dirs = split_dirs
-        self._part_path = part_path
-        self._room = Quarantine()
-
-    def __call__(self, group: Group) -> Ingested:
-        """Reads a group's files and writes their good records.
-
-        Raises:
-          DataError: a file holds tf.SequenceExamples.
-          UsageError: a file cannot be read, or changes while it is read.
-          OSError: what is written cannot be.
-        """
-        path = self._part_path.format(group.index)
-        with closing(QuarantinePart(path, self._room)) as part:
-            group_ingestion = _GroupIngestion(
-                self._ingestion, self._split_dirs, group, part
-            )
-            for file in group.files:
-                group_ingestion.ingest(file)
-            return group_ingestion.end()
+    path = part_path.format(group.index)
+    with closing(QuarantinePart(path, room)) as part:
+        group_ingestion = _GroupIngestion(ingestion, split_dirs, group, part)
+        for file in group.files:
+            group_ingestion.ingest(file)
+        return group_ingestion.end()
 
 
 class _GroupIngestion:

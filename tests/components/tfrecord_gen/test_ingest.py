@@ -16,8 +16,8 @@ from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing import quarantine as quarantine_module
 from components.tfrecord_gen.writing import shard_writer as shard_writer_module
-from components.tfrecord_gen.writing.ingest_files import Group, IngestFiles
-from components.tfrecord_gen.writing.quarantine import write_quarantine
+from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
+from components.tfrecord_gen.writing.quarantine import Quarantine, write_quarantine
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
 from sluice.records import tfrecord
@@ -258,11 +258,11 @@ def test_the_quarantine_does_not_depend_on_who_reads_which_file(
         out = room.out / str(len(kept))
         out.mkdir(parents=True)
         for share in shares:
-            ingest_files = IngestFiles(
-                Ingestion(files), {"train": str(out)}, f"{out}/part-{{}}"
-            )
+            room_left = Quarantine()
             for group in share:
-                ingest_files(group)
+                path = f"{out}/part-{{}}"
+                dirs = {"train": str(out)}
+                ingest_group(Ingestion(files), dirs, path, room_left, group)
         write_quarantine(str(out), [f"{out}/part-{group.index}" for group in groups])
         path = out / "quarantine.tfrecord.gz"
         kept.append(list(tfrecord.read(path)))
