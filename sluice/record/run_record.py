@@ -16,6 +16,8 @@ from sluice.storage import atomic
 
 SCHEMA_VERSION = 1
 RECORD_FILE = "run.json"
+# What earlier versions called a status.
+_RENAMED = {"nothing_to_do": "up_to_date"}
 
 Part = TypeVar("Part")
 
@@ -210,6 +212,7 @@ class RunRecord:
             raise ValueError(f"{path} has another format than {SCHEMA_VERSION}")
         error = data["error"]
         parts = {
+            "status": _RENAMED.get(data["status"], data["status"]),
             "error": _made_of(ErrorRecord, error) if error else None,
             "nodes": [_made_of(NodeRecord, node) for node in data["nodes"]],
             "pushes": [_made_of(PushRecord, push) for push in data["pushes"]],

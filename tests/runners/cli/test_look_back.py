@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +44,19 @@ def test_status_of_everything(written: Any, sluice: Sluice) -> None:
     assert written.SECOND in out and written.FIRST not in out
     (row,) = json.loads(sluice("status", "--json")[1])
     assert row["run_id"] == written.SECOND
+
+
+def test_a_run_that_an_earlier_version_has_recorded(
+    written: Any, sluice: Sluice
+) -> None:
+    old = Path(__file__).parents[2] / "sluice/record/run_nothing_to_do.json"
+    run_dir = written.workspace.run_dir("20261122T095228Z-64bf")
+    run_dir.mkdir(parents=True)
+    (run_dir / "run.json").write_text(old.read_text())
+    for verb in ("status", "runs"):
+        code, out, _ = sluice(verb, "digits")
+        assert code == 0 and "nothing_to_do" not in out
+    assert json.loads(sluice("status", "digits", "--json")[1])["status"] == "up_to_date"
 
 
 def test_a_running_node_shows_its_progress(written: Any, sluice: Sluice) -> None:

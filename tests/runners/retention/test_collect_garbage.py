@@ -41,13 +41,15 @@ def test_keep_counts_the_newest(past: Any) -> None:
     assert past.made_by(runs[2], "Trainer.model").is_dir()
 
 
-def test_runs_that_had_nothing_to_do_do_not_count(past: Any) -> None:
+# What it is called, and what it was called before.
+@pytest.mark.parametrize("status", ["up_to_date", "nothing_to_do"])
+def test_runs_that_had_nothing_to_do_do_not_count(past: Any, status: str) -> None:
     older = past.run(blessed=False)
-    past.run(train=False, status="up_to_date")
+    past.run(train=False, status=status)
     complete = past.run(blessed=False)
-    between = past.run(train=False, status="up_to_date")
+    between = past.run(train=False, status=status)
     failed = past.run(blessed=False, status="failed")
-    idle = [past.run(train=False, status="up_to_date") for _ in range(6)]
+    idle = [past.run(train=False, status=status) for _ in range(6)]
     garbage = past.collect(keep=2)
     assert garbage.kept_runs == (complete, between, failed, *idle)
     assert not past.made_by(older, "Trainer.model").exists()
