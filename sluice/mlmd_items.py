@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
 _PLAIN = ("int_value", "double_value", "string_value", "bool_value")
@@ -21,6 +23,50 @@ def plain_properties(item: Any) -> dict[str, Any]:
             if kind in _PLAIN:
                 plain[key] = getattr(value, kind)
     return plain
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One artifact.
+
+    Attributes:
+      id: in ML Metadata.
+      type: its type's name, such as ``Model``.
+      uri: where its files are, or were.
+      state: ML Metadata's, in lower case; ``live`` while it may be used.
+      created_at: UTC, ISO 8601.
+      properties: plain values only, custom properties among them.
+    """
+
+    id: int
+    type: str
+    uri: str
+    state: str = "live"
+    created_at: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, item: Any) -> Artifact:
+        """Returns the plain form of a ``metadata_store_pb2.Artifact``."""
+        return cls(
+            id=item.id,
+            type=item.type,
+            uri=item.uri,
+            state=state_name(type(item).State, item.state),
+            created_at=iso_time(item.create_time_since_epoch),
+            properties=plain_properties(item),
+        )
+
+
+def state_name(states: Any, value: int) -> str:
+    """Returns the name of a state, in lower case, of the enum that it is one of."""
+    return str(states.Name(value)).lower()
+
+
+def iso_time(milliseconds: int) -> str:
+    """Returns a time of ML Metadata as ISO 8601 in UTC."""
+    time = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    return time.isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True)

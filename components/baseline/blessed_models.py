@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
-from sluice.mlmd_items import plain_properties
+from sluice.mlmd_items import Artifact
 from sluice.storage import digest
 from sluice.storage.contents import Contents, Damage
 from sluice.storage.storage import storage_for
@@ -22,31 +21,6 @@ from sluice.storage.storage import storage_for
 # version its damaged files were restored.
 RETIRED = "sluice_retired"
 RESTORED = "sluice_restored"
-
-
-class Stored(Protocol):
-    """An artifact of ML Metadata with its properties as plain values."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def uri(self) -> str: ...
-    @property
-    def properties(self) -> Mapping[str, Any]: ...
-
-
-@dataclass(frozen=True)
-class StoredArtifact:
-    """An artifact read from ML Metadata's own message; see ``Stored``."""
-
-    id: int
-    uri: str
-    properties: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, proto: Any) -> StoredArtifact:
-        """Returns the plain form of a ``metadata_store_pb2.Artifact``."""
-        return cls(proto.id, proto.uri, plain_properties(proto))
 
 
 @dataclass(frozen=True)
@@ -58,7 +32,7 @@ class BlessedModel:
       blessing_id: of the latest blessing that names it.
     """
 
-    model: Stored
+    model: Artifact
     blessing_id: int
 
     @property
@@ -87,25 +61,19 @@ class BlessedModel:
         return None if damage is None else f"damaged: {damage}"
 
 
-def blessed_models(
-    models: Iterable[Stored], blessings: Iterable[Stored]
-) -> list[BlessedModel]:
-    """Returns the blessed ones among some models, newest first.
-
-    Args:
-      models: the live Model artifacts of a pipeline.
-      blessings: its live ModelBlessing artifacts.
-    """
+def blessed_models(artifacts: Iterable[Artifact]) -> list[BlessedModel]:
+    """Returns the blessed models among the artifacts of a pipeline, newest first."""
+    newest_first = sorted(artifacts, key=lambda item: item.id, reverse=True)
+    live = [item for item in newest_first if item.state == "live"]
     blessed = {
         item.properties.get("current_model_id"): item.id
-        for item in sorted(blessings, key=lambda item: item.id)
-        if item.properties.get("blessed") == 1
+        for item in reversed(live)
+        if item.type == "ModelBlessing" and item.properties.get("blessed") == 1
     }
-    newest_first = sorted(models, key=lambda item: item.id, reverse=True)
     return [
         BlessedModel(item, blessed[item.id])
-        for item in newest_first
-        if item.id in blessed
+        for item in live
+        if item.type == "Model" and item.id in blessed
     ]
 
 
@@ -120,14 +88,14 @@ def up_to_usable(
             return
 
 
-def served_copy(model: BlessedModel, pushes: Iterable[Stored]) -> Path | None:
+def served_copy(model: BlessedModel, artifacts: Iterable[Artifact]) -> Path | None:
     """Returns an undamaged served version with the bytes of a model, if there is one.
 
     Args:
       model: whose bytes are looked for.
-      pushes: PushedModel artifacts.
+      artifacts: the pipeline's, its pushes among them.
     """
-    for item in _pushes_of(model, pushes):
+    for item in _pushes_of(model, artifacts):
         path = Path(str(item.properties.get("pushed_destination", "")))
         try:
             if path.is_dir() and digest.of_tree(path) == item.properties["digest"]:
@@ -137,32 +105,38 @@ def served_copy(model: BlessedModel, pushes: Iterable[Stored]) -> Path | None:
     return None
 
 
-def name_of(model: BlessedModel, run_id: str | None, pushes: Iterable[Stored]) -> str:
+def name_of(
+    model: BlessedModel, run_id: str | None, artifacts: Iterable[Artifact]
+) -> str:
     """Returns a model as people know it: by its latest version, artifact and run.
 
     Args:
       model: the model.
       run_id: that trained it; None or empty if it is not known.
-      pushes: PushedModel artifacts.
+      artifacts: the pipeline's, its pushes among them.
     """
     artifact = f"artifact {model.model.id} of run {run_id or 'unknown'}"
     versions = [
-        item.properties.get("pushed_version") for item in _pushes_of(model, pushes)
+        item.properties.get("pushed_version") for item in _pushes_of(model, artifacts)
     ]
     return f"version {versions[0]} ({artifact})" if versions else artifact
 
 
-def _pushes_of(model: BlessedModel, pushes: Iterable[Stored]) -> list[Stored]:
-    """Returns the pushes of a model's bytes, newest first."""
+def _pushes_of(model: BlessedModel, artifacts: Iterable[Artifact]) -> list[Artifact]:
+    """Returns the pushes of a model's bytes, newest first.
+
+    Also those that a collection of garbage has marked: what they served is there.
+    """
     contents = model.contents
     if contents is None or contents.model_digest is None:
         return []
-    newest_first = sorted(pushes, key=lambda item: item.id, reverse=True)
-    return [
+    pushes = [
         item
-        for item in newest_first
-        if item.properties.get("digest") == contents.model_digest
+        for item in artifacts
+        if item.type == "PushedModel"
+        and item.properties.get("digest") == contents.model_digest
     ]
+    return sorted(pushes, key=lambda item: item.id, reverse=True)
 
 
 def restore(model: BlessedModel, source: Path) -> bool:

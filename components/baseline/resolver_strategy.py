@@ -12,11 +12,11 @@ from tfx.dsl.components.common import resolver
 
 from components.baseline.blessed_models import (
     RESTORED,
-    StoredArtifact,
     blessed_models,
     restore,
     served_copy,
 )
+from sluice.mlmd_items import Artifact
 
 
 class LatestIntactBlessedModel(resolver.ResolverStrategy):
@@ -44,20 +44,14 @@ class LatestIntactBlessedModel(resolver.ResolverStrategy):
             for key in ("model", "model_blessing")
             for item in input_dict[key]
         }
-        models, blessings = (
-            [StoredArtifact.of(item.mlmd_artifact) for item in input_dict[key]]
-            for key in ("model", "model_blessing")
-        )
-        pushes = [
-            StoredArtifact.of(item)
-            for item in store.get_artifacts_by_type("PushedModel")
-        ]
-        for blessed in blessed_models(models, blessings):
+        artifacts = [Artifact.of(item.mlmd_artifact) for item in by_id.values()]
+        artifacts += map(Artifact.of, store.get_artifacts_by_type("PushedModel"))
+        for blessed in blessed_models(artifacts):
             model = by_id[blessed.model.id]
             if blessed.retired is not None:
                 continue
             if blessed.damage() is not None:
-                source = served_copy(blessed, pushes)
+                source = served_copy(blessed, artifacts)
                 if source is None:
                     continue
                 if self._restores:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ml_metadata.proto import metadata_store_pb2
 from tfx.dsl.components.base import base_driver
 from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
@@ -18,15 +17,12 @@ from tfx.proto.orchestration import driver_output_pb2
 from components.baseline.blessed_models import (
     RESTORED,
     BlessedModel,
-    StoredArtifact,
     blessed_models,
     name_of,
 )
 from components.model_verdict.baseline import Baseline, PassedOver
-from sluice.mlmd_items import origin_of
+from sluice.mlmd_items import Artifact, origin_of
 from sluice.node_kinds import ABOUT_BASELINE
-
-_KINDS = ("Model", "ModelBlessing", "PushedModel")
 
 
 class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
@@ -59,12 +55,13 @@ def find_baseline(
       candidate: the id of the model to be judged.
       used: the id of the baseline that was resolved; empty where there is none.
     """
-    artifacts = _artifacts(store, pipeline)
-    pushes = artifacts["PushedModel"]
-    blessed = blessed_models(artifacts["Model"], artifacts["ModelBlessing"])
+    context = store.get_context_by_type_and_name("pipeline", pipeline)
+    found = store.get_artifacts_by_context(context.id) if context else ()
+    artifacts = [Artifact.of(item) for item in found]
+    blessed = blessed_models(artifacts)
 
     def name(model: BlessedModel) -> str:
-        return name_of(model, origin_of(store, model.model.id).run_id, pushes)
+        return name_of(model, origin_of(store, model.model.id).run_id, artifacts)
 
     newest = next((item for item in blessed if item.model.id in used), None)
     is_candidate = bool(used) and used == candidate
@@ -89,13 +86,3 @@ def _newer(
             return
         if why := model.rejection_reason():
             yield model, why
-
-
-def _artifacts(store: Any, pipeline: str) -> dict[str, list[StoredArtifact]]:
-    """Returns the live artifacts of a pipeline, of the types that matter here."""
-    found: dict[str, list[StoredArtifact]] = {kind: [] for kind in _KINDS}
-    context = store.get_context_by_type_and_name("pipeline", pipeline)
-    for item in store.get_artifacts_by_context(context.id) if context else ():
-        if item.type in found and item.state == metadata_store_pb2.Artifact.LIVE:
-            found[item.type].append(StoredArtifact.of(item))
-    return found

@@ -13,10 +13,10 @@ from runners.cli.console import make_console, plain
 from runners.cli.options import json_option, workspace_option
 from runners.cli.say import say_json
 from runners.metadata.find_artifact import Found
-from runners.metadata.metadata_graph import Artifact
 from runners.metadata.trace_lineage import Lineage, Use
 from runners.operations import lineage as operation
 from sluice.errors import bounded
+from sluice.mlmd_items import Artifact
 
 _DIGEST_CHARACTERS = 12
 _SHOWN_USES = 12

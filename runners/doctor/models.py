@@ -8,7 +8,7 @@ from components.baseline.blessed_models import served_copy, up_to_usable
 from runners.doctor.check import Check, CheckState
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import ServedModel, served_models
-from runners.retention.baselines import blessed_in, name_in, pushes_in
+from runners.retention.baselines import blessed_in, name_in
 from sluice.errors import bounded
 from sluice.workspace import Workspace
 
@@ -41,7 +41,7 @@ def _check_baseline(metadata_db: Path) -> Check:
         return Check(_NAME, "ok", f"{pipeline}: {usable[0] if usable else 'none yet'}")
     model, why = damaged[0]
     found = f"{pipeline}: {name_in(graph, model)} is {why} ({model.model.uri})"
-    if copy := served_copy(model, pushes_in(graph)):
+    if copy := served_copy(model, graph.artifacts.values()):
         return Check(_NAME, "warning", found, f"the next run restores it from {copy}")
     retire = f"sluice models retire {pipeline} --damaged --reason ..."
     if usable:

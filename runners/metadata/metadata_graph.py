@@ -12,28 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from sluice.mlmd_items import Artifact
+
 Links = Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """One artifact.
-
-    Attributes:
-      id: in ML Metadata.
-      type: its type's name, such as ``Model``.
-      uri: where its files are, or were.
-      state: ML Metadata's, in lower case; ``live`` while it may be used.
-      created_at: UTC, ISO 8601.
-      properties: plain values only, custom properties among them.
-    """
-
-    id: int
-    type: str
-    uri: str
-    state: str
-    created_at: str
-    properties: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -39,22 +39,16 @@ def executions_of(store: Any, contexts: Contexts) -> list[Any]:
       store: an ML Metadata store.
       contexts: type and name of each.
     """
-    found: dict[int, Any] = {}
-    narrowed = False
+    found: dict[int, Any] | None = None
     for kind, name in contexts:
         context = store.get_context_by_type_and_name(kind, name)
         if context is None:
             return []
-        executions = {
-            item.id: item for item in store.get_executions_by_context(context.id)
-        }
+        executions = store.get_executions_by_context(context.id)
         found = {
-            key: item
-            for key, item in executions.items()
-            if key in found or not narrowed
+            item.id: item for item in executions if found is None or item.id in found
         }
-        narrowed = True
-    return [found[key] for key in sorted(found)]
+    return [item for _, item in sorted((found or {}).items())]
 
 
 def state_of(execution: Any | None) -> NodeState:
@@ -111,31 +105,20 @@ def inputs_of(store: Any, execution: Any) -> Artifacts:
     return _artifacts_of(store, execution, _INPUTS)
 
 
-def _artifacts_of(store: Any, execution: Any, types_of_event: Any) -> Artifacts:
-    events = [
-        event
-        for event in store.get_events_by_execution_ids([execution.id])
-        if event.type in types_of_event
-    ]
-    artifacts = {
-        item.id: item
-        for item in store.get_artifacts_by_id([event.artifact_id for event in events])
-    }
-    types = _type_names(store, list(artifacts.values()))
+def _artifacts_of(store: Any, execution: Any, types: Sequence[int]) -> Artifacts:
+    events = store.get_events_by_execution_ids([execution.id])
+    events = [event for event in events if event.type in types]
+    ids = [event.artifact_id for event in events]
+    artifacts = {item.id: item for item in store.get_artifacts_by_id(ids)}
     found: Artifacts = {}
     for event in events:
-        artifact = artifacts[event.artifact_id]
+        item = artifacts[event.artifact_id]
         found.setdefault(event.path.steps[0].key, []).append(
             {
-                "id": artifact.id,
-                "type": types[artifact.type_id],
-                "uri": artifact.uri,
-                "properties": plain_properties(artifact),
+                "id": item.id,
+                "type": item.type,
+                "uri": item.uri,
+                "properties": plain_properties(item),
             }
         )
     return found
-
-
-def _type_names(store: Any, artifacts: Sequence[Any]) -> dict[int, str]:
-    ids = sorted({item.type_id for item in artifacts})
-    return {item.id: item.name for item in store.get_artifact_types_by_id(ids)}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runners.metadata.metadata_graph import Artifact, Execution, MetadataGraph
+from runners.metadata.metadata_graph import Execution, MetadataGraph
 from sluice.errors import WorkspaceError
-from sluice.mlmd_items import plain_properties
+from sluice.mlmd_items import Artifact, iso_time, plain_properties, state_name
 
 if TYPE_CHECKING:
     from ml_metadata import MetadataStore
@@ -71,33 +70,22 @@ def read_metadata(path: Path) -> MetadataGraph:
         runs = _executions_by_context(store, "pipeline_run")
         links = _links(store, [item.id for item in executions])
         return MetadataGraph(
-            {item.id: _artifact(item) for item in store.get_artifacts()},
+            {item.id: Artifact.of(item) for item in store.get_artifacts()},
             {
                 item.id: Execution(
                     id=item.id,
                     node=nodes.get(item.id, ""),
                     kind=item.type.rpartition(".")[2],
                     run_ids=tuple(sorted(runs[item.id])),
-                    state=_state(type(item).State, item.last_known_state),
-                    started_at=_time(item.create_time_since_epoch),
-                    ended_at=_time(item.last_update_time_since_epoch),
+                    state=state_name(type(item).State, item.last_known_state),
+                    started_at=iso_time(item.create_time_since_epoch),
+                    ended_at=iso_time(item.last_update_time_since_epoch),
                     properties=plain_properties(item),
                     **links[item.id],
                 )
                 for item in executions
             },
         )
-
-
-def _artifact(item: Any) -> Artifact:
-    return Artifact(
-        id=item.id,
-        type=item.type,
-        uri=item.uri,
-        state=_state(type(item).State, item.state),
-        created_at=_time(item.create_time_since_epoch),
-        properties=plain_properties(item),
-    )
 
 
 def _nodes(store: MetadataStore) -> dict[int, str]:
@@ -139,13 +127,3 @@ def _links(store: MetadataStore, ids: list[int]) -> dict[int, dict[str, Any]]:
                 key = event.path.steps[0].key if event.path.steps else ""
                 link[key] = (*link.get(key, ()), event.artifact_id)
     return links
-
-
-def _state(states: Any, value: int) -> str:
-    name: Callable[[int], str] = states.Name
-    return name(value).lower()
-
-
-def _time(milliseconds: int) -> str:
-    time = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
-    return time.isoformat(timespec="milliseconds")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from runners.metadata.metadata_graph import Artifact, Execution, MetadataGraph
+from runners.metadata.metadata_graph import Execution, MetadataGraph
 from runners.metadata.served_models import ServedModel
+from sluice.mlmd_items import Artifact
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

@@ -19,7 +19,7 @@ from components.baseline.blessed_models import (
 )
 from runners.metadata.find_artifact import find_artifact
 from runners.metadata.metadata_file import keep_copy
-from runners.metadata.metadata_graph import Artifact, MetadataGraph
+from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.read_metadata import open_store, read_metadata
 from runners.metadata.served_models import ServedModel, served_models
 from sluice.errors import UsageError
@@ -28,24 +28,14 @@ from sluice.workspace import Workspace
 
 def blessed_in(graph: MetadataGraph) -> list[BlessedModel]:
     """Returns the blessed models of a pipeline, newest first."""
-    return blessed_models(_live(graph, "Model"), _live(graph, "ModelBlessing"))
+    return blessed_models(graph.artifacts.values())
 
 
 def name_in(graph: MetadataGraph, model: BlessedModel) -> str:
     """Returns a model as people know it; see ``name_of``."""
     producer = graph.producer(model.model.id)
     run_id = producer.run_id if producer else None
-    return name_of(model, run_id, pushes_in(graph))
-
-
-def pushes_in(graph: MetadataGraph) -> list[Artifact]:
-    """Returns the PushedModel artifacts of a pipeline."""
-    return _live(graph, "PushedModel")
-
-
-def _live(graph: MetadataGraph, kind: str) -> list[Artifact]:
-    artifacts = graph.artifacts.values()
-    return [item for item in artifacts if item.type == kind and item.state == "live"]
+    return name_of(model, run_id, graph.artifacts.values())
 
 
 def baseline_in(graph: MetadataGraph) -> str | None:
@@ -58,7 +48,7 @@ def baseline_in(graph: MetadataGraph) -> str | None:
 
 def _is_lost(graph: MetadataGraph, model: BlessedModel) -> bool:
     """Whether a model is damaged and no served version can restore it."""
-    return bool(model.damage()) and served_copy(model, pushes_in(graph)) is None
+    return bool(model.damage()) and served_copy(model, graph.artifacts.values()) is None
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import pytest
 
 from components.baseline.blessed_models import (
     BlessedModel,
-    StoredArtifact,
     restore,
     served_copy,
 )
+from sluice.mlmd_items import Artifact
 from sluice.storage.contents import PROPERTY, Contents
 
 pytestmark = pytest.mark.unit
@@ -39,7 +39,8 @@ def model(tmp_path: Path, served: Path) -> BlessedModel:
     assert contents is not None
     (root / "Format-Serving" / "saved_model.pb").write_text("")
     return BlessedModel(
-        StoredArtifact(1, str(root), {PROPERTY: contents.to_json()}), blessing_id=2
+        Artifact(1, "Model", str(root), properties={PROPERTY: contents.to_json()}),
+        blessing_id=2,
     )
 
 
@@ -89,13 +90,13 @@ def test_a_file_beside_the_model_is_not_restored(
     assert not restore(model, served)
 
 
-def _push(model: BlessedModel, version: Path, artifact_id: int) -> StoredArtifact:
+def _push(model: BlessedModel, version: Path, artifact_id: int) -> Artifact:
     assert model.contents is not None
     properties = {
         "pushed_destination": str(version),
         "digest": model.contents.model_digest,
     }
-    return StoredArtifact(artifact_id, "/pushed", properties)
+    return Artifact(artifact_id, "PushedModel", "/pushed", properties=properties)
 
 
 def test_a_version_that_cannot_be_read_is_no_copy(
