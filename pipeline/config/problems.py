@@ -9,7 +9,6 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,38 +23,12 @@ from sluice.errors import ConfigError, bounded, did_you_mean
 _MAX_LISTED = 30
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """One thing that is wrong with a config; see ``Problems.add``."""
-
-    place: str
-    path: KeyPath
-    what: str
-    expected: str | None = None
-    actual: str | None = None
-    hint: str | None = None
-
-    @property
-    def where(self) -> str:
-        key = key_path(self.path)
-        # A --set shows its key path itself.
-        shown = not key or self.place.startswith(f"--set {key}=")
-        return self.place if shown else f"{self.place}, {key}"
-
-    def __str__(self) -> str:
-        parts = [f"{self.where}: {self.what}"]
-        parts += [f"expected {self.expected}"] if self.expected else []
-        parts += [f"found {self.actual}"] if self.actual else []
-        parts += [self.hint] if self.hint else []
-        return "; ".join(part.removesuffix(".") for part in parts)
-
-
 class Problems:
     """Collects problems and warnings about a config."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
-        self._found: list[_Problem] = []
+        self._found: list[ConfigError] = []
         self.warnings: list[str] = []
 
     def add(
@@ -76,8 +49,13 @@ class Problems:
           actual: what was found instead.
           hint: the way out.
         """
-        place = self._origin.place(path)
-        self._found.append(_Problem(place, path, what, expected, actual, hint))
+        place, key = self._origin.place(path), key_path(path)
+        # A --set shows its key path itself.
+        shown = not key or place.startswith(f"--set {key}=")
+        where = place if shown else f"{place}, {key}"
+        self._found.append(
+            ConfigError(what, where=where, expected=expected, actual=actual, hint=hint)
+        )
 
     def add_error(self, path: KeyPath, error: ConfigError) -> None:
         """Notes an error about the value at ``path``."""
@@ -108,18 +86,11 @@ class Problems:
     def raise_if_any(self) -> None:
         """Raises one ``ConfigError`` for all problems noted, if there are any."""
         if len(self._found) == 1:
-            only = self._found[0]
-            raise ConfigError(
-                only.what,
-                where=only.where,
-                expected=only.expected,
-                actual=only.actual,
-                hint=only.hint,
-            )
+            raise self._found[0]
         if self._found:
             raise ConfigError(
                 f"The config has {len(self._found)} problems.",
-                examples=[str(problem) for problem in self._found],
+                examples=[_one_line(problem) for problem in self._found],
             )
 
     def add_refused(self, error: ValidationError, data: dict[str, Any]) -> None:
@@ -166,6 +137,14 @@ class Problems:
             expected=expected,
             actual=describe(details["input"]),
         )
+
+
+def _one_line(problem: ConfigError) -> str:
+    parts = [f"{problem.where}: {problem.what}"]
+    parts += [f"expected {problem.expected}"] if problem.expected else []
+    parts += [f"found {problem.actual}"] if problem.actual else []
+    parts += [problem.hint] if problem.hint else []
+    return "; ".join(part.removesuffix(".") for part in parts)
 
 
 def _path_in(data: Any, details: ErrorDetails) -> KeyPath:

@@ -15,7 +15,6 @@ from runners.local.processes.process_pool import ProcessPool, describe_end
 from runners.local.read_back import read_back
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
-from runners.local.wait_for_job import wait_for_job
 from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
 from sluice.errors import ExitCode, UsageError, unknown_node
@@ -253,8 +252,7 @@ def _resolve_cached(
 def _wait_for(
     name: str, job: Job, process_pool: ProcessPool, watch: Watch
 ) -> dict[str, Any] | None:
-    return wait_for_job(
-        process_pool,
+    return process_pool.run(
         name,
         job,
         on_tick=watch.on_tick,

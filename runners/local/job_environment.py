@@ -47,8 +47,7 @@ class JobEnvironment:
         """Reads what ``save`` wrote."""
         data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
         for name in ("python_path", "arguments"):
-            # An earlier version may have had no such key.
-            data[name] = tuple(data.get(name, ()))
+            data[name] = tuple(data[name])
         return cls(**data)
 
     def enter(self) -> None:

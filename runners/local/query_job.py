@@ -14,7 +14,6 @@ from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import read_result
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
-from runners.local.wait_for_job import wait_for_job
 from sluice.errors import ExitCode, NodeError, UsageError
 from sluice.workspace import new_run_id
 
@@ -38,7 +37,7 @@ def query_job(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, Any
       NodeError: it failed otherwise.
     """
     with ProcessPool(run_dir / "logs" / "start.log", cwd=cwd) as process_pool:
-        ended = wait_for_job(process_pool, name, job)
+        ended = process_pool.run(name, job)
     assert ended is not None
     result = read_result(run_dir, name)
     if result is None:

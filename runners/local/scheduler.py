@@ -12,7 +12,7 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from runners.local.job_result import forget_result, read_result
 from runners.local.limit_memory import LimitMemory, MemoryLimits
 from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
-from runners.local.processes.process_pool import ProcessPool, describe_end
+from runners.local.processes.process_pool import POLL_S, ProcessPool, describe_end
 from runners.local.read_back import read_back
 from runners.local.run_result import (
     NOT_ASKED_FOR,
@@ -31,7 +31,6 @@ from runners.local.run_result import (
     RunResult,
 )
 from runners.local.stop_request import StopRequest
-from runners.local.wait_for_job import POLL_S
 from runners.metadata.read_metadata import open_store
 from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
@@ -328,19 +327,12 @@ class Watch:
 
 def result_of(facts: dict[str, Any]) -> NodeResult:
     """Returns the result that a node's process has written."""
-    error = facts["error"]
-    return NodeResult(
-        node=facts["node"],
-        state=facts["state"],
-        duration_s=facts["duration_s"],
-        reason=facts["reason"],
-        error=NodeFailure(**{**error, "log_tail": tuple(error["log_tail"])})
-        if error
-        else None,
-        outputs=facts["outputs"],
-        inputs=facts["inputs"],
-        execution_id=facts["execution_id"],
-    )
+    known = {item.name for item in fields(NodeResult)}
+    values = {key: value for key, value in facts.items() if key in known}
+    if error := facts["error"]:
+        tail = tuple(error["log_tail"])
+        values["error"] = NodeFailure(**{**error, "log_tail": tail})
+    return NodeResult(**values)
 
 
 def _held_back(

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,7 @@ from sluice.compat import child_environment
 from sluice.errors import NodeError, UsageError
 
 START_METHOD = "SLUICE_START_METHOD"
+POLL_S = 0.2
 _GRACE_S = 10.0
 # What every node imports, so that none of them does it again.
 PRELOADED = (
@@ -227,6 +228,37 @@ class ProcessPool:
             elif "ended" in message:
                 self._started.pop(message["ended"], None)
         return messages
+
+    def run(
+        self,
+        name: str,
+        job: Job,
+        *,
+        on_tick: Callable[[], None] = lambda: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any] | None:
+        """Runs a job to its end; no other job runs meanwhile.
+
+        Args:
+          name: of the job.
+          job: what it does.
+          on_tick: called several times a second.
+          stopped: whether to kill the job and return.
+
+        Returns:
+          The message of its end, None if it was stopped before it.
+
+        Raises:
+          NodeError: the zygote has ended by itself.
+        """
+        self.start(name, job)
+        while not stopped():
+            for message in self.messages(POLL_S):
+                if message.get("ended") == name:
+                    return message
+            on_tick()
+        self.signal(name, signal.SIGKILL)
+        return None
 
     def close(self) -> None:
         """Ends the zygote and everything that it has started."""
