@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -36,9 +37,10 @@ def write_proposal(texts: Mapping[Path, str], *, replace: bool) -> Iterator[None
                 if replace:
                     kept[file] = _keep(file)
                     atomic.write_text(file, text)
-                else:
-                    _create(file, text)
+                elif atomic.create(file, text.encode()):
                     kept[file] = None
+                else:
+                    raise FileExistsError(errno.EEXIST, "it is there already", file)
         yield
     except BaseException:
         for file, old in kept.items():
@@ -84,25 +86,9 @@ def _keep(file: Path) -> Path | None:
 
     A name needs no space: the file can be put back on a disk that is full.
     """
-    kept = _beside(file)
+    kept = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:
         os.link(file, kept, follow_symlinks=False)
     except FileNotFoundError:
         return None
     return kept
-
-
-def _create(file: Path, text: str) -> None:
-    whole = _beside(file)
-    atomic.write_text(whole, text)
-    try:
-        # Unlike a rename, a link never replaces what somebody has written meanwhile.
-        os.link(whole, file)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            whole.unlink()
-    atomic.sync_directory(file.parent)
-
-
-def _beside(file: Path) -> Path:
-    return file.parent / f".{file.name}.{secrets.token_hex(8)}"

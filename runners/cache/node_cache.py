@@ -1,7 +1,7 @@
 """Looks up cached outputs of a node and checks that they are still valid.
 
 Stands in for ``tfx.orchestration.portable.cache_utils`` in TFX's launcher. The key is
-our own, see ``runners.cache.cache_key``. Beyond it:
+our own, see ``runners.cache.key``. Beyond it:
 
 * A baseline that is the candidate itself is no change. Otherwise the first unchanged
   run after a push evaluates the model against itself.
@@ -23,13 +23,13 @@ from typing import Any
 
 from google.protobuf import json_format, message
 
-from runners.cache.cache_history import (
+from runners.cache.history import (
     CACHE_CONTEXT,
     PARTS_PROPERTY,
     keyed_executions,
     successful_executions,
 )
-from runners.cache.cache_key import (
+from runners.cache.key import (
     InputArtifact,
     NodeFacts,
     edited_since,
@@ -85,7 +85,7 @@ class NodeCache:
 
         Args:
           stock: ``tfx.orchestration.portable.cache_utils``.
-          roots: where the code to follow lies; see ``cache_key.code_roots``.
+          roots: where the code to follow lies; see ``key.code_roots``.
           driver: class path of the node's custom driver; the launcher does not say it.
           use_cache: false to execute in any case.
           plan: whether a node that is not in the cache raises ``WouldRun``.

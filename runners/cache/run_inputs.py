@@ -18,7 +18,7 @@ from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
 from pipeline.graph.own_nodes import files_of, modules_of, reads_outside
-from runners.cache.cache_key import file_digests
+from runners.cache.key import file_digests
 from sluice import code_fingerprint
 from sluice.errors import bounded
 from sluice.project import own_root

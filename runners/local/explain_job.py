@@ -19,7 +19,7 @@ from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.locations import local_locations
-from runners.cache import cache_history
+from runners.cache import history
 from runners.cache.node_cache import NodeCache, WouldRun
 from runners.local.explain_failure import explain_failure
 from runners.local.job_environment import JobEnvironment
@@ -95,7 +95,7 @@ def _ask(
     name, kind = node.node_info.id, kind_of(node.node_info.type.name)
     waits_for = [item for item in node.upstream_nodes if answers[item]["would_run"]]
     with metadata.Metadata(connection_of(ir)) as handle:
-        last = cache_history.last_parts(handle.store, ir.pipeline_info.id, name)
+        last = history.last_parts(handle.store, ir.pipeline_info.id, name)
     answer: dict[str, Any] = {
         "node": name,
         "would_run": bool(waits_for),
@@ -138,7 +138,7 @@ def _changes(
         with metadata.Metadata(connection_of(ir)) as handle:
             taken = _report_of(handle.store, execution.id)
     if taken is None:
-        return cache_history.changes(before, cache.parts)
+        return history.changes(before, cache.parts)
     files = changed_files(cache.facts.properties, taken, digest_reader())
     fingerprint, fingerprint_now = (
         parts["properties"].get(FINGERPRINT_PROPERTY_NAME)
@@ -148,7 +148,7 @@ def _changes(
         # Neither is in the report.
         files = ["data: a manifest has changed, or times of files in a bucket"]
     old, now = (_without_fingerprint(parts) for parts in (before, cache.parts))
-    return [*files, *cache_history.changes(old, now)]
+    return [*files, *history.changes(old, now)]
 
 
 def _without_fingerprint(parts: dict[str, Any]) -> dict[str, Any]:

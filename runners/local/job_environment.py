@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from runners.cache.cache_key import code_roots
+from runners.cache.key import code_roots
 from sluice.project import activate, own_root
 from sluice.storage import atomic
 

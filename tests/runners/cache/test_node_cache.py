@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from runners.cache.cache_history import changes, keyed_executions, last_parts
+from runners.cache.history import changes, keyed_executions, last_parts
 from runners.cache.node_cache import NodeCache, WouldRun
 from sluice.storage.contents import Contents
 

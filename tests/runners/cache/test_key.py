@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from components.model_verdict.baseline import Baseline, PassedOver
-from runners.cache.cache_history import changes
-from runners.cache.cache_key import (
+from runners.cache.history import changes
+from runners.cache.key import (
     ABOUT_BASELINE,
     InputArtifact,
     NodeFacts,
