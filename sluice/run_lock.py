@@ -27,6 +27,8 @@ ANY = "any"
 _POLL_S = 0.1
 # How long the processes of a killed owner may take to end, or a brief owner to finish.
 _ORPHANS_END_S = 10.0
+# How long others may hold the lock of an open run only to look whether it is free.
+_LOOK_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,8 @@ def _acquire(
     end_open: str | None = None,
     shared: bool = False,
 ) -> int:
-    patience_ends = time.monotonic() + _ORPHANS_END_S
+    begun_s = time.monotonic()
+    takes_part = shared or end_open is not None
     told = False
     while True:
         try:
@@ -216,7 +219,11 @@ def _acquire(
         except BlockingIOError as blocked:
             error = blocked
             owner = _read_file(path)
-            ending = _ends_soon(owner) and time.monotonic() < patience_ends
+            waited_s = time.monotonic() - begun_s
+            looked_at = takes_part and bool(owner and owner.open_run)
+            ending = (looked_at and waited_s < _LOOK_S) or (
+                _ends_soon(owner) and waited_s < _ORPHANS_END_S
+            )
         except OSError as failed:
             if failed.errno in FULL:
                 raise
@@ -285,7 +292,8 @@ def _parse(data: bytes) -> Owner | None:
 
 
 def _is_abandoned(path: Path, owner: Owner) -> bool:
-    return time.time() - path.stat().st_mtime > owner.silent_s
+    # A time far ahead says as little: the clock was set back since.
+    return abs(time.time() - path.stat().st_mtime) > owner.silent_s
 
 
 def _ends_soon(owner: Owner | None) -> bool:

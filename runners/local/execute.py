@@ -133,7 +133,13 @@ def execute_node(
         nodes=looked_at,
         may_start=frozenset({node_id}),
     )
-    return any(node.node == node_id for node in result.nodes)
+    if any(node.node == node_id for node in result.nodes):
+        return True
+    if watch.stop.signal is None:
+        return False
+    reason = watch.stop.reason
+    watch.on_event(NodeFinished(node=node_id, state="interrupted", reason=reason))
+    return True
 
 
 def settle(plan: Plan, watch: Watch) -> list[str]:
@@ -162,8 +168,15 @@ def recorded_results(run_dir: Path) -> dict[str, NodeResult]:
         elif isinstance(event, NodeStarted):
             found.pop(event.node, None)
         elif isinstance(event, NodeFinished):
-            facts = (event.node, event.state, event.duration_s, event.reason)
-            found[event.node] = NodeResult(*facts, error=event.error)
+            # One that has run, and whose push a gate has blocked, stops nobody.
+            ran = event.state == "blocked" and event.execution_id is not None
+            found[event.node] = NodeResult(
+                event.node,
+                "ran" if ran else event.state,
+                event.duration_s,
+                event.reason,
+                error=event.error,
+            )
     ended = ("ran", "cached", "skipped", "failed")
     return {name: result for name, result in found.items() if result.state in ended}
 

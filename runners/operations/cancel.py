@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
 
 from runners.operations.find_run import find_workspace
+from runners.operations.open_run import end_cancelled, mark_cancelled, running_nodes
 from runners.operations.pipeline_request import next_command
-from runners.operations.run_node import running_nodes
-from sluice.errors import ExitCode, LockedError, UsageError
-from sluice.record.recorder import Recorder
+from sluice.errors import UsageError
 from sluice.run_lock import Owner, owner_of
 from sluice.workspace import Workspace
 
@@ -74,16 +74,13 @@ def cancel(request: CancelRequest) -> Cancelled:
 
 def _cancel_open(workspace: Workspace, owner: Owner, run_id: str) -> Cancelled:
     run_dir = workspace.run_dir(run_id)
-    pids = tuple(running_nodes(run_dir).values())
-    for pid in pids:
-        os.kill(pid, signal.SIGINT)
-    command = owner.command or ""
-    try:
-        with workspace.exclusive(command, end_open=run_id):
-            recorder = Recorder(run_dir)
-            if recorder.record.status == "running":
-                recorder.end(ExitCode.INTERRUPTED, "was cancelled")
-    except LockedError:
-        # Its nodes have not ended yet; called again, it ends the run.
-        return Cancelled(command, pids, ended=False)
-    return Cancelled(command, pids, ended=True)
+    # First, so that no node begins that is not among those that are asked.
+    mark_cancelled(run_dir)
+    asked = []
+    for pid in running_nodes(run_dir).values():
+        # One that was killed may have left processes that are about to end.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+            asked.append(pid)
+    ended = end_cancelled(workspace, run_id)
+    return Cancelled(owner.command or "", tuple(asked), ended)

@@ -12,18 +12,13 @@ is ended, cancelled or resumed, or nothing was heard of it for ``silent_s``.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import ExitStack, suppress
 
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Observer, Plan
-from runners.local.complete_runs import unrecorded_ends
 from runners.local.engine import LocalEngine
+from runners.local.execute import recorded_results
 from runners.operations.begun_run import (
     Checked,
     check_unchanged,
@@ -34,10 +29,17 @@ from runners.operations.begun_run import (
     write_inputs,
 )
 from runners.operations.hold_workspace import hold_workspace, prepare_store
+from runners.operations.open_run import (
+    OpenRun,
+    cancelled,
+    close_cancelled,
+    end_cancelled,
+    node_lock,
+    take_in_killed,
+)
 from runners.operations.run import RunRequest, begin_record, check_request
 from sluice.errors import (
     ExitCode,
-    LockedError,
     NodeError,
     SluiceError,
     UsageError,
@@ -46,32 +48,12 @@ from sluice.errors import (
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import NodeRecord, RunRecord
 from sluice.run_lock import RunLock, not_open
-from sluice.storage import atomic
 from sluice.workspace import Workspace, private_umask
 
 SILENT_S = 6 * 3600.0
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9]+")
 # These need not run again.
 _DONE = ("ran", "cached", "skipped")
-
-
-@dataclass(frozen=True)
-class OpenRun:
-    """A run that has begun and whose nodes are run one by one.
-
-    Attributes:
-      workspace: its folder.
-      run_id: its id.
-      nodes: the ids of its nodes, in topological order.
-    """
-
-    workspace: Path
-    run_id: str
-    nodes: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def run_dir(self) -> Path:
-        return Workspace(self.workspace).run_dir(self.run_id)
 
 
 class _Touch(Observer):
@@ -171,26 +153,47 @@ def run_node(
     """
     observer = observer or Observer()
     workspace = Workspace(run.workspace)
+    try:
+        with workspace.join(run.run_id) as lock:
+            return _run_node(workspace, run, node, lock, observer, engine)
+    finally:
+        if cancelled(run.run_dir):
+            # The last one of a run that was cancelled meanwhile closes it.
+            end_cancelled(workspace, run.run_id)
+
+
+def _run_node(
+    workspace: Workspace,
+    run: OpenRun,
+    node: str,
+    lock: RunLock,
+    observer: Observer,
+    engine: LocalEngine | None,
+) -> NodeRecord:
+    recorder = Recorder(run.run_dir)
+    names = [item.id for item in recorder.record.nodes]
+    if node not in names:
+        raise unknown_node(node, names, recorder.record.pipeline)
     with ExitStack() as stack:
-        lock = stack.enter_context(workspace.join(run.run_id))
-        recorder = Recorder(run.run_dir)
-        names = [item.id for item in recorder.record.nodes]
-        if node not in names:
-            raise unknown_node(node, names, recorder.record.pipeline)
-        node_lock = stack.enter_context(_node_lock(run, node))
-        _take_in_killed(recorder, node)
-        if recorder.record.node(node).state in _DONE:
+        held = stack.enter_context(node_lock(run, node))
+        if cancelled(run.run_dir):
+            raise not_open(run.run_id, workspace.lock_file)
+        # Another process may have run it meanwhile.
+        recorder.refresh()
+        take_in_killed(recorder, node)
+        ended = recorded_results(run.run_dir).get(node)
+        if ended is not None and ended.state in _DONE:
             return recorder.record.node(node)
         checked = stored_run(workspace, recorder)
         stack.enter_context(private_umask(checked.config.private))
-        plan = _plan(recorder, checked, lock.descriptor, node_lock)
+        plan = _plan(recorder, checked, lock.descriptor, held)
         inputs = checked.read_inputs()
         check_unchanged(run.run_dir, inputs, run="sluice run", run_again="sluice run")
         chosen = engine or stack.enter_context(LocalEngine())
-        ended = chosen.run_node(plan, node, _Touch(observer, lock))
-        if ended is None:
+        found = chosen.run_node(plan, node, _Touch(observer, lock))
+        if found is None:
             raise _waits(recorder.refresh(), node)
-        return ended
+        return found
 
 
 def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
@@ -208,8 +211,8 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
       The record, as ``run`` returns it.
 
     Raises:
-      UsageError: the run is not open.
-      LockedError: some of its nodes still run.
+      UsageError: what it needs is gone, such as its config.
+      LockedError: some of its nodes still run, or another run has begun since.
     """
     observer = observer or Observer()
     workspace = Workspace(run.workspace)
@@ -218,17 +221,19 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
     if record.status != "running":
         return record
     with ExitStack() as stack:
-        held = workspace.exclusive(record.command, end_open=run.run_id)
+        held = workspace.exclusive(record.command, brief=True, end_open=run.run_id)
         lock = stack.enter_context(held)
-        if lock.ended_run != run.run_id:
-            raise not_open(run.run_id, workspace.lock_file)
+        if recorder.refresh().status != "running":
+            # Another process was quicker.
+            return recorder.record
+        if cancelled(run.run_dir):
+            close_cancelled(recorder)
+            return recorder.record
         checked = stored_run(workspace, recorder)
         stack.enter_context(private_umask(checked.config.private))
-        for item in recorder.refresh().nodes:
-            _take_in_killed(recorder, item.id)
+        take_in_killed(recorder, *(item.id for item in recorder.record.nodes))
         plan = _plan(recorder, checked, lock.descriptor)
         LocalEngine().settle(plan, observer)
-        recorder.refresh()
         inputs: RunInputs | None = None
         with suppress(UsageError):
             # What was edited since it began is the next run's matter.
@@ -239,15 +244,6 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
         return recorder.record
 
 
-def running_nodes(run_dir: Path) -> dict[str, int]:
-    """Returns the process of each node that ``run_node`` runs now, on this machine."""
-    found = {}
-    for path in (run_dir / "nodes").glob("*.lock"):
-        if atomic.is_locked(path):
-            found[path.stem] = int(json.loads(path.read_text())["pid"])
-    return found
-
-
 def _open_run(workspace: Workspace, run_id: str) -> OpenRun:
     record = RunRecord.load(workspace.run_dir(run_id))
     return OpenRun(workspace.root, run_id, tuple(node.id for node in record.nodes))
@@ -256,33 +252,6 @@ def _open_run(workspace: Workspace, run_id: str) -> OpenRun:
 def _plan(recorder: Recorder, checked: Checked, *locks: int) -> Plan:
     asked = how_begun(recorder)
     return plan_of(asked, checked, workers=1, locks=locks, resumed=True)
-
-
-@contextmanager
-def _node_lock(run: OpenRun, node: str) -> Iterator[int]:
-    folder = run.run_dir / "nodes"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{node}.lock"
-    with ExitStack() as stack:
-        try:
-            handle = stack.enter_context(atomic.lock(path, wait=False))
-        except BlockingIOError as error:
-            raise LockedError(
-                f"{node} is already running in run {run.run_id}",
-                where=path,
-                hint="wait for it to end, or stop it: sluice cancel "
-                + run.workspace.name,
-            ) from error
-        os.truncate(handle, 0)
-        os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
-        yield handle
-
-
-def _take_in_killed(recorder: Recorder, node: str) -> None:
-    """Records how a node has ended whose process was killed before it could do so."""
-    if recorder.record.node(node).state == "running":
-        for event in unrecorded_ends(recorder.record, recorder.run_dir, node):
-            recorder.apply(event)
 
 
 def _check_run_id(run_id: str, workspace: Workspace) -> None:
@@ -308,6 +277,8 @@ def _waits(record: RunRecord, node: str) -> UsageError:
 
 
 def _as_error(record: RunRecord) -> SluiceError:
+    if record.status == "interrupted":
+        raise KeyboardInterrupt
     message = record.error.message if record.error else f"the run {record.status}"
     usage = record.exit_code == ExitCode.USAGE
     return (UsageError if usage else NodeError).from_text(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from sluice.errors import LockedError, UsageError
 from sluice.run_lock import ANY
+from sluice.storage import atomic
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
@@ -92,3 +94,35 @@ def test_a_run_whose_node_runs_is_not_abandoned(
         node.join()
     with workspace.exclusive("sluice run digits"):
         pass
+
+
+def test_a_run_left_before_the_clock_was_set_back_makes_way(
+    workspace: Workspace,
+) -> None:
+    _open(workspace)
+    os.utime(workspace.lock_file, (time.time() + 7200,) * 2)
+    assert not workspace.is_running()
+    with workspace.exclusive("sluice run digits") as lock:
+        assert lock.note and RUN in lock.note
+
+
+def test_who_only_looks_at_the_lock_keeps_nobody_out(workspace: Workspace) -> None:
+    """``sluice status`` finds out whether an open run still is by taking its lock."""
+    _open(workspace)
+
+    def look(held: threading.Event) -> None:
+        with atomic.lock(workspace.lock_file):
+            held.set()
+            time.sleep(0.3)
+
+    for take_part in (
+        lambda: workspace.join(RUN),
+        lambda: workspace.exclusive("end", end_open=RUN),
+    ):
+        held = threading.Event()
+        looks = threading.Thread(target=look, args=(held,))
+        looks.start()
+        held.wait()
+        with take_part():
+            pass
+        looks.join()
