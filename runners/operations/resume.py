@@ -71,7 +71,7 @@ class _Pipeline:
     def run_again(self) -> str:
         """The way out where a run cannot go on."""
         command = self.next_command("run", self.name)
-        return f"{command}   (its cache skips finished nodes and is the same)"
+        return f"{command}   (its cache skips unchanged nodes that have finished)"
 
 
 def resume(
@@ -114,7 +114,7 @@ def resume(
         recorder = Recorder(run_dir)
         if recorder.begun.resume_command is None:
             raise UsageError(
-                f"run {record.run_id} cannot go on: its engine cannot resume runs",
+                f"run {record.run_id} cannot be resumed: its engine cannot resume runs",
                 where=run_dir,
                 hint=pipeline.run_again,
             )
