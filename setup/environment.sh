@@ -157,12 +157,16 @@ install_packages() {
     compile_bytecode
 }
 
-# Python keeps the bytecode of what it imports, which halves the start of TFX (10 s less).
-# PYTHONDONTWRITEBYTECODE forbids it, not seldom unknown to who runs this: so it is done
-# once here, for what every run imports of what was installed, and nothing of the project.
+# Python keeps the bytecode of what it imports, which halves the start of TFX (10 s less)
+# and of every command (0.2 s less). PYTHONDONTWRITEBYTECODE forbids it, not seldom
+# unknown to who runs this: so it is done once here, for what every run imports of what
+# was installed, and nothing of the project.
 compile_bytecode() {
+    site=$(echo "$venv"/lib/python3*/site-packages)
+    for name in annotated_types click google_crc32c pydantic rich ruamel; do
+        "$venv/bin/python" -m compileall -q "$site/$name" >/dev/null 2>&1 || true
+    done
     env -u PYTHONDONTWRITEBYTECODE TF_CPP_MIN_LOG_LEVEL=3 "$venv/bin/python" -c '
-import click, pydantic, rich.live, rich.table, yaml
 import tfx.components, tfx.orchestration.portable.launcher
 ' >/dev/null 2>&1 || true
 }
