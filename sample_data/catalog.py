@@ -158,11 +158,11 @@ def _check_replaceable(target: Path) -> None:
     )
     if foreign:
         raise UsageError(
-            "This directory holds other files too, so it is not replaced.",
+            "This directory contains other files too, so it is not replaced.",
             where=target,
             examples=foreign,
             expected="an empty directory, or one with sample data alone",
-            hint="Move them away, or take another directory.",
+            hint="Move them away, or choose another directory.",
         )
 
 

@@ -103,7 +103,8 @@ class Manifest:
         for path in sorted(directory.iterdir()):
             if path.name.startswith(prefixes) and path.name not in listed:
                 raise DataError(
-                    "This file is not in the manifest, but a split's pattern takes it.",
+                    "This file is not in the manifest, but a split's pattern matches "
+                    "it.",
                     where=path,
                     expected=f"only the {len(listed)} files of {MANIFEST_FILE}",
                     hint=f"Move it away, or: sluice data make {self.data_set}",

@@ -92,7 +92,7 @@ def _source() -> Path:
     found = digest.of_file(path) if path.is_file() else "no such file"
     if found != _SOURCE_SHA256:
         raise DataError(
-            "The source of the taxi data set is not the file that is known here.",
+            "The source file of the taxi data set has an unexpected digest.",
             where=path,
             expected=f"SHA-256 {_SOURCE_SHA256}",
             actual=found,

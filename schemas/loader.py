@@ -182,7 +182,7 @@ def _check(path: Path, schema: schema_pb2.Schema) -> None:
             "The schema has entries that cannot work.",
             where=path,
             examples=invalid,
-            hint="Correct them, or take them out.",
+            hint="Correct or remove them.",
         )
     counts = Counter(feature_names(schema))
     twice = [f"feature {name!r}" for name, count in counts.items() if count > 1]

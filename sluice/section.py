@@ -74,7 +74,7 @@ def _destination(value: str) -> str:
 
 def _channels(value: int) -> int:
     if value not in _CHANNELS:
-        expect("1 (grey), 3 (RGB) or 4 (RGBA)")
+        expect("1 (gray), 3 (RGB) or 4 (RGBA)")
     return value
 
 

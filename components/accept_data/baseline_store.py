@@ -231,7 +231,7 @@ def find_baseline(store: str, identity: Identity) -> Found:
 
 def _passed_over(record: str, error: Exception) -> str:
     reason = getattr(error, "strerror", None) or str(error)
-    return f"{os.path.dirname(record)} was passed over: {reason}"
+    return f"{os.path.dirname(record)} was skipped: {reason}"
 
 
 def _names(store: str) -> list[str]:

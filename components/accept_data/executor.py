@@ -31,7 +31,7 @@ class Executor(base_executor.BaseExecutor):
         if not verdict.passed:
             raise DataError(
                 "this data was not accepted, because its verdict has not passed",
-                hint="let this node depend on DataGate",
+                hint="make this node depend on DataGate",
             )
         report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
         uri = artifact_utils.get_single_uri(input_dict["statistics"])

@@ -40,7 +40,7 @@ def stop_unless_passed(verdict: Verdict) -> None:
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],
-        hint=f"{_way_out(verdict)}; then run again. Or let it pass once, with the "
+        hint=f"{_way_out(verdict)}; then run again. Or override the gate once, with a "
         'reason: --accept-data "..."',
     )
 
@@ -51,11 +51,11 @@ def _way_out(verdict: Verdict) -> str:
     if kind == "corrupt":
         return "write or copy the files again, or raise examples.max_corrupt_fraction"
     if kind in ("duplicate_shard", "missing_shard", "manifest"):
-        return "put the files right"
+        return "fix the files"
     if kind in SCHEMA_KINDS:
         return (
             "correct the data; or, if the data is right, the schema: "
-            "`sluice schema diff NAME` lists what it asks for"
+            "`sluice schema diff NAME` lists the changes"
         )
     return "correct the data, or the limits in the config's `validate`"
 

@@ -50,7 +50,7 @@ class Comparison:
       split: the split that was compared.
       against: what it was compared with, for people.
       features: how many features have a comparator.
-      closest: the feature that comes closest to its limit, with value and limit.
+      closest: the feature that is closest to its limit, with value and limit.
       findings: what is beyond its limit, or cannot be measured.
     """
 

@@ -80,7 +80,7 @@ class Measurement:
 
     def __str__(self) -> str:
         return (
-            f"{self.feature!r} comes closest to its limit: {self.measure} "
+            f"{self.feature!r} is closest to its limit: {self.measure} "
             f"{self.value:.4g} of {self.limit:g}"
         )
 

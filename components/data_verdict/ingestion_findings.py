@@ -65,7 +65,7 @@ def damage(report: Report) -> str:
         return ""
     kinds = ", ".join(f"{count} {kind}" for kind, count in report.errors.items())
     total = report.records + report.quarantined
-    text = f"{report.quarantined:,} of {total:,} records put aside ({kinds})"
+    text = f"{report.quarantined:,} of {total:,} records quarantined ({kinds})"
     if report.lost_bytes:
         text += f", {report.lost_bytes:,} bytes cannot be read"
     if report.quarantine_cut:

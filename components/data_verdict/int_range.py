@@ -133,7 +133,7 @@ def int_range_findings(
             finding = replace(
                 finding,
                 kind=_OUTSIDE,
-                why="holds integers outside of the schema's range",
+                why="contains integers outside the schema's range",
                 limit=expected(_OUTSIDE, name, schema),
                 actual=seen(_OUTSIDE, by_name[name]),
             )

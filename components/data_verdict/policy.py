@@ -26,26 +26,27 @@ class Rule(Section):
     """What is done about anomalies; of several rules the last to match counts."""
 
     feature: Text | None = Field(
-        default=None, description="Whose anomalies. null: those of every feature."
+        default=None, description="The feature. null: every feature."
     )
     anomaly: Text | None = Field(
-        default=None, description="Which kind, such as `new_value`. null: every kind."
+        default=None,
+        description="The kind of anomaly, such as `new_value`. null: every kind.",
     )
     action: Action = Field(description=_ACTION)
 
 
 class DataPolicy(Section):
-    """What the data gate lets pass."""
+    """What the data gate accepts."""
 
     default: Action = Field(
-        default="fail", description=f"For anomalies that no rule names: {_ACTION}"
+        default="fail", description=f"For anomalies without a matching rule: {_ACTION}"
     )
     rules: tuple[Rule, ...] = Field(default=(), description="Exceptions to `default`.")
     min_examples: dict[SplitName, Count] = Field(
-        default={}, description="Fewest examples of a split; 1 where nothing is said."
+        default={}, description="Minimum number of examples by split; default: 1."
     )
     max_examples: dict[SplitName, Count] = Field(
-        default={}, description="Most examples of a split."
+        default={}, description="Maximum number of examples by split."
     )
     max_count_change: PositiveNumber | None = Field(
         default=None,

@@ -76,7 +76,7 @@ def _gap(
             "into the schema"
         )
     if kind == "string_stats" and _is_mostly_bytes(current.string_stats):
-        return "distances are not measured on bytes that are no text"
+        return "distances are not measured on bytes that are not text"
     if not values:
         return "TFDV has measured no distance: there are no finite values to compare"
     return None if all(map(math.isfinite, values)) else "the distance is not a number"

@@ -20,7 +20,7 @@ class Change(Section):
     """
 
     direction: Literal["higher_is_better", "lower_is_better"] = Field(
-        description="Which way the metric is better."
+        description="The direction in which the metric improves."
     )
     absolute: Number | None = Field(
         default=None,
@@ -44,19 +44,17 @@ class Threshold(Section):
     It has at least one of `lower_bound`, `upper_bound` and `change`.
     """
 
-    metric: Text = Field(
-        description="The name of a result: of one of `evaluate.metrics`."
-    )
+    metric: Text = Field(description="The name of one of `evaluate.metrics`.")
     slice: SliceSpec = Field(
         default=None,
         description="`{feature: value}`, or `[feature]` for each of its values. null: "
         "all examples.",
     )
     lower_bound: Number | None = Field(
-        default=None, description="Least value, in the metric's own unit, inclusive."
+        default=None, description="Minimum value, in the metric's own unit, inclusive."
     )
     upper_bound: Number | None = Field(
-        default=None, description="Greatest value, in the metric's own unit, inclusive."
+        default=None, description="Maximum value, in the metric's own unit, inclusive."
     )
     change: Change | None = Field(
         default=None,

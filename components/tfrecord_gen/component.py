@@ -96,7 +96,7 @@ class TFRecordGen(component.FileBasedExampleGen):
           patterns: by split; or one pattern under None, with ``hash_splits``.
           hash_splits: how records are divided.
           images: features whose images are looked into.
-          max_record_bytes: a longer record is put aside unread.
+          max_record_bytes: longer records are quarantined unread.
           window: how many spans are taken, the newest complete ones.
           complete_when: when a span counts as complete.
           spans: exactly these, as ``Window.spans_json`` writes them, or a runtime
@@ -108,7 +108,7 @@ class TFRecordGen(component.FileBasedExampleGen):
         """
         if (hash_splits is None) == (None in patterns) or len(patterns) == 0:
             raise ValueError(
-                "give patterns by split, or one under None and hash_splits"
+                "pass patterns by split, or one under None and hash_splits"
             )
         asked = ExecProperties(
             input_base,

@@ -96,7 +96,7 @@ def changed_files(
         if path not in old:
             lines.append(f"file {shown}: is new")
         elif path not in new:
-            lines.append(f"file {shown}: is gone, or no longer taken")
+            lines.append(f"file {shown}: is gone, or no longer selected")
         elif old[path].split != new[path].split:
             lines.append(f"file {shown}: is in another split")
         elif content(new[path]) not in (old[path].sha256, old[path].size_bytes):

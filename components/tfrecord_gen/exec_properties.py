@@ -26,7 +26,7 @@ class ExecProperties:
       patterns: by split; None stands for files whose records are hashed into splits.
       hash_splits: goes with the pattern of None.
       images: features whose images are looked into.
-      max_record_bytes: a longer record is put aside unread.
+      max_record_bytes: longer records are quarantined unread.
       window: how many spans.
       complete_when: when a span counts as complete.
     """

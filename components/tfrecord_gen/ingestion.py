@@ -24,7 +24,7 @@ class Ingestion:
         files: the files, in the order in which their records go on.
         hash_splits: divides the files whose split is None; None: there are none.
         images: features whose images are looked into.
-        max_record_bytes: a longer record is put aside unread.
+        max_record_bytes: longer records are quarantined unread.
         skipped_spans: spans that were not taken, for the report.
     """
 

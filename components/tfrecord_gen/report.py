@@ -122,7 +122,7 @@ class Report:
         spans: the spans that were ingested, in order.
         skipped_spans: the spans that were not.
         quarantine_cut: whether the quarantine holds fewer records than were bad.
-        max_record_bytes: longer records were put aside unread.
+        max_record_bytes: longer records were quarantined unread.
     """
 
     files: tuple[FileReport, ...]

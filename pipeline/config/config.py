@@ -51,7 +51,7 @@ class EarlyStopping(Section):
 
     patience: Count = Field(
         default=3,
-        description="Stop after so many epochs without a better loss on `eval`.",
+        description="Stop after this many epochs without a better loss on `eval`.",
     )
 
 
@@ -59,7 +59,7 @@ class Train(Section):
     """How the model is trained."""
 
     epochs: Count = Field(
-        default=10, description="Passes over the train split, at most."
+        default=10, description="Maximum number of passes over the train split."
     )
     batch_size: Count = Field(
         default=128,
@@ -77,7 +77,7 @@ class Train(Section):
 
 
 class Push(Section):
-    """Where the model goes."""
+    """Where the model is pushed."""
 
     serving_dir: Destination | None = Field(
         default=None,
@@ -99,7 +99,7 @@ class Memory(Section):
         "what the machine has.",
     )
     nodes: dict[Text, Count | None] = Field(
-        default={}, description="By node, such as `{Trainer: 8000}`."
+        default={}, description="Limits by node, such as `{Trainer: 8000}`."
     )
 
 
@@ -112,7 +112,7 @@ class Config(Section):
         "letters, digits and hyphens."
     )
     description: Annotated[str, Field(strict=True)] = Field(
-        default="", description="What it is for, in one line."
+        default="", description="What the pipeline is for, in one line."
     )
     data: Data
     examples: Examples = Examples()
@@ -143,14 +143,14 @@ class Config(Section):
         "`package.module:build_model`."
     )
     model_params: Params = Field(
-        default={}, description="Arguments of the model's function."
+        default={}, description="Arguments of the model function."
     )
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()
     nodes: OwnNodes = Field(
         default={},
-        description="Nodes that are added to the graph, by name.",
+        description="Nodes to add to the graph, by id.",
     )
     retries: Retries = Retries()
     memory_mb: Memory = Memory()

@@ -31,11 +31,12 @@ class Splits(Section):
     They may hold `{SPAN}`, or `{YYYY}{MM}{DD}`, and `{VERSION}`.
     """
 
-    train: Pattern = Field(description="What the model and the transform learn from.")
-    eval: Pattern = Field(description="What early stopping looks at.")
+    train: Pattern = Field(description="Training data of the model and of Transform.")
+    eval: Pattern = Field(description="Validation data of early stopping.")
     test: Pattern | None = Field(
         default=None,
-        description="What the gates judge. null: they judge on `eval` and say so.",
+        description="Data that the model gate is measured on. null: `eval`, with a "
+        "warning.",
     )
 
 
@@ -48,13 +49,13 @@ class Data(Section):
     splits: Splits | None = None
     files: Pattern | None = Field(
         default=None,
-        description="A pattern of all files below `dir`; their records go where "
-        "`hash_splits` says.",
+        description="A pattern of all files below `dir`; their records are assigned by "
+        "`hash_splits`.",
     )
     hash_splits: HashSplits | None = None
     serving: Pattern | None = Field(
         default=None,
-        description="A pattern of records as clients have sent them, to compare with.",
+        description="A pattern of serving requests, to measure skew against.",
     )
 
     @model_validator(mode="after")
@@ -91,10 +92,10 @@ def _complete_when(value: Any) -> Any:
 
 
 class Examples(Section):
-    """Which records are taken, and how bad they may be."""
+    """Which records are ingested, and how many may be bad."""
 
     window: Count = Field(
-        default=1, description="How many spans are taken: the newest complete ones."
+        default=1, description="Number of spans to use: the newest complete ones."
     )
     complete_when: Annotated[
         CompleteWhen,
@@ -104,26 +105,27 @@ class Examples(Section):
     ] = CompleteWhen()
     max_corrupt_fraction: _Fraction = Field(
         default=0.0,
-        description="How large a part of records, bytes or files may be bad; they are "
-        "put aside. Above it the data gate stops.",
+        description="Maximum fraction of bad records, bytes or files, which are "
+        "quarantined. Above it the data gate fails.",
     )
     max_record_bytes: _RecordBytes = Field(
         default=MAX_RECORD_BYTES,
-        description="Greatest length of a record. A longer one is put aside without "
+        description="Maximum length of a record. Longer ones are quarantined without "
         "being read, so that a small compressed file cannot fill the memory.",
     )
     images: ImageLimits | None = Field(
         default=None,
-        description="What every image must be. null: no image is looked into.",
+        description="Limits on images. null: images are not checked.",
     )
 
 
 class Validate(DataPolicy):
-    """What the data gate lets pass."""
+    """What the data gate accepts."""
 
     stale_after_h: PositiveNumber | None = Field(
         default=None,
-        description="Hours; a run does not begin on a newest span older than this.",
+        description="Maximum age of the newest span, in hours; older data stops the "
+        "run before it begins.",
     )
 
 

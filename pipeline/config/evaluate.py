@@ -23,7 +23,7 @@ class Metric(Section):
     )
     name: Text | None = Field(
         default=None,
-        description="What the result is called. null: the class's own name.",
+        description="Name of the result. null: the class's own name.",
     )
     params: Params = Field(default={}, description="Arguments of the class.")
 
@@ -41,7 +41,7 @@ class Evaluate(Section):
     """What is measured, on which slices, and what gates the push."""
 
     metrics: NotEmpty[tuple[MetricSpec, ...]] = Field(
-        description="What is measured: at least one metric."
+        description="The metrics; at least one."
     )
     slices: tuple[NotEmpty[tuple[Text, ...]], ...] = Field(
         default=(),
@@ -50,5 +50,5 @@ class Evaluate(Section):
     )
     thresholds: tuple[Threshold, ...] = Field(
         default=(),
-        description="What must hold before the model is pushed: all of them.",
+        description="Thresholds that must all be met before the model is pushed.",
     )

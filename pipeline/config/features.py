@@ -34,7 +34,7 @@ class Bucketized(Section):
 
     kind: Literal["bucketized"] = Field(default="bucketized", description=_KIND)
     buckets: Annotated[int, Field(strict=True, ge=2, le=10_000)] = Field(
-        default=10, description="How many quantiles."
+        default=10, description="Number of quantile buckets."
     )
 
 
@@ -44,10 +44,10 @@ class Vocabulary(Section):
     kind: Literal["vocabulary"] = Field(default="vocabulary", description=_KIND)
     top_k: Count | None = Field(
         default=None,
-        description="How many of the most frequent values are kept. null: all.",
+        description="Number of most frequent values to keep. null: all.",
     )
     oov_buckets: Count = Field(
-        default=1, description="How many buckets the other values are hashed into."
+        default=1, description="Number of hash buckets for all other values."
     )
 
 
@@ -56,7 +56,7 @@ class Hashed(Section):
 
     kind: Literal["hashed"] = Field(default="hashed", description=_KIND)
     buckets: Annotated[int, Field(strict=True, ge=2)] = Field(
-        default=64, description="How many hash buckets."
+        default=64, description="Number of hash buckets."
     )
 
 
@@ -66,7 +66,7 @@ class Image(Section):
     kind: Literal["image"] = Field(default="image", description=_KIND)
     height: Pixels = Field(description="Height after resizing, in pixels.")
     width: Pixels = Field(description="Width after resizing, in pixels.")
-    channels: Channels = Field(description="1 for grey, 3 for RGB, 4 for RGBA.")
+    channels: Channels = Field(description="1 for gray, 3 for RGB, 4 for RGBA.")
 
 
 FeatureSpec = Annotated[

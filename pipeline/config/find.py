@@ -25,10 +25,10 @@ def find_config(name_or_path: str, cwd: Path) -> Path:
         if path.is_file():
             return _absolute(path)
         raise UsageError(
-            "There is no such config file.",
+            "The config file does not exist.",
             where=path,
             actual="a directory" if path.is_dir() else None,
-            hint="give the path of a YAML file, or the name of a config in configs/",
+            hint="pass the path of a YAML file, or the name of a config in configs/",
         )
     folders = [root / "configs" for root in _roots(cwd)]
     try:

@@ -107,13 +107,13 @@ def read_override(text: str) -> Layer:
     keys = key.strip().split(".")
     if not equals or not all(keys):
         raise UsageError(
-            "A --set does not say what to set to what.",
+            "A --set has no key or no value.",
             where=shown,
             expected="a key path, '=' and a value, such as --set train.epochs=5",
         )
     if len(keys) > MAX_DEPTH:
         raise UsageError(
-            "A --set reaches too deep.",
+            "A --set key is nested too deeply.",
             where=shown,
             expected=f"at most {MAX_DEPTH} levels",
             actual=f"{len(keys):,} levels",

@@ -48,11 +48,11 @@ class OwnNode(Section):
         description="Its other arguments; a mapping where the component takes a proto.",
     )
     after: tuple[Text, ...] = Field(
-        default=(), description="Nodes that it waits for without reading from them."
+        default=(), description="Nodes that it waits for without reading their outputs."
     )
     before: tuple[Text, ...] = Field(
         default=(),
-        description="Nodes that wait for it, and do not run if it fails: it is a gate.",
+        description="Nodes that wait for it, and do not run if it fails.",
     )
 
 

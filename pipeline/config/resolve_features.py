@@ -75,7 +75,7 @@ def resolve_features(
             problems.add(
                 ("features",),
                 f"The feature {feature.name!r} {spec}",
-                hint="describe the features that are to be used, such as "
+                hint="list the features to use, such as "
                 f"features: {{{feature.name}: "
                 "{kind: image, height: 28, width: 28, channels: 1}}",
             )
@@ -103,7 +103,7 @@ def _derived(
         case schema_pb2.INT if not feature.int_domain.is_categorical:
             return Numeric()
         case schema_pb2.BYTES if feature.HasField("image_domain"):
-            return "is an image, whose height, width and channels only you know."
+            return "is an image, whose height, width and channels must be given."
         case schema_pb2.INT | schema_pb2.BYTES:
             if values is not None and len(values) <= LARGE_DOMAIN:
                 return Vocabulary(top_k=len(values))

@@ -118,7 +118,7 @@ def _check_label(
     if kind not in (schema_pb2.INT, schema_pb2.BYTES):
         problems.add(
             path,
-            f"The label {label.feature!r} cannot be told apart by classes.",
+            f"The label {label.feature!r} must be categorical.",
             expected="an INT or BYTES feature",
             actual=f"{schema_pb2.FeatureType.Name(kind)} in the schema",
         )
@@ -179,7 +179,9 @@ def _check_features(
         if name == config.label.feature:
             if config.features is not None:
                 problems.add(
-                    path, f"{name!r} is the label.", hint="a model must not be told it"
+                    path,
+                    f"{name!r} is the label.",
+                    hint="the label must not be a feature",
                 )
             continue
         if name not in features:
@@ -222,7 +224,7 @@ def _value_problem(feature: schema_pb2.Feature, *, optional: bool) -> str | None
     if loader.has_one_value(feature):
         return _shape_problem(feature)
     if has_shape:
-        return "has another shape than one value"
+        return "does not have exactly one value"
     return "may have more than one value in a record"
 
 
@@ -278,7 +280,7 @@ def _warn(config: Config, problems: Problems) -> None:
     if not config.evaluate.thresholds:
         problems.warn(
             ("evaluate", "thresholds"),
-            "there are none, so any model that trains is pushed",
+            "there are none, so every trained model is pushed",
         )
 
 

@@ -33,7 +33,7 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
                 f"Records cannot be split by the feature {hashed.by!r}.",
                 expected="a feature of the type INT or BYTES",
                 actual=schema_pb2.FeatureType.Name(features[hashed.by].type),
-                hint="choose a feature that names who or what a record is about",
+                hint="choose a feature that identifies the user or object of a record",
             )
     for index, name in enumerate(config.sensitive):
         if name not in features:
@@ -42,7 +42,7 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
             problems.add(
                 ("sensitive", index),
                 "The label cannot be sensitive: its classes are shown everywhere.",
-                hint="leave it out, or give the classes names that say nothing",
+                hint="leave it out, or use class names that reveal nothing",
             )
     _check_images(config, problems)
     _check_slices(config, problems)
@@ -94,8 +94,8 @@ def _check_patterns(config: Config, problems: Problems) -> None:
         problems.add(
             ("data", "splits"),
             "Two splits have the same pattern.",
-            expected="each file in one split, so that no model is judged on what it "
-            "has seen",
+            expected="each file in one split, so that no model is evaluated on its "
+            "training data",
         )
 
 
@@ -164,6 +164,6 @@ def warn_of_data(config: Config, problems: Problems) -> None:
     if "test" not in config.data.split_names:
         problems.warn(
             where,
-            "there is no test split, so the gate judges on eval, which training "
-            "has seen (early stopping)",
+            "there is no test split, so the model gate uses eval, which training "
+            "has already used (early stopping)",
         )

@@ -96,7 +96,7 @@ def of_import_schema_gen(context: GraphContext) -> Arguments:
 
 
 def of_data_verdict(context: GraphContext) -> Arguments:
-    """What the data gate lets pass."""
+    """What the data gate accepts."""
     config = context.config
     return {
         "splits": context.splits,
@@ -199,7 +199,7 @@ def of_model_verdict(context: GraphContext) -> Arguments:
 
 
 def of_pusher(context: GraphContext) -> Arguments:
-    """Where the model goes."""
+    """Where the model is pushed."""
     from tfx.proto import pusher_pb2
 
     filesystem = pusher_pb2.PushDestination.Filesystem(

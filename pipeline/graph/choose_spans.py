@@ -83,7 +83,7 @@ def _check_directory(directory: Path, where: str, hint: str | None) -> None:
             if os.path.exists(directory)
             else "the data directory does not exist",
             where=where,
-            hint=hint or "correct data.dir, or put the TFRecords there",
+            hint=hint or "correct data.dir, or copy the TFRecords there",
         )
     if not os.access(directory, os.R_OK | os.X_OK):
         raise UsageError(
@@ -123,7 +123,7 @@ def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -
         actual=f"{window.newest or 'it'} is {_length(age_h)} old: "
         f"{of_what} {made:%Y-%m-%d %H:%M} UTC",
         examples=window.skipped_lines,
-        hint="find out why no newer span arrives, or raise the limit",
+        hint="check why no newer span has arrived, or raise the limit",
     )
 
 

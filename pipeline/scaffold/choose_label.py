@@ -85,14 +85,14 @@ def why_no_label(feature: FeatureSummary) -> str | None:
     if semantic_type := unusable(feature):
         return semantic_type.why
     if not feature.always:
-        return f"it is in {share(feature)}, and a label must be in all"
+        return f"it is in {share(feature)}, and the label must be in all"
     if feature.kind == "float":
         return "it is FLOAT; classes are whole numbers or strings"
     if feature.images:
         return "it is an image"
     if feature.many or feature.distinct > MAX_CLASSES:
         more = f"more than {min(feature.distinct, MAX_CLASSES):,} values"
-        return f"it has {more}; only classes can be predicted, no quantity"
+        return f"it has {more}; the label must be categorical"
     if feature.distinct < 2:
         return "it has only one value"
     if feature.kind == "bytes":

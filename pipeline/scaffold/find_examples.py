@@ -63,7 +63,7 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
     for given in (pattern, directory or ""):
         if is_remote(given):
             raise UsageError(
-                "Examples are looked at on this machine only.",
+                "sluice init reads local files only.",
                 where=given,
                 expected="a local path",
                 hint="copy two or three files here, run sluice init on them, then "
@@ -103,7 +103,7 @@ def _parse(pattern: str) -> FilePattern:
         return FilePattern.parse(pattern)
     except PatternError as error:
         raise UsageError(
-            f"The pattern {pattern!r} cannot be used.",
+            f"The pattern {pattern!r} is invalid.",
             expected=error.expected,
             actual=error.actual,
             hint="correct the pattern after --examples, or give the directory itself: "

@@ -83,11 +83,11 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     pattern = _pattern(files, examples.others, examples.pattern)
     if pattern is None:
         raise UsageError(
-            "No single file pattern matches these files and no others.",
+            "No single file pattern matches exactly these files.",
             where=examples.directory,
             examples=[*examples.files],
             hint="put the records into a directory of their own, or give a pattern "
-            "that takes fewer files",
+            "that matches fewer files",
         )
     marker = _marker(files, examples.others)
     return SplitGuess({}, pattern, spanned, why, marker)

@@ -151,11 +151,11 @@ def propose(
     features = tuple(choose_features(summary, label, leaks, split_by))
     if not any(choice.spec for choice in features):
         raise DataError(
-            "No feature is left that a model could learn from.",
+            "No feature is left for a model to learn from.",
             where=f"the records of {sample.files[0].parent}",
             examples=[f"{choice.name}: {choice.why}" for choice in features],
             hint="write a feature with one value into every record, or write the "
-            "config by hand, with a preprocessing of your own (docs/guide.md)",
+            "config by hand, with your own preprocessing_fn (docs/guide.md)",
         )
     counts = summary.features[label].counts
     return Proposal(
@@ -211,7 +211,7 @@ def _warnings(
     found = []
     if not complete:
         found.append(
-            "not all records were looked at: if the files are sorted, classes and "
+            "not all records were read: if the files are sorted, classes and "
             "categories may be missing from the schema"
         )
     truth = summary.features[label]

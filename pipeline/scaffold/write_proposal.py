@@ -59,10 +59,10 @@ def check_absent(*files: Path) -> None:
     there = [str(file) for file in files if os.path.lexists(file)]
     if there:
         raise UsageError(
-            "There is such a config or schema already.",
+            "The config or schema already exists.",
             where=there[0],
             examples=there[1:],
-            hint="take another NAME, or give --force to replace config and schema",
+            hint="choose another NAME, or use --force to overwrite config and schema",
         )
 
 

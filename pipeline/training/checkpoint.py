@@ -228,7 +228,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
                 "the checkpoint is of another model",
                 where=path,
                 actual=str(error).partition("\n")[0],
-                hint="sluice run, which trains from the beginning",
+                hint="sluice run, which trains from scratch",
             ) from error
 
 

@@ -29,7 +29,7 @@ def check_workspace_folder(folder: Path | None) -> Check:
             "workspace",
             "warning",
             f"no project: no configs/ in {Path.cwd()} or above",
-            "change into a project, or say which folder with --workspace DIR",
+            "cd to a project, or use --workspace DIR",
         )
     place = existing_parent(folder)
     hint = "choose another folder with --workspace DIR or SLUICE_WORKSPACE"

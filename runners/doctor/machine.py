@@ -79,7 +79,7 @@ def check_forks() -> Check:
         return Check(
             "forks", "warning", found, "Python 3.10 with TFX 1.16 starts faster"
         )
-    return Check("forks", "ok", "nodes start from a process that has imported TFX")
+    return Check("forks", "ok", "nodes are forked from a process that has imported TFX")
 
 
 _CREDENTIALS_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -103,4 +103,4 @@ def check_cloud_credentials() -> Check:
     default = Path(folder) / _DEFAULT
     if default.is_file():
         return Check("cloud", "ok", f"gcloud's default, {default}")
-    return Check("cloud", "ok", "no credentials; runs on this machine need none")
+    return Check("cloud", "ok", "no credentials; local runs need none")

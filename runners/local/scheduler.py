@@ -172,7 +172,7 @@ class Scheduler:
             elif node.action != "run":
                 self._settle(self._not_launched(node))
             elif missing := self._missing(node):
-                reason = f"needs what {missing} would have made"
+                reason = f"upstream {missing} was skipped"
                 self._settle(NodeResult(node.id, "skipped", reason=reason))
             elif self._may_start(node):
                 self._start(node)

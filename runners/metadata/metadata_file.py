@@ -1,7 +1,7 @@
 """Checks, copies and restores the SQLite file of ML Metadata.
 
-All of a pipeline's history is in this one file. A damaged one is put aside, never
-deleted, and the copy made at the end of the run before takes its place.
+All of a pipeline's history is in this one file. A damaged one is renamed, never
+deleted, and replaced by the copy made at the end of the previous run.
 """
 
 from __future__ import annotations

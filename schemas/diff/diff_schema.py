@@ -88,7 +88,7 @@ def diff_schema(
         changes += _changes(case)
         if domain is not None and case.seen.unlisted:
             count = messages.number(case.seen.unlisted, "value")
-            notes.append(f"{name}: {count} too rare or too long to be looked at")
+            notes.append(f"{name}: {count} too rare or too long to be compared")
     known = {feature.name for feature in schema.feature}
     for name, seen in observed.features.items():
         if name not in known and seen.present:

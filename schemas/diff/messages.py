@@ -86,13 +86,13 @@ def missing(
         return "in the schema, not in the data"
     where = f" of split {worst.split}" if len(seen.presence) > 1 else ""
     percent = share(worst.present, worst.records)
-    text = f"present in {percent} of records{where}, the schema wants "
+    text = f"present in {percent} of records{where}, the schema requires "
     if worst.fraction < presence.min_fraction:
         return text + _percent(presence.min_fraction)
     fewest = min(seen.presence, key=lambda item: item.present)
     where = f" of split {fewest.split}" if len(seen.presence) > 1 else ""
     records = f"{fewest.present:,} record{'s' if fewest.present != 1 else ''}"
-    return f"present in {records}{where}, the schema wants {presence.min_count:,}"
+    return f"present in {records}{where}, the schema requires {presence.min_count:,}"
 
 
 def _occurrences(count: int, seen: ObservedFeature) -> str:

@@ -71,12 +71,12 @@ def wrong_shape(case: Case) -> Iterator[Change]:
             edits.append(Put(case.owner, ("value_count", "max"), high))
     if edits:
         found = f"{low:,}" if low == high else f"{low:,} .. {high:,}"
-        text = f"{found} values per record, the schema wants {wanted}"
+        text = f"{found} values per record, the schema requires {wanted}"
         yield case.change("wrong_shape", text, *edits)
 
 
 def missing(case: Case) -> Iterator[Change]:
-    """Fewer records with it than the schema wants, in the split that has fewest."""
+    """Fewer records with it than the schema requires, in the split that has fewest."""
     presence, seen = case.feature.presence, case.seen
     parts = seen.presence
     if not parts or not _is_expected(case.feature):

@@ -128,7 +128,7 @@ def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
     path = path.resolve()
     if read_schema_text(path) != text:
         raise UsageError(
-            "The schema has been changed meanwhile; nothing was written.",
+            "The schema was changed in the meantime; nothing was written.",
             where=path,
             hint="give the command again",
         )
@@ -136,7 +136,7 @@ def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
         atomic.write_text(path, edited)
     except OSError as error:
         raise UsageError(
-            "The schema cannot be written; it is as it was.",
+            "The schema cannot be written; it is unchanged.",
             where=path,
             actual=error.strerror or str(error),
         ) from error

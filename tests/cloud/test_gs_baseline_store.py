@@ -71,7 +71,7 @@ def test_an_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
     bucket.remove(next(n for n in bucket.names("accepted/11/train-")))
     found = find_baseline(store, new)
     assert found.record == f"{store}/10/record.json"
-    assert found.damaged[0].startswith(f"{store}/11 was passed over: ")
+    assert found.damaged[0].startswith(f"{store}/11 was skipped: ")
 
     # The earlier version of a span is replaced, the same data is not.
     replaced = accept(store, "10", b"ten, corrected", 30)

@@ -201,7 +201,7 @@ def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
     record = trips.run_to_gate(f"examples.max_corrupt_fraction={fraction * 1.01}")
     assert record.status == "succeeded", record.error
     assert record.node("StatisticsGen").state == "cached"
-    assert " records put aside (2 checksum, 2 length, 1 truncated)" in trips.shown(
+    assert " records quarantined (2 checksum, 2 length, 1 truncated)" in trips.shown(
         record
     )
 

@@ -130,4 +130,4 @@ def test_serving_examples_are_compared_and_judged(trips) -> None:
     assert ("serving", None, "corrupt") not in trips.stopped(record)
     rows = record.gates[0]["rows"]
     (damage,) = [row["why"] for row in rows if row["slice"] == "serving"][:1]
-    assert damage == "1 of 42 records put aside (1 checksum)"
+    assert damage == "1 of 42 records quarantined (1 checksum)"

@@ -152,7 +152,7 @@ def test_explain_names_every_reason_of_every_node(edited: Any) -> None:
     answers = {answer["node"]: answer for answer in outcome.document["nodes"]}
     assert answers["TFRecordGen"]["because"] == [
         "file train-0.tfrecord: content changed",
-        "file train-2.tfrecord: is gone, or no longer taken",
+        "file train-2.tfrecord: is gone, or no longer selected",
         "file train-9.tfrecord: is new",
     ]
     assert answers["Transform"]["because"] == []

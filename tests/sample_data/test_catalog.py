@@ -212,7 +212,7 @@ def test_a_directory_with_other_files_is_never_replaced(toys):
     tfrecord.write(toys / "train-of-mine", [b"mine"])
     before = snapshot(toys)
 
-    with pytest.raises(UsageError, match="holds other files too") as caught:
+    with pytest.raises(UsageError, match="contains other files too") as caught:
         catalog.make("toys", toys)
     assert caught.value.examples == ("notes.txt", "train-of-mine")
     assert snapshot(toys) == before

@@ -83,7 +83,7 @@ def test_another_source_is_refused(monkeypatch, tmp_path, content):
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: Found)
 
-    with pytest.raises(DataError, match="not the file that is known here") as caught:
+    with pytest.raises(DataError, match="has an unexpected digest") as caught:
         taxi.records()
     assert caught.value.where == str(source)
     assert (caught.value.actual == "no such file") == (content is None)

@@ -32,7 +32,7 @@ def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
             continue
         feature = features[check.feature]
         if feature.WhichOneof("kind") not in ("bytes_list", None):
-            return f"feature {check.feature!r} holds numbers, not encoded images"
+            return f"feature {check.feature!r} contains numbers, not encoded images"
         for data in feature.bytes_list.value:
             if reason := check_image(data, check):
                 return f"feature {check.feature!r}: {reason}"
@@ -51,7 +51,8 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
     if reason := _beyond_limits(data, header, check):
         return f"{kind} {reason}"
     if name == "bmp" and has_colour_palette(data):
-        return f"{kind} with a colour palette, whose indices TensorFlow takes for grays"
+        return f"{kind} with a colour palette, whose indices TensorFlow reads as gray "
+        "values"
     if why := why_undecodable(data, check.decoded_channels):
         channels = "1 channel" if check.decoded_channels == 1 else "{} channels"
         what = f"{kind} that does not decode to {channels}"

@@ -57,11 +57,11 @@ def _duplicates(files: Sequence[FileReport]) -> Iterator[Problem]:
         yield Problem(
             "duplicate_shard",
             file.path,
-            "This file's content came in before: its records count twice.",
-            "a content of its own",
+            "This file duplicates another one: its records would count twice.",
+            "unique content",
             f"the bytes of {other.path}"
             if same
-            else f"the content of {other.path}, compressed otherwise",
+            else f"the content of {other.path} with another compression",
         )
 
 
@@ -169,7 +169,7 @@ def _against_entries(
             yield Problem(
                 "manifest",
                 file.path,
-                "This file is not what the manifest says.",
+                "This file does not match the manifest.",
                 f"{entry['records']} records, SHA-256 {entry['sha256']}",
                 f"{file.records} records, SHA-256 {file.sha256}",
             )

@@ -20,7 +20,7 @@ class HashSplits(Section):
     eval: Count = Field(description="Buckets of the split `eval`.")
     test: Count | None = Field(
         default=None,
-        description="Buckets of the split `test`. null: there is no such split.",
+        description="Buckets of the split `test`. null: no test split.",
     )
     by: Text | None = Field(
         default=None,

@@ -20,15 +20,15 @@ class ImageLimits(Section):
 
     min_side: Count = Field(
         default=1,
-        description="Least length of the shorter side, in pixels.",
+        description="Minimum length of the shorter side, in pixels.",
     )
     max_side: Count = Field(
         default=16_384,
-        description="Greatest length of the longer side, in pixels.",
+        description="Maximum length of the longer side, in pixels.",
     )
     max_pixels: Count = Field(
         default=50_000_000,
-        description="Greatest height times width, so that a small file cannot fill the "
+        description="Maximum height times width, so that a small file cannot fill the "
         "memory.",
     )
     channels: Channels | None = Field(

@@ -111,7 +111,7 @@ def _reason(path: str, record: Record) -> str | None:
 
 def _sequence_example(path: str, number: int) -> DataError:
     return DataError(
-        "This file holds tf.SequenceExamples, which the pipeline does not take.",
+        "This file contains tf.SequenceExamples, which are not supported.",
         where=f"{path}, record {number:,}",
         expected="tf.Example records",
         actual="a tf.SequenceExample (it has feature_lists)",

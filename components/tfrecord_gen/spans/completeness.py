@@ -14,10 +14,10 @@ class CompleteWhen(Section):
     """How a span is known to be complete. `always`, the default: every span is."""
 
     marker: Text | None = Field(
-        default=None, description="A file of this name lies in the span's directory."
+        default=None, description="The span's directory contains a file of this name."
     )
     quiet_for_s: PositiveNumber | None = Field(
-        default=None, description="None of its files has changed for so many seconds."
+        default=None, description="None of its files has changed for this many seconds."
     )
 
     def why_unmarked(self, lister: FileLister, folders: Iterable[str]) -> str | None:

@@ -103,7 +103,7 @@ class FileLister:
             if entry.kind == "other" and not of_folders:
                 # Opened, a pipe would wait for a writer for ever.
                 raise UsageError(
-                    "what matches a pattern of the data is no regular file",
+                    "a path that matches a data pattern is not a regular file",
                     where=self.path(_join(folder, entry.name)),
                     hint="move it away, or correct the pattern",
                 )
@@ -184,7 +184,7 @@ def _check_name(folder: str, name: str) -> None:
     except UnicodeEncodeError as error:
         # Neither JSON nor ML Metadata can hold it.
         raise UsageError(
-            "the name of a file of the data is not UTF-8",
+            "the name of a data file is not UTF-8",
             where=f"{folder}/{_shown(name)}",
             hint="rename it",
         ) from error

@@ -65,10 +65,10 @@ def _check_readable(path: str, pattern: str, where: str) -> None:
         if not os.path.islink(path):
             return  # It has gone since it was listed.
         raise UsageError(
-            f"the pattern {pattern!r} matches a link that leads nowhere",
+            f"the pattern {pattern!r} matches a broken link",
             where=where,
             actual=f"a link to {os.readlink(path)}",
-            hint="make the link's target, or delete the link",
+            hint="create the link's target, or delete the link",
         ) from error
     if not os.access(path, os.R_OK):
         raise UsageError(

@@ -60,7 +60,7 @@ def select_spans(
 
     Raises:
       ConfigError: a pattern cannot be used, or not together with the others.
-      DataError: no span is complete, one of ``only`` is gone, one span has two names,
+      DataError: no span is complete, one of ``only`` is gone, a span has two names,
         or a file is matched by the patterns of two splits.
       NoFilesError: a pattern without placeholders matches no file.
       UsageError: a directory cannot be read, or what is matched is no readable file.
@@ -153,10 +153,10 @@ def _take_only(
     gone = wanted - {(span.number, span.version) for span in chosen}
     if gone:
         raise DataError(
-            "spans that were selected are no longer there",
+            "selected spans no longer exist",
             where=search.lister.base,
             examples=[str(_dated(search, *key)) for key in sorted(gone, key=str)],
-            hint="put them back, or begin a new run",
+            hint="restore them, or start a new run",
         )
     return chosen
 
@@ -191,9 +191,9 @@ def _check_patterns(
     for pattern in patterns.values():
         if complete_when.marker and pattern.segments[-1].has_placeholder:
             raise ConfigError(
-                "a marker cannot say that a span is complete which has no directory",
+                "complete_when.marker needs spans with directories of their own",
                 where=f"the pattern {pattern.text!r}",
-                expected="the placeholders in directories only",
+                expected="placeholders in directory names only",
                 hint="set examples.complete_when to {quiet_for_s: SECONDS}",
             )
 
@@ -207,7 +207,7 @@ def _check_overlap(base: str, files: Sequence[SourceFile]) -> None:
         raise ConfigError(
             "the patterns of two splits match the same file",
             where=base,
-            expected="each file in one split, so that no split has records of another",
+            expected="each file in one split, so that splits do not share records",
             examples=twice,
             hint="correct data.splits in the config",
         )
@@ -224,7 +224,7 @@ def _nothing(
         return NoFilesError(
             f"the pattern {pattern.text!r} matches no file",
             where=f"{lister.base} ({keys[split]})" if split in keys else lister.base,
-            actual=None if names else "an empty directory, or none",
+            actual=None if names else "an empty or missing directory",
             examples=names,
             hint="correct the pattern; the directory's files are above",
         )
@@ -241,10 +241,10 @@ def _nothing(
     return DataError(
         "no file matches the patterns of the data"
         if search.has_spans
-        else "the data is not there, or not complete",
+        else "the data does not exist or is incomplete",
         where=search.lister.base,
         expected=f"files such as {patterns}",
-        actual=None if names else "an empty directory, or none",
+        actual=None if names else "an empty or missing directory",
         examples=[f"{span.name}: {span.why}" for span in skipped]
         or [f"there is {name}" for name in names],
         hint="correct data.dir and the patterns in the config",

@@ -63,7 +63,7 @@ class SpanChoice:
             return None
         except ValidationError as error:
             raise WorkspaceError(
-                "the run's choice of spans is damaged",
+                "the stored spans of the run are damaged",
                 where=path,
                 actual=str(error).splitlines()[0],
                 hint="start a new run with `sluice run`",
@@ -117,7 +117,7 @@ def check_unchanged(window: Window) -> None:
             sizes = f"{file.size_bytes:,} bytes, now {now.size_bytes:,}"
             lines.append(f"{file.path}: {sizes}")
         elif now.modified_s != file.modified_s:
-            lines.append(f"{file.path}: written anew since")
+            lines.append(f"{file.path}: rewritten since")
     if lines:
         raise changed(window, lines)
 
@@ -125,7 +125,7 @@ def check_unchanged(window: Window) -> None:
 def changed(window: Window, lines: list[str]) -> DataError:
     """Returns the error of files that are not as they were chosen."""
     return DataError(
-        "the files of the data have changed since the run chose them",
+        "data files have changed since the run chose them",
         where=window.base,
         examples=lines,
         hint="run again; set examples.complete_when if spans are still being written",

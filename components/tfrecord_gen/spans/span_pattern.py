@@ -81,7 +81,7 @@ def _check_together(text: str, placeholders: tuple[str, ...]) -> None:
 
 def _wrong(pattern: str, expected: str, actual: str | None = None) -> ConfigError:
     return ConfigError(
-        f"the pattern {pattern!r} cannot be used",
+        f"the pattern {pattern!r} is invalid",
         expected=expected,
         actual=actual,
         hint="correct the pattern in the config's data section",

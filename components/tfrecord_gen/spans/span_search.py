@@ -106,10 +106,10 @@ class SpanSearch:
             at = locations[split]
             if len(at.names) > 1:
                 raise DataError(
-                    "one span has two names",
+                    "two names denote the same span",
                     where=self.lister.base,
                     examples=[self.lister.path(path) for path in sorted(at.folders)],
-                    hint="rename one, or take it away",
+                    hint="rename or remove one of them",
                 )
             rest = pattern.segments[pattern.location_length :]
             paths = at.folders

@@ -160,11 +160,11 @@ class _GroupIngestion:
                     self._write(file, item, stream.compression)
         if digest.hexdigest() != report.sha256:
             raise UsageError(
-                "This file changes while it is read.",
+                "This file changed while it was being read.",
                 where=file.path,
                 expected=f"SHA-256 {report.sha256}",
                 actual=f"SHA-256 {digest.hexdigest()}, a moment later",
-                hint="Wait until it is written; see examples.complete_when.",
+                hint="Wait until it has been written; see examples.complete_when.",
             )
 
     def _sound(self, stream: InputStream) -> Iterator[Batch | RecordError]:

@@ -104,7 +104,8 @@ def _receive(
             "A worker process died.",
             where=f"process {process.pid}",
             actual=f"exit code {process.exitcode}",
-            hint="If memory was short: fewer cores (taskset) are fewer workers.",
+            hint="If memory ran out, use fewer workers by giving it fewer cores "
+            "(taskset).",
         ) from None
     if index is None:
         processes.pop(connection).join()
@@ -119,5 +120,5 @@ def _unexpected(error: Exception) -> SluiceError:
         "A worker failed.",
         actual=f"{type(error).__name__}: {error}",
         examples=traceback.format_exc().splitlines()[-5:],
-        hint="The log of the node has the whole traceback.",
+        hint="The full traceback is in the node's log.",
     )

@@ -74,7 +74,7 @@ def accept(
     elif choose is None:
         command = request.schema_command("accept", possible[0].id)
         raise UsageError(
-            "say which differences to accept",
+            "select the differences to accept",
             examples=[change.id for change in possible],
             hint=f"{command}, or --all",
         )

@@ -57,14 +57,14 @@ def diff(request: SchemaRequest, warn: Warn = ignore) -> Compared:
     """
     config = request.load_config()
     if request.data and request.run_id:
-        raise UsageError("--run and --data exclude each other", hint="give one")
+        raise UsageError("--run and --data cannot be combined", hint="use one of them")
     path = config.schema_path
     text = read_schema_text(path) if path.is_file() else ""
     reviewed = load(path)
     source = from_data(config) if request.data else from_run(request, warn)
     if not source.observed.records:
         raise DataError(
-            "there is no record to compare the schema with",
+            "there are no records to compare the schema with",
             where=source.text,
             hint=request.run_command(),
         )

@@ -78,7 +78,7 @@ def infer(request: InferRequest) -> Inferred:
     found = without_values(found, config.sensitive)
     if not found.feature:
         raise DataError(
-            "there is no record to infer a schema from",
+            "there are no records to infer a schema from",
             expected="at least one record with a value",
             actual=counted,
         )
@@ -101,7 +101,7 @@ def _write_new(path: Path, text: str) -> None:
         raise UsageError(
             "the file exists; nothing was written",
             where=path,
-            hint="give another file with -o; a reviewed schema is changed by "
+            hint="choose another file with -o; to change a reviewed schema, use "
             "sluice schema accept",
         )
     try:

@@ -102,8 +102,7 @@ def from_run(request: SchemaRequest, warn: Warn = ignore) -> Source:
         if run_id
         else f"no run of {name} has statistics",
         where=workspace.runs,
-        hint=f"{request.run_command('--to', STATISTICS)}, or look at the records: "
-        "--data",
+        hint=f"{request.run_command('--to', STATISTICS)}, or read the records: --data",
     )
 
 

@@ -177,7 +177,7 @@ def test_a_damaged_entry_is_named_and_passed_over(
     found = find_baseline(str(tmp_path), THREE)
     assert Path(found.record).parent.name == "1"
     (line,) = found.damaged
-    assert line.startswith(f"{tmp_path / '2'} was passed over: ") and reason in line
+    assert line.startswith(f"{tmp_path / '2'} was skipped: ") and reason in line
     _write(tmp_path, TWO, 4)
     assert find_baseline(str(tmp_path), THREE).damaged == ()
 

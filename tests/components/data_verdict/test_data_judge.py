@@ -305,7 +305,8 @@ def test_damage_within_the_limit_passes_and_is_said() -> None:
     assert verdict.passed
     assert (row.limit, row.actual, row.result) == ("<= 0.01", 0.01, "pass")
     assert row.why == (
-        "3 of 103 records put aside (2 checksum, 1 length), 1,200 bytes cannot be read"
+        "3 of 103 records quarantined (2 checksum, 1 length), 1,200 bytes cannot be "
+        "read"
     )
 
 
@@ -352,9 +353,9 @@ def test_a_comparison_that_holds_says_what_came_closest() -> None:
 
 
 def test_a_damaged_baseline_is_a_warning() -> None:
-    verdict = _judge(damaged=["accepted/16 was passed over: not JSON"])
+    verdict = _judge(damaged=["accepted/16 was skipped: not JSON"])
     assert verdict.passed
-    assert verdict.warnings[0].why == "accepted/16 was passed over: not JSON"
+    assert verdict.warnings[0].why == "accepted/16 was skipped: not JSON"
 
 
 def test_serving_examples_are_judged_where_there_are_any() -> None:

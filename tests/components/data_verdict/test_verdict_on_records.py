@@ -33,7 +33,7 @@ def test_good_data_passes_and_the_splits_are_compared(bench: Any) -> None:
     row = _row(verdict, "train against eval")
     assert (row.slice, row.baseline) == ("train", "split eval")
     assert row.actual == "2 features compared"
-    assert "comes closest to its limit" in row.why
+    assert "is closest to its limit" in row.why
     assert "drift since the data accepted last" not in {
         row.check for row in verdict.rows
     }
@@ -226,7 +226,7 @@ def test_a_damaged_entry_does_not_stop_the_run(bench: Any) -> None:
     (bench.baseline_store / "1" / RECORD_FILE).write_text("{")
     verdict = bench.judge(bench.records(220), spans=(2,))
     assert verdict.passed
-    assert "was passed over" in verdict.warnings[0].why
+    assert "was skipped" in verdict.warnings[0].why
 
 
 def test_the_gate_fails_with_what_why_and_where(bench: Any) -> None:

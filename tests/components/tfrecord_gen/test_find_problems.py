@@ -43,7 +43,7 @@ def test_the_same_content_compressed_in_another_way(room, make, compression):
     (problem,) = room.ingest(first, other, second).problems
 
     assert (problem.kind, problem.path) == ("duplicate_shard", second)
-    assert problem.actual == f"the content of {first}, compressed otherwise"
+    assert problem.actual == f"the content of {first} with another compression"
 
 
 def test_two_streams_that_hold_nothing_are_not_one_content(room):

@@ -258,7 +258,8 @@ def test_a_palette_of_colours_would_be_trained_on_as_other_pixels(colours):
 
     assert (decoded != np.asarray(image.convert("RGB"))).any()
     assert reason(data, 3) == (
-        "a BMP image with a colour palette, whose indices TensorFlow takes for grays"
+        "a BMP image with a colour palette, whose indices TensorFlow reads as gray "
+        "values"
     )
 
 

@@ -326,5 +326,5 @@ def test_a_file_that_changes_while_it_is_read(room, make, monkeypatch):
         room.put("a", make.shard(make.examples(8), "members"))
 
     monkeypatch.setattr(LocalStorage, "delete", delete_and_change)
-    with pytest.raises(UsageError, match="changes while it is read"):
+    with pytest.raises(UsageError, match="changed while it was being read"):
         room.ingest(path)

@@ -137,7 +137,7 @@ def test_odd_names_are_unknown_names(project: Path, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["configs/none.yaml", "none.yml", "configs/profiles/"])
 def test_a_path_without_a_file_is_named(project: Path, path: str) -> None:
-    with pytest.raises(UsageError, match="no such config file") as caught:
+    with pytest.raises(UsageError, match="config file does not exist") as caught:
         load_config(path, cwd=project)
 
     assert str(project / path) in str(caught.value)

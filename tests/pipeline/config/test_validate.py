@@ -174,7 +174,7 @@ def test_a_label_must_have_classes(refused, label: str) -> None:
         f"label.feature={label}", "features=null", "features={company: {kind: hashed}}"
     )
 
-    assert f"The label {label!r} cannot be told apart by classes." in message
+    assert f"The label {label!r} must be categorical." in message
     assert "an INT or BYTES feature" in message
 
 
@@ -253,7 +253,7 @@ def test_a_kind_must_fit_the_type(refused, feature: str, kind: str, kinds: str) 
 @pytest.mark.parametrize(
     ("feature", "problem"),
     [
-        ("history", "has another shape than one value"),
+        ("history", "does not have exactly one value"),
         ("tags", "may have more than one value in a record"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_feature_has_one_value(refused, feature: str, problem: str) -> None:
     ("old", "new", "problem"),
     [
         ("presence { min_fraction: 1 } ", "", "has a shape and may be missing"),
-        ("shape { dim { size: 1 } }", "shape {}", "has another shape"),
+        ("shape { dim { size: 1 } }", "shape {}", "does not have exactly one value"),
         ("shape { dim { size: 1 } }", "value_count { min: 1 }", "more than one value"),
     ],
 )
@@ -343,14 +343,14 @@ def test_own_preprocessing_may_take_nothing_but_vectors(
 
     schema.write_text(VECTORS)
     message = refused(*own[:1], "features={history: {kind: numeric}}", own[2])
-    assert "'history' has another shape than one value" in message
+    assert "'history' does not have exactly one value" in message
     assert "your preprocessing is given it all the same" in message
     schema.write_text(VECTORS.replace("min_fraction: 1", "min_fraction: 0.5"))
     message = refused(*own)
     assert "'history' has a shape and may be missing" in message
     # Without one every feature needs a kind.
     schema.write_text(VECTORS)
-    assert "'history' has another shape" in refused(*own[1:])
+    assert "'history' does not have exactly one value" in refused(*own[1:])
 
 
 @pytest.mark.parametrize("key", ["model", "preprocessing"])
@@ -418,7 +418,7 @@ def test_warns_that_nothing_gates_the_push(validate) -> None:
     (warning,) = validate("evaluate.thresholds=[]").warnings
 
     assert warning.startswith("--set evaluate.thresholds=[]")
-    assert "any model that trains is pushed" in warning
+    assert "every trained model is pushed" in warning
 
 
 def test_warns_without_a_test_split(validate) -> None:

@@ -286,7 +286,7 @@ def test_the_likeliest_label(columns, best):
         (lambda n: n % 2 if n else None, "in 1,999 of 2,000 records"),
         (lambda n: [1, 2], "2 values in a record"),
         (lambda n: 7, "only one value"),
-        (lambda n: n, "only classes can be predicted, no quantity"),
+        (lambda n: n, "the label must be categorical"),
         (lambda n: 10**6 * (n % 2), "spread over 1,000,001 numbers"),
         (lambda n: bytes([255, n % 2]), "not text"),
     ],

@@ -74,7 +74,7 @@ def test_overrides_that_reach_too_deep(
     deep = "--set=" + ".".join("a" * 2000) + "=1"
     code, _, err = sluice("config", "digits", deep, deep)
     assert code == 2
-    assert "error: A --set reaches too deep." in err
+    assert "error: A --set key is nested too deeply." in err
     assert "found:    2,000 levels" in err
 
 

@@ -169,7 +169,7 @@ def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
         "schema  schemas/trips/schema.pbtxt",
         "5 records, splits: train, eval",
         "if the data is right: sluice schema accept trips CHANGE... --data",
-        "tip: present in 66.6 % of records of split train, the schema wants 100 %",
+        "tip: present in 66.6 % of records of split train, the schema requires 100 %",
         'payment: new value "Apple Pay" (2 records, 40 %)  [payment.new_value]',
         "name: 1 new value (2 records, 40 %)  [name.new_value]",
         "fare: values -3.0 .. 400.0 go beyond 0.0 .. 300.0  [fare.out_of_range]",
@@ -301,8 +301,8 @@ def test_accept_all_leaves_what_is_refused(
          "the feature is sensitive"),
         (["name.new_value=Grace"], "there is no difference 'name.new_value=Grace'"),
         (["fare.out_of_rang"], "fare.out_of_range"),
-        ([], "say which differences to accept"),
-        (["--all", "--run", "2026"], "--run and --data exclude each other"),
+        ([], "select the differences to accept"),
+        (["--all", "--run", "2026"], "--run and --data cannot be combined"),
     ],
 )  # fmt: skip
 def test_accept_refuses_and_writes_nothing(
@@ -357,7 +357,7 @@ def test_infer_without_a_record_writes_nothing(root: Path, sluice: Sluice) -> No
         path.write_bytes(path.read_bytes()[:20])
     code, _, err = sluice("infer", "trips", "-o", "new")
     assert code == 3
-    assert "no record to infer" in err and "2 damaged left out" in err
+    assert "no records to infer" in err and "2 damaged left out" in err
     assert not (root / "new").exists()
 
 
@@ -377,4 +377,4 @@ def test_damaged_records_are_left_out_and_counted(root: Path, sluice: Sluice) ->
         path.write_bytes(b"")
     code, _, err = sluice("diff", "trips", "--data")
     assert code == 3
-    assert "there is no record to compare" in err
+    assert "there are no records to compare" in err

@@ -66,9 +66,9 @@ def test_conditions_skip_and_what_needs_the_skipped_is_skipped(foreign, own) -> 
         **dict.fromkeys(("HoldsNot", "Inside", "Outer", "Asks", "Outside"), "skipped"),
     }
     assert run.reasons["HoldsNot"] == "condition is false"
-    assert run.reasons["Outer"] == "needs what HoldsNot would have made"
-    assert run.reasons["Asks"] == "needs what HoldsNot would have made"
-    assert run.reasons["Outside"] == "needs what Outer would have made"
+    assert run.reasons["Outer"] == "upstream HoldsNot was skipped"
+    assert run.reasons["Asks"] == "upstream HoldsNot was skipped"
+    assert run.reasons["Outside"] == "upstream Outer was skipped"
     (optional_note,) = foreign.notes("Optional")
     assert optional_note["read"] is None
     assert foreign.execution_states() == {"COMPLETE": 5}
@@ -154,7 +154,7 @@ def test_inputs_that_do_not_resolve_stop_what_needs_them(make_foreign, own) -> N
     assert run.reasons["Latest"] == "found nothing"
     assert run.reasons["EachOfNone"] == "its ForEach has nothing to go over"
     assert run.reasons["Unmet1"] == "condition is false"
-    assert run.reasons["UnionOfUnmet"] == "needs what Unmet1 or Unmet2 would have made"
+    assert run.reasons["UnionOfUnmet"] == "upstream Unmet1 or Unmet2 was skipped"
     assert run.reasons["NeedsTwo"] == "stopped by EachOfTwo"
     assert run.message("Needs").startswith(
         "Needs failed: no artifact for its input 'latest', which is an output of Latest"

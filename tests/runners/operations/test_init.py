@@ -150,7 +150,7 @@ def test_records_that_were_not_looked_at_are_warned_of(here):
 
     sampled = result.proposal.sampled
     assert sampled == "the first 10,000 records, at most, of 2 files"
-    assert any("not all records were looked at" in item for item in result.warnings)
+    assert any("not all records were read" in item for item in result.warnings)
 
 
 def test_data_outside_of_the_project_is_named_in_full(tmp_path, here):

@@ -289,7 +289,7 @@ def test_the_reviewed_schemas_keep_every_other_line(tmp_path: Path) -> None:
 def test_a_file_that_was_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "schema.pbtxt"
     path.write_text('feature { name: "a" type: INT }  # by a colleague')
-    with pytest.raises(UsageError, match="changed meanwhile"):
+    with pytest.raises(UsageError, match="changed in the meantime"):
         accept_changes(path, 'feature { name: "a" }', [_put("type", 1)])
     assert "colleague" in path.read_text()
 

@@ -93,7 +93,7 @@ def _rewrite(path: Path) -> None:
     [
         (Path.unlink, "No such file"),
         (lambda path: path.write_text("more than before"), " bytes, now 16"),
-        (_rewrite, "written anew"),
+        (_rewrite, "rewritten"),
     ],
 )
 @pytest.mark.parametrize("name", ["20240102/part-0", "20240102/manifest.json"])
