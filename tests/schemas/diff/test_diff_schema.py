@@ -248,7 +248,7 @@ def test_another_type() -> None:
         ("shape { dim { size: 1 } }", "1 .. 3 values per record, the schema requires "
         "1"),
         ("shape { dim { size: 2 } dim { size: 2 } }", "1 .. 3 values per record, the "
-         "schema wants 4"),
+         "schema requires 4"),
         ("value_count { min: 2 max: 2 }", "1 .. 3 values per record, the schema "
          "wants 2"),
     ],
