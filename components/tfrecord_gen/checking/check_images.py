@@ -51,8 +51,10 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
     if reason := _beyond_limits(data, header, check):
         return f"{kind} {reason}"
     if name == "bmp" and has_colour_palette(data):
-        return f"{kind} with a colour palette, whose indices TensorFlow reads as gray "
-        "values"
+        return (
+            f"{kind} with a colour palette, whose indices TensorFlow reads as gray "
+            "values"
+        )
     if why := why_undecodable(data, check.decoded_channels):
         channels = "1 channel" if check.decoded_channels == 1 else "{} channels"
         what = f"{kind} that does not decode to {channels}"

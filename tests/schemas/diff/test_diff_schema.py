@@ -250,7 +250,7 @@ def test_another_type() -> None:
         ("shape { dim { size: 2 } dim { size: 2 } }", "1 .. 3 values per record, the "
          "schema requires 4"),
         ("value_count { min: 2 max: 2 }", "1 .. 3 values per record, the schema "
-         "wants 2"),
+         "requires 2"),
     ],
 )  # fmt: skip
 def test_another_shape(shape: str, text: str) -> None:
