@@ -198,11 +198,12 @@ def process_pool(
 
     log = tmp_path_factory.mktemp("process_pool") / "start.log"
     moments = tmp_path_factory.mktemp("moments")
-    modules = (*PRELOADED, *modules_to_preload(), "deadly_moments", "forked_command")
+    preloaded = Path(__file__).parent / "preloaded"
+    modules = [*PRELOADED, *modules_to_preload()]
+    modules += [path.stem for path in sorted(preloaded.glob("*.py"))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAULTS_MOMENTS", str(moments))
         with pytest.MonkeyPatch.context() as path:
-            preloaded = Path(__file__).parent / "preloaded"
             path.setenv("PYTHONPATH", f"{own_root()}:{preloaded}")
             started = ProcessPool(log, cwd=project, modules=modules)
         with started:
@@ -274,6 +275,12 @@ class ForkedCommand:
         self.wait(timeout)
         out, err = (path.read_text() if path.exists() else "" for path in self._files)
         return out, err
+
+    def completed(self) -> subprocess.CompletedProcess[str]:
+        """Waits for its end and returns all of it, as ``subprocess.run`` does."""
+        out, err = self.communicate()
+        assert self.returncode is not None
+        return subprocess.CompletedProcess(self._name, self.returncode, out, err)
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)

@@ -9,6 +9,7 @@ from pathlib import Path
 from runners.local.job_result import read_result
 from sluice.errors import LockedError, SluiceError, WorkspaceError
 from sluice.record.events import Event, Note
+from sluice.record.fold import Fold
 from sluice.record.journal import JournalError
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import ErrorRecord, RunRecord
@@ -87,14 +88,17 @@ def _complete(run_dir: Path, note: str | None) -> None:
 
 
 def _close_unread(run_dir: Path, error: JournalError) -> None:
-    """Ends the record of a run as it is, where nothing can be taken from its journal.
+    """Ends the record of a run where nothing can be taken from its journal.
 
-    Such as that of a run which another version of Sluice has begun.
+    Such as that of a run which another version of Sluice has begun. How its nodes have
+    ended is taken from ML Metadata.
     """
     record = RunRecord.load(run_dir)
+    folded = Fold(record)
     with suppress(*_INCOMPLETE):
         # It also closes the executions of the nodes that were running.
-        list(unrecorded_ends(record, run_dir))
+        for event in unrecorded_ends(record, run_dir):
+            folded.apply(event)
     for node in record.nodes:
         if node.state == "running":
             node.state, node.reason, node.progress = "interrupted", _KILLED, None

@@ -56,10 +56,14 @@ def fold(events: Iterable[Event]) -> RunRecord:
 
 
 class Fold:
-    """The incremental form of ``fold``: a record that takes in one event at a time."""
+    """The incremental form of ``fold``: a record that takes in one event at a time.
 
-    def __init__(self) -> None:
-        self._record: RunRecord | None = None
+    Args:
+      record: what it goes on from, where the events so far cannot be read.
+    """
+
+    def __init__(self, record: RunRecord | None = None) -> None:
+        self._record = record
         self._begun: RunStarted | None = None
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +19,12 @@ from sluice.workspace import locate
 
 pytestmark = pytest.mark.e2e
 
+Sluice = Callable[..., subprocess.CompletedProcess[str]]
 MAY_RUN_AGAIN = {"LatestBlessedModel", "Evaluator"}
 
 
-def _sluice(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def _launch(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs ``sluice`` as a shell does."""
     return subprocess.run(
         [sys.executable, str(own_root() / "runners/cli/main.py"), *arguments],
         cwd=cwd,
@@ -35,15 +39,28 @@ def _states(document: dict) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
+def sluice(
+    fork_command: Callable[..., Any], project: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs ``sluice`` in the project, in a process that need not import TFX."""
+
+    def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {"SLUICE_WORKSPACE": "", "COLUMNS": "80"}
+        return fork_command(*arguments, cwd=project, **environment).completed()
+
+    return sluice
+
+
+@pytest.fixture(scope="module")
 def first(project: Path) -> dict:
-    done = _sluice("run", "digits", "--json", cwd=project)
+    done = _launch("run", "digits", "--json", cwd=project)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
-def second(project: Path, first: dict) -> subprocess.CompletedProcess[str]:
-    return _sluice("run", "digits", cwd=project)
+def second(sluice: Sluice, first: dict) -> subprocess.CompletedProcess[str]:
+    return sluice("run", "digits")
 
 
 def test_the_first_run_pushes_a_model_that_reaches_its_target(first: dict) -> None:
@@ -71,9 +88,10 @@ def test_the_workspace_has_its_layout(project: Path, first: dict) -> None:
     assert len(schema) == 1
 
 
-def test_it_can_be_asked(project: Path, first: dict) -> None:
+@pytest.mark.usefixtures("first")
+def test_it_can_be_asked(project: Path, sluice: Sluice) -> None:
     shard = "data/digits/test-00000-of-00002.tfrecord"
-    done = _sluice("predict", "digits", shard, "--limit", "20", cwd=project)
+    done = sluice("predict", "digits", shard, "--limit", "20")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) == 20
@@ -124,10 +142,12 @@ def test_a_run_with_nothing_to_do_imports_no_tfx(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("second")
-def test_explain_names_what_has_changed_and_changes_nothing(project: Path) -> None:
+def test_explain_names_what_has_changed_and_changes_nothing(
+    project: Path, sluice: Sluice
+) -> None:
     arguments = ("explain", "digits", "Evaluator", "--set", "train.epochs=7")
     before = sorted((project / "workspace").rglob("*"))
-    done = _sluice(*arguments, "--json", cwd=project)
+    done = sluice(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     answers = {item["node"]: item for item in json.loads(done.stdout)["nodes"]}
     assert answers["Trainer"]["because"] == ["property train.epochs: 30 -> 7"]
@@ -221,7 +241,7 @@ def test_the_command_from_elsewhere_exits_with_4_for_a_refused_model(
 ) -> None:
     (tmp_path / "pipeline").mkdir()
     (tmp_path / "pipeline" / "__init__.py").write_text("raise SystemExit('not ours')")
-    done = _sluice(
+    done = _launch(
         "run",
         str(project / "configs" / "digits.yaml"),
         "--set",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
-
-from sluice.project import own_root
 
 pytestmark = pytest.mark.e2e
 
@@ -56,23 +54,25 @@ def with_model(project: Path) -> Path:
     return project
 
 
-def _run(
-    root: Path, params: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            *(sys.executable, str(own_root() / "runners/cli/main.py"), "run", "digits"),
-            *("--profile", "quick", "--json", "--workspace", "secrets"),
+@pytest.fixture
+def run(
+    with_model: Path, fork_command: Callable[..., Any]
+) -> Callable[..., CompletedProcess[str]]:
+    """Runs digits with parameters of the model, and some environment variables."""
+
+    def run(params: str, **environment: str) -> CompletedProcess[str]:
+        return fork_command(
+            *("run", "digits", "--profile", "quick", "--json"),
+            *("--workspace", "secrets"),
             *("--set", "evaluate.thresholds=[]"),
             *("--set", "model=secret_model:build_model"),
             *("--set", f"model_params={params}"),
             *("--set", _NODES),
-        ],
-        cwd=root,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
+            cwd=with_model,
+            **environment,
+        ).completed()
+
+    return run
 
 
 def _files_with_marker(folder: Path) -> list[str]:
@@ -84,9 +84,11 @@ def _files_with_marker(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_secret_is_used_and_written_nowhere(with_model: Path, fails: bool) -> None:
+def test_a_secret_is_used_and_written_nowhere(
+    with_model: Path, run: Callable[..., CompletedProcess[str]], fails: bool
+) -> None:
     params = f"{{token: 'Bearer ${{env:DEMO_TOKEN}}', fails: {str(fails).lower()}}}"
-    done = _run(with_model, params, DEMO_TOKEN=MARKER)
+    done = run(params, DEMO_TOKEN=MARKER)
 
     record = json.loads(done.stdout)
     states = {node["id"]: node["state"] for node in record["nodes"]}
@@ -102,8 +104,10 @@ def test_a_secret_is_used_and_written_nowhere(with_model: Path, fails: bool) -> 
     assert _files_with_marker(with_model / "secrets") == []
 
 
-def test_a_run_does_not_begin_without_the_variable(with_model: Path) -> None:
-    done = _run(with_model, "{token: '${env:DEMO_TOKEN_UNSET}'}")
+def test_a_run_does_not_begin_without_the_variable(
+    run: Callable[..., CompletedProcess[str]],
+) -> None:
+    done = run("{token: '${env:DEMO_TOKEN_UNSET}'}")
 
     assert done.returncode == 2
     assert "DEMO_TOKEN_UNSET is not set" in done.stdout + done.stderr

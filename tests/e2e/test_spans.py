@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice.errors import DataError
-from sluice.project import own_root
 from sluice.records import tfrecord
 from sluice.records.tf_example_proto import parse
 
@@ -43,23 +42,21 @@ def _accepted(trips: Any) -> dict[str, dict[str, Any]]:
     return {path.parent.name: json.loads(path.read_text()) for path in records}
 
 
-def _sluice(trips: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def sluice(
+    fork_command: Callable[..., Any],
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs ``sluice run trips --json`` with what else is given."""
-    return subprocess.run(
-        [
-            sys.executable,
-            str(own_root() / "runners/cli/main.py"),
-            *("run", "trips", "--json", *arguments),
-        ],
-        cwd=trips.root,
-        env={**os.environ, "SLUICE_WORKSPACE": ""},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+
+    def sluice(trips: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ("run", "trips", "--json", *arguments)
+        process = fork_command(*command, cwd=trips.root, SLUICE_WORKSPACE="")
+        return process.completed()
+
+    return sluice
 
 
-def test_drift_against_the_span_accepted_last(spans) -> None:
+def test_drift_against_the_span_accepted_last(spans, sluice) -> None:
     trips = spans
     _fill(trips, 1)
     record = trips.run(to_nodes=("AcceptData",))
@@ -89,7 +86,7 @@ def test_drift_against_the_span_accepted_last(spans) -> None:
 
     # Once, by hand, with a reason: as it is typed.
     settings = [part for item in (SPANS, limit) for part in ("--set", item)]
-    done = _sluice(trips, *settings, "--to", "AcceptData", "--accept-data", REASON)
+    done = sluice(trips, *settings, "--to", "AcceptData", "--accept-data", REASON)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     run_dir = trips.workspace.run_dir(document["run_id"])
@@ -215,12 +212,12 @@ def test_records_of_a_user_are_in_one_split(empty_trips) -> None:
     assert trips.ingestion(record)["records"] == 300
 
 
-def test_old_data_is_refused_before_anything_runs(empty_trips) -> None:
+def test_old_data_is_refused_before_anything_runs(empty_trips, sluice) -> None:
     trips = empty_trips
     day = "'{YYYY}-{MM}-{DD}"
     trips.fill("2020-02-29")
     splits = f"data.splits={{train: {day}/train*', eval: {day}/eval*'}}"
-    done = _sluice(trips, "--set", splits, "--set", "validate.stale_after_h=48")
+    done = sluice(trips, "--set", splits, "--set", "validate.stale_after_h=48")
     assert done.returncode == 3, done.stderr
     assert "the newest span of the data is too old" in done.stderr
     assert "expected: at most 48 h (validate.stale_after_h)" in done.stderr

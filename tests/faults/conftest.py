@@ -96,16 +96,17 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, **self._variables, "PYTHONPATH": str(own_root())}
+        return {**os.environ, **self.variables, "PYTHONPATH": str(own_root())}
 
     @property
-    def _variables(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
+        """Returns what a command needs to find the workspace."""
         folder = str(self.workspace.root.parent)
         return {"SLUICE_WORKSPACE": folder, "COLUMNS": "200"}
 
     def start(self, *arguments: str, **environment: str) -> Any:
         """Starts ``sluice`` in a process of its own, which has imported TFX."""
-        environment = {**self._variables, **environment}
+        environment = {**self.variables, **environment}
         process = self._fork_command(*arguments, cwd=self.project, **environment)
         self._started.append(process)
         return process

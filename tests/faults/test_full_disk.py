@@ -1,76 +1,45 @@
 """Disks that are full: of the metadata, of a node's outputs, of the whole workspace.
 
-The disks are small tmpfs, mounted in a mount namespace of their own.
+The disks are small tmpfs; ``full_disks`` mounts and fills them.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runners.local.processes.job import Job
+from runners.local.processes.process_pool import ProcessPool
+from runners.local.wait_for_job import wait_for_job
+
 pytestmark = pytest.mark.fault
-
-# All of it runs in one namespace, whose disks are gone at its end.
-SCRIPT = """
-set -e
-python=$1 results=$2 workspace=$3
-sluice() {
-  name=$1; shift; code=0
-  $python -m runners.cli.main "$@" > $results/$name.out 2> $results/$name.err \\
-    || code=$?
-  echo $code > $results/$name.code
-}
-fill() { head -c 100m /dev/zero > $1/ballast 2> /dev/null || true; }
-
-mkdir -p $workspace/artifacts $results/disk
-mount -t tmpfs -o size=1m none $workspace/artifacts
-mount -t tmpfs -o size=64k none $results/disk
-touch $results/disk/metadata.db $workspace/metadata.db
-mount --bind $results/disk/metadata.db $workspace/metadata.db
-
-sluice metadata run digits --to TFRecordGen
-mount -o remount,size=4m $results/disk
-fill $workspace/artifacts
-truncate -s -4k $workspace/artifacts/ballast
-sluice outputs resume digits
-find $workspace/artifacts -name 'data_*' > $results/left
-rm $workspace/artifacts/ballast
-sluice room resume digits --json
-cp -r $workspace/artifacts $workspace/metadata.db $results
-
-mount -t tmpfs -o size=1m none $workspace
-fill $workspace
-sluice new run digits
-rm $workspace/ballast
-mkdir -p $workspace/inputs $workspace/state $workspace/runs
-echo '{"format": 1}' > $workspace/workspace.json
-fill $workspace
-sluice used run digits
-"""
 
 
 @pytest.fixture(scope="module")
 def disks(
     make_place: Callable[..., Any],
+    process_pool: ProcessPool,
     tmp_path_factory: pytest.TempPathFactory,
     mounting: list[str],
 ) -> tuple[Any, Path]:
     """The place, as it was after the last resume, and the outcome of each command."""
     place, results = make_place("disks"), tmp_path_factory.mktemp("disks_results")
     root = place.workspace.root
-    subprocess.run(
-        [*mounting, "bash", "-c", SCRIPT, "-", sys.executable, results, root],
-        cwd=place.project,
-        env=place.environment,
-        check=True,
-        timeout=600,
-    )
+    log = results / "log"
+    arguments = {
+        "project": str(place.project),
+        "workspace": str(root),
+        "results": str(results),
+        "environment": place.variables,
+        "user_namespace": mounting[-1] != "-m",
+    }
+    job = Job("full_disks:main", arguments, str(log))
+    ended = wait_for_job(process_pool, "disks", job)
+    assert ended and ended["status"] == 0, log.read_text()
     shutil.copytree(results / "artifacts", root / "artifacts", dirs_exist_ok=True)
     shutil.copy(results / "metadata.db", root / "metadata.db")
     return place, results

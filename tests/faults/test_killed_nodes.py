@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,19 @@ import pytest
 
 pytestmark = pytest.mark.fault
 
-RUNS = 12
 SPLITS = ("train", "eval", "test")
+DELETING = """
+import shutil
+
+from tfx.dsl.component.experimental.annotations import InputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.types.standard_artifacts import Schema
+
+
+@component
+def Delete(schema: InputArtifact[Schema], folder: Parameter[str]):
+    shutil.rmtree(folder)
+"""
 
 
 def _error(outcome: Any) -> dict[str, Any]:
@@ -177,15 +189,19 @@ def test_explain_names_every_reason_of_every_node(edited: Any) -> None:
 
 def test_a_workspace_that_is_deleted_during_a_run_is_named(make_place: Any) -> None:
     place = make_place("deleted", epochs=1)
-    code = place.project / "my_models.py"
-    root = str(place.workspace.root)
-    delete = f"    import shutil; shutil.rmtree({root!r}, True)\n"
-    code.write_text(code.read_text().replace("    layers =", f"{delete}    layers ="))
-    outcome = place.here("run", "digits", "--json")
+    (place.project / "my_nodes.py").write_text(DELETING)
+    root = place.workspace.root
+    node = {
+        "component": "my_nodes:Delete",
+        "inputs": {"schema": "ImportSchemaGen.schema"},
+        "parameters": {"folder": str(root)},
+    }
+    part = ("--set", f"nodes={json.dumps({'Delete': node})}", "--to", "Delete")
+    outcome = place.here("run", "digits", *part, "--json")
     assert (outcome.code, outcome.document["status"]) == (2, "failed"), outcome.err
     message = outcome.document["error"]["message"]
-    assert message.startswith("the workspace was deleted during the run\n")
-    assert f"where:    {place.workspace.root}/runs/" in message
+    assert f"where:    {root}/runs/" in message
+    assert "deleted" in message.splitlines()[0]
     assert "readonly" not in outcome.err and message.splitlines()[0] in outcome.err
     assert "resume:" not in outcome.err
 

@@ -31,7 +31,7 @@ def main(
     with open(out, "ab") as out_file, open(err, "ab") as err_file:
         redirect_output(out_file.fileno())
         os.dup2(err_file.fileno(), 2)
-    os.environ.pop(INSIDE_JOB)
+    os.environ.pop(INSIDE_JOB, None)
     os.environ.update(environment)
     os.chdir(cwd)
     signal.signal(signal.SIGINT, signal.default_int_handler)
