@@ -1,6 +1,7 @@
 # Every target but help, lock, protos and clean makes the environment first, or finds it made.
 # TFX=1.21 takes the second lock; see setup/environment.sh.
-# Two test processes: each imports TFX once and runs whole test modules.
+# Two test processes: each starts one zygote that imports TFX, for all nodes and commands
+# of its tests, and takes whole test modules, the longest first (tests/conftest.py).
 TFX ?=
 
 environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&

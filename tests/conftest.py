@@ -44,6 +44,7 @@ SHARING = {
         "tests/faults/test_damaged_models.py",
         "tests/faults/test_damaged_records.py",
         "tests/faults/test_killed_nodes.py",
+        "tests/faults/test_lock_of_a_dead_owner.py",
     )
 }
 # What takes longest begins first, so that no process ends alone with it. Unit tests,

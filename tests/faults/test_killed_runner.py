@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ import pytest
 
 from runners.local.processes.process_tree import descendants
 from sluice import progress
-from sluice.project import own_root
 from sluice.record.events import Stopping
 from sluice.record.journal import Journal
 
@@ -29,23 +26,6 @@ pytestmark = pytest.mark.fault
 EPOCHS = 6
 # With 120 records and batches of 64.
 STEPS_OF_TWO_EPOCHS = 4
-
-
-OWNER = """
-import os, sys, time
-from pathlib import Path
-from sluice.workspace import Workspace
-
-with Workspace(Path(sys.argv[1])).exclusive("sluice run digits") as lock:
-    orphan = Path(sys.argv[2])
-    os.set_inheritable(lock.descriptor, True)
-    if orphan.exists() and os.fork() == 0:
-        while orphan.exists():
-            time.sleep(0.02)
-        os._exit(0)
-    print("locked", flush=True)
-    time.sleep(600)
-"""
 
 
 class Training:
@@ -368,40 +348,3 @@ def test_a_run_that_waited_has_nothing_left_to_do(completed: Any) -> None:
     assert waiting.document["status"] == "up_to_date"
     run_id = completed["outcome"].document["run_id"]
     assert f"nothing has changed since run {run_id}" in waiting.err
-
-
-@pytest.mark.usefixtures("completed")
-@pytest.mark.parametrize("leaves_an_orphan", [False, True])
-def test_the_lock_of_a_dead_owner_is_taken_over(
-    place: Any, tmp_path: Path, leaves_an_orphan: bool
-) -> None:
-    """It is free when the last of the owner's processes has ended, and not before."""
-    orphan = tmp_path / "orphan"
-    if leaves_an_orphan:
-        orphan.touch()
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(place.workspace.root), str(orphan)],
-        cwd=own_root(),
-        stdout=subprocess.PIPE,
-    )
-    with owner:
-        assert owner.stdout is not None and owner.stdout.readline() == b"locked\n"
-        refused = place.here("run", "digits")
-        assert refused.code == 6
-        assert f"process {owner.pid} on {os.uname().nodename}, since 20" in refused.err
-        owner.send_signal(signal.SIGKILL)
-    if leaves_an_orphan:
-        waiting = place.start("run", "digits", "--json", "--wait")
-        with pytest.raises(subprocess.TimeoutExpired):
-            waiting.wait(5)
-        orphan.unlink()
-        outcome = place.end(waiting)
-    else:
-        outcome = place.here("run", "digits", "--json")
-    assert (outcome.code, outcome.document["status"]) == (0, "up_to_date")
-    (note,) = place.record().notes
-    assert note.startswith(
-        f"took over the lock of a dead owner: process {owner.pid} on "
-    )
-    assert note.endswith(": sluice run digits")
-    place.assert_sound(versions=[1])
