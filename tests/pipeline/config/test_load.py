@@ -3,16 +3,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.config.config import Config
 from pipeline.config.features import Numeric
 from pipeline.config.load import load_config
-from pipeline.config.serialize import to_yaml
 from sluice.errors import ConfigError, UsageError
 from sluice.project import own_root
 
@@ -371,65 +367,6 @@ def test_an_empty_profile_is_named(project: Path) -> None:
         load_config("fares", profile="gpu", cwd=project)
 
     assert caught.value.where == "configs/profiles/gpu.yaml"
-
-
-def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
-    config = load_config("fares", overrides=["train.epochs=3"], cwd=project)
-
-    text = to_yaml(config)
-    (project / "configs" / "again.yaml").write_text(text)
-
-    assert load_config("again", cwd=project).model_dump() == config.model_dump()
-    assert text.startswith(
-        f"# project root: {project}\n"
-        "# from: configs/fares.yaml\n"
-        "# from: --set train.epochs=3\n"
-    )
-    assert "dir: data/fares" in text
-    assert "batch_size: 128" in text
-
-
-@pytest.mark.parametrize("name", ["digits", "taxi"])
-def test_the_yaml_of_our_configs_loads_as_the_same_config(
-    project: Path, name: str
-) -> None:
-    config = load_config(name, profile="quick", cwd=own_root())
-
-    (project / "configs" / "again.yaml").write_text(to_yaml(config))
-
-    assert load_config("again", cwd=project).model_dump() == config.model_dump()
-
-
-PLAIN = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-)
-TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Cn"]))
-ODD = st.sampled_from(
-    ["1e-3", "on", "010", "~", "", "null", "2024-01-31", "0x1", "a: b"]
-)
-
-
-@settings(deadline=None, max_examples=50)
-@given(
-    st.recursive(PLAIN | TEXT | ODD, lambda x: st.lists(x) | st.dictionaries(TEXT, x))
-)
-def test_any_parameter_survives_the_yaml(tmp_path_factory, value: Any) -> None:
-    root = tmp_path_factory.getbasetemp() / "survives"
-    (root / "configs").mkdir(parents=True, exist_ok=True)
-    path = root / "configs" / "x.yaml"
-    path.write_text(BASE)
-    loaded = load_config("x", cwd=root)
-    config = loaded.model_copy(update={"model_params": {"value": value}})
-
-    text = to_yaml(config)
-    path.write_text(text, encoding="utf-8")
-
-    assert load_config("x", cwd=root).model_params == {"value": value}
-    # As `sluice config` prints it, line by line.
-    assert text.replace("\n", "").isprintable()
 
 
 def test_loading_imports_no_tensorflow_and_no_tfx(project: Path) -> None:

@@ -1,18 +1,49 @@
-"""The config that a run stores is the one that it ran with."""
+"""A config that is stored or printed is read back as the same config."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.config.load import load_config
-from pipeline.config.serialize import read_stored_config, write_stored_config
+from pipeline.config.serialize import (
+    read_stored_config,
+    to_yaml,
+    write_stored_config,
+)
 from pipeline.config.validate import validate_config
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
+
+BASE = """\
+version: 1
+name: fares
+data:
+  dir: data/fares
+  splits: {train: "train-*", eval: "eval-*", test: "test-*"}
+label: {feature: big_tip}
+features:
+  fare: {kind: numeric}
+  company: {kind: hashed, buckets: 16}
+model: dense
+train:
+  epochs: 7
+evaluate:
+  metrics: [AUC, ExampleCount]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "configs" / "profiles").mkdir(parents=True)
+    (tmp_path / "configs" / "fares.yaml").write_text(BASE)
+    return tmp_path.resolve()
 
 
 @pytest.mark.parametrize("name", ["digits", "taxi"])
@@ -29,3 +60,62 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     assert stored.model_dump() == config.model_dump()
     assert (stored.root, stored.train.epochs) == (config.root, 3)
     assert stored.origin.overrides == ("train.epochs=3",)
+
+
+def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
+    config = load_config("fares", overrides=["train.epochs=3"], cwd=project)
+
+    text = to_yaml(config)
+    (project / "configs" / "again.yaml").write_text(text)
+
+    assert load_config("again", cwd=project).model_dump() == config.model_dump()
+    assert text.startswith(
+        f"# project root: {project}\n"
+        "# from: configs/fares.yaml\n"
+        "# from: --set train.epochs=3\n"
+    )
+    assert "dir: data/fares" in text
+    assert "batch_size: 128" in text
+
+
+@pytest.mark.parametrize("name", ["digits", "taxi"])
+def test_the_yaml_of_our_configs_loads_as_the_same_config(
+    project: Path, name: str
+) -> None:
+    config = load_config(name, profile="quick", cwd=own_root())
+
+    (project / "configs" / "again.yaml").write_text(to_yaml(config))
+
+    assert load_config("again", cwd=project).model_dump() == config.model_dump()
+
+
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Cn"]))
+ODD = st.sampled_from(
+    ["1e-3", "on", "010", "~", "", "null", "2024-01-31", "0x1", "a: b"]
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.recursive(PLAIN | TEXT | ODD, lambda x: st.lists(x) | st.dictionaries(TEXT, x))
+)
+def test_any_parameter_survives_the_yaml(tmp_path_factory, value: Any) -> None:
+    root = tmp_path_factory.getbasetemp() / "survives"
+    (root / "configs").mkdir(parents=True, exist_ok=True)
+    path = root / "configs" / "x.yaml"
+    path.write_text(BASE)
+    loaded = load_config("x", cwd=root)
+    config = loaded.model_copy(update={"model_params": {"value": value}})
+
+    text = to_yaml(config)
+    path.write_text(text, encoding="utf-8")
+
+    assert load_config("x", cwd=root).model_params == {"value": value}
+    # As `sluice config` prints it, line by line.
+    assert text.replace("\n", "").isprintable()
