@@ -101,8 +101,8 @@ def test_a_run_without_a_journal_cannot_be_resumed(
     assert status.states["Evaluator"] == "ran"
     resumed = powerless.here("resume", "digits")
     assert resumed.code == 2
-    assert "its journal is damaged" in resumed.err
-    assert "sluice run digits" in resumed.err
+    assert str(powerless.run_dir / "journal.jsonl") in resumed.err
+    assert "sluice run" in resumed.err
     outcome = powerless.here("run", "digits", "--json")
     assert outcome.code == 0, outcome.err
     powerless.assert_sound(versions=[1])
