@@ -13,10 +13,10 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.scaffold.choose_features import (
     FeatureChoice,
     choose_features,
+    find_leaks,
     group_feature,
 )
 from pipeline.scaffold.choose_label import LabelCandidate, label_candidate
-from pipeline.scaffold.find_leaks import find_leaks
 from pipeline.scaffold.guess_splits import SplitGuess
 from pipeline.scaffold.infer_schema import infer_schema
 from pipeline.scaffold.sample import Sample

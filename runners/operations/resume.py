@@ -25,7 +25,7 @@ from runners.operations.find_run import (
 )
 from runners.operations.hold_workspace import hold_workspace, prepare_store
 from runners.operations.pipeline_request import next_command
-from runners.operations.predict_command import suggest_predict
+from runners.operations.predict import suggest_predict
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.record.events import RunResumed

@@ -28,7 +28,7 @@ from runners.operations.begun_run import (
 )
 from runners.operations.hold_workspace import hold_workspace, prepare_store
 from runners.operations.pipeline_request import PipelineRequest
-from runners.operations.predict_command import suggest_predict
+from runners.operations.predict import suggest_predict
 from sample_data import catalog
 from sluice.errors import bounded
 from sluice.machine_resources import usable_cores

@@ -12,8 +12,7 @@ from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.nodes import STATISTICS
 from pipeline.scaffold.find_examples import find_examples
-from pipeline.scaffold.observe_summary import observe_summary
-from pipeline.scaffold.summarize import Summary, summarize
+from pipeline.scaffold.summarize import Summary, observe_summary, summarize
 from runners.local.complete_runs import complete_killed_runs
 from runners.operations.find_run import (
     Warn,

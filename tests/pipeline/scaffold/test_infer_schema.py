@@ -12,11 +12,11 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.scaffold.choose_features import (
     choose_features,
+    find_leaks,
     group_feature,
     image_size,
 )
 from pipeline.scaffold.choose_label import label_candidates, why_no_label
-from pipeline.scaffold.find_leaks import find_leaks
 from pipeline.scaffold.infer_schema import infer_schema
 from pipeline.scaffold.semantic_type import semantic_type_of
 from pipeline.scaffold.summarize import Summary, summarize

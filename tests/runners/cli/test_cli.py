@@ -231,7 +231,7 @@ def test_the_command_to_ask_repeats_what_was_given(
 ) -> None:
     from pipeline.config.load import load_config
     from pipeline.graph.choose_spans import choose_data
-    from runners.operations.predict_command import predict_command
+    from runners.operations.predict import predict_command
 
     monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
     monkeypatch.setenv("SLUICE_WORKSPACE", "/w")

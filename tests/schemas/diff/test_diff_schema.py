@@ -8,8 +8,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from pipeline.scaffold.observe_summary import observe_summary
-from pipeline.scaffold.summarize import summarize
+from pipeline.scaffold.summarize import observe_summary, summarize
 from sample_data.tf_example import encode
 from schemas.diff.change import Change
 from schemas.diff.diff_schema import Diff, Expectations, diff_schema
