@@ -15,7 +15,7 @@ from typing import Literal
 from pipeline.scaffold.summarize import FeatureSummary, Kind
 from sluice.records.image_header import ImageHeader
 
-RoleName = Literal[
+SemanticTypeName = Literal[
     "image",
     "number",
     "position",
@@ -35,7 +35,9 @@ RoleName = Literal[
     "leak",
     "group",
 ]
-USED: frozenset[RoleName] = frozenset({"image", "number", "position", "categorical"})
+USED: frozenset[SemanticTypeName] = frozenset(
+    {"image", "number", "position", "categorical"}
+)
 
 # Of so many different values a domain is made without further question.
 FEW_VALUES = 20
@@ -83,7 +85,7 @@ class SemanticType:
       closed: its values, as seen, are taken to be all that there are.
     """
 
-    name: RoleName
+    name: SemanticTypeName
     why: str
     closed: bool = False
 

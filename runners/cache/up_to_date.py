@@ -75,7 +75,9 @@ def kept(workspace: Workspace) -> Iterator[None]:
         atomic.write_json(workspace.complete_file, standing.state)
 
 
-def likely_unchanged(workspace: Workspace, config_file: Path, command: str) -> bool:
+def is_probably_up_to_date(
+    workspace: Workspace, config_file: Path, command: str
+) -> bool:
     """Guesses, within milliseconds, whether a run will find everything up to date.
 
     The guess decides only whether TFX is imported while the run looks at its inputs.

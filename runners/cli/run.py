@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from pipeline.config.find import find_config
-from runners.cache.up_to_date import likely_unchanged
+from runners.cache.up_to_date import is_probably_up_to_date
 from runners.cli.exit_on_sigint import exit_on_sigint
 from runners.cli.options import config_options, json_option, workspace_option
 from runners.engine import Engine
@@ -151,7 +151,7 @@ def _start(name: str, workspace_dir: str | None, command: str) -> LocalEngine | 
         config_file = find_config(name, Path.cwd())
         root = find_root(config_file.parent)
         workspace = locate(root, config_file.stem, workspace_dir)
-        if likely_unchanged(workspace, config_file, command):
+        if is_probably_up_to_date(workspace, config_file, command):
             return None
         engine = LocalEngine()
         engine.prewarm(root)

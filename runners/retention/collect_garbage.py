@@ -18,9 +18,9 @@ from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.read_metadata import open_store, read_metadata
 from runners.metadata.served_models import served_models
 from runners.retention.baselines import blessed_in
-from runners.retention.deletion_guard import Enclosure, folders, remove
+from runners.retention.deletion_guard import DeletionGuard, folders, remove
 from runners.retention.find_garbage import Garbage, find_garbage, kept_uris
-from runners.retention.retention_policy import Kept, what_to_keep
+from runners.retention.retention_policy import Kept, select_kept
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
@@ -70,7 +70,7 @@ def _find(
     records = _records(workspace)
     served = served_models(graph, serving_dirs)
     baselines = [model for model, _ in up_to_usable(blessed_in(graph))]
-    kept = what_to_keep(graph, records, served, baselines, keep)
+    kept = select_kept(graph, records, served, baselines, keep)
     try:
         garbage = find_garbage(workspace, graph, records, kept, running=running)
     except OSError as error:
@@ -130,7 +130,7 @@ def _delete(workspace: Workspace, garbage: Garbage) -> None:
 
 def _prune(workspace: Workspace, protected: Iterable[str]) -> None:
     """Removes folders that a deletion left empty; an artifact may be an empty one."""
-    inside = Enclosure(workspace.artifacts, protected)
+    inside = DeletionGuard(workspace.artifacts, protected)
     for node in folders(workspace.artifacts):
         for path in (*node.glob(".system/*"), *node.iterdir(), node):
             if inside.may_go(path):

@@ -14,7 +14,7 @@ from pathlib import Path
 from sluice.storage.storage import storage_for
 
 
-class Enclosure:
+class DeletionGuard:
     """The folder ``root``, which need not exist, with paths that must stay."""
 
     def __init__(self, root: Path, protected: Iterable[str | Path] = ()) -> None:

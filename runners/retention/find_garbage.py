@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.metadata.metadata_graph import Execution, MetadataGraph
-from runners.retention.deletion_guard import Enclosure, folders, size_bytes
+from runners.retention.deletion_guard import DeletionGuard, folders, size_bytes
 from runners.retention.retention_policy import Kept, is_complete
 from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.workspace import Workspace
@@ -122,7 +122,9 @@ class _Scan:
 
     def artifacts(self) -> tuple[tuple[Item, ...], tuple[int, ...]]:
         """Returns the files of artifacts that go, and the artifacts to mark."""
-        inside = Enclosure(self.workspace.artifacts, kept_uris(self.graph, self.kept))
+        inside = DeletionGuard(
+            self.workspace.artifacts, kept_uris(self.graph, self.kept)
+        )
         items: dict[str, Item] = {}
         mark = []
         for artifact in self.graph.artifacts.values():
@@ -140,7 +142,7 @@ class _Scan:
 
     def runs(self) -> Iterator[Item]:
         """Yields the runs of which more is left than the record."""
-        inside = Enclosure(self.workspace.runs)
+        inside = DeletionGuard(self.workspace.runs)
         for folder in folders(self.workspace.runs):
             if folder.name in self.kept.runs or not self._is_run(folder.name):
                 continue
@@ -166,7 +168,7 @@ class _Scan:
 
     def leftovers(self) -> Iterator[Item]:
         """Yields what is no artifact below the nodes' folders."""
-        inside = Enclosure(
+        inside = DeletionGuard(
             self.workspace.artifacts,
             (artifact.uri for artifact in self.graph.artifacts.values()),
         )

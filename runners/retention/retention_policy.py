@@ -27,7 +27,7 @@ class Kept:
     executions: frozenset[int]
 
 
-def what_to_keep(
+def select_kept(
     graph: MetadataGraph,
     records: Mapping[str, RunRecord | None],
     served: Sequence[ServedModel],

@@ -227,5 +227,5 @@ def test_the_features_of_a_record():
 @pytest.mark.unit
 def test_a_feature_that_holds_no_bytes():
     assert check_images(encode({"a": [1, 2]}), (ImageCheck(feature="a"),)) == (
-        "feature 'a' holds numbers, not encoded images"
+        "feature 'a' contains numbers, not encoded images"
     )

@@ -1,4 +1,4 @@
-"""Roles and schemas that follow from records; the taxi's is near the reviewed one."""
+"""Semantic types and schemas inferred from records, compared with reviewed ones."""
 
 from __future__ import annotations
 

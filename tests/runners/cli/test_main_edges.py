@@ -1,4 +1,4 @@
-"""The command line where its surroundings are broken."""
+"""The command line in a broken environment: no home, no packages, closed streams."""
 
 from __future__ import annotations
 

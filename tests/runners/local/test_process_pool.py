@@ -296,7 +296,7 @@ def test_temporary_files_end_with_the_run(
 
 
 @fault
-def test_a_nursery_that_began_before_its_run_takes_the_runs_log_and_lock(
+def test_a_process_pool_that_began_before_its_run_takes_the_runs_log_and_lock(
     jobs_dir: Path,
 ) -> None:
     log, lock_file = jobs_dir / "logs" / "start.log", jobs_dir / "lock"
@@ -418,7 +418,7 @@ def test_packages_of_the_working_directory_hide_none_of_ours(
 
 
 @fault
-def test_a_nursery_that_never_had_a_run_leaves_nothing(
+def test_a_process_pool_that_never_had_a_run_leaves_nothing(
     jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     before = set(jobs_dir.iterdir())

@@ -1,4 +1,4 @@
-"""A damaged metadata file is put aside, and the copy takes its place."""
+"""A damaged metadata file is renamed and replaced by its copy."""
 
 from __future__ import annotations
 

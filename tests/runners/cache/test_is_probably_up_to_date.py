@@ -1,4 +1,4 @@
-"""The guess that a run will have nothing to do."""
+"""The quick check whether a run is probably up to date."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.cache.up_to_date import likely_unchanged
+from runners.cache.up_to_date import is_probably_up_to_date
 from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace
 
@@ -54,7 +54,7 @@ def _workspace(project: Path) -> Workspace:
 
 def _guess(project: Path, command: str = COMMAND) -> bool:
     config = project / "configs" / "trips.yaml"
-    return likely_unchanged(_workspace(project), config, command)
+    return is_probably_up_to_date(_workspace(project), config, command)
 
 
 def test_the_same_command_again(project: Path) -> None:
