@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sluice.retries import Retries
-
 if TYPE_CHECKING:
     from components.tfrecord_gen.spans.span_choice import SpanChoice
     from sluice.record.events import Event
     from sluice.record.run_record import RunRecord
+    from sluice.retries import Retries
 
 _MB = 1_000_000
 _MEMORY_KEY = "memory_mb"
@@ -72,6 +71,13 @@ class MemoryLimits:
         return limit_mb * _MB, of_node if named else of_all
 
 
+def _no_retries() -> Retries:
+    # pydantic, whose import would delay the one of TFX in a process beside this one.
+    from sluice.retries import Retries
+
+    return Retries()
+
+
 @dataclass(frozen=True)
 class Plan:
     """A run that has begun and is about to be executed, or to go on.
@@ -104,7 +110,7 @@ class Plan:
     from_nodes: tuple[str, ...] = ()
     to_nodes: tuple[str, ...] = ()
     base_run_id: str | None = None
-    retries: Retries = field(default_factory=Retries)
+    retries: Retries = field(default_factory=_no_retries)
     memory: MemoryLimits = field(default_factory=MemoryLimits)
     accept_data: str | None = None
     resumed: bool = False

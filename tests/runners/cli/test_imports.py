@@ -45,3 +45,15 @@ def test_verbs_that_look_import_no_tensorflow(past: Any, project: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_run_imports_nothing_slow_before_it_prewarms() -> None:
+    """The import of TFX, in a process beside it, takes the longest: it begins first."""
+    script = (
+        "import sys, runners.cli.main, runners.cli.run\n"
+        "print({'pydantic', 'ruamel', 'ml_metadata'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=own_root(), capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "set()", done.stderr
