@@ -173,7 +173,7 @@ class LocalEngine:
             yield self._shared
             return
         assert plan.project_root is not None
-        if self._root != plan.project_root:
+        if self._own and not (self._root == plan.project_root and self._own.is_current):
             self.close()
         self.prewarm(plan.project_root)
         assert self._own is not None

@@ -221,9 +221,9 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             yield self._process_pool
             return
         modules, cwd = _modules(), Path.cwd()
-        made_with = (os.getpid(), cwd, modules, frozenset(os.environ.items()))
+        made_with = (os.getpid(), cwd, modules)
         process_pool = _KEPT.pop(made_with, None)
-        if process_pool and not process_pool.is_alive:
+        if process_pool and not process_pool.is_current:
             process_pool.close()
             process_pool = None
         if process_pool is None:

@@ -22,7 +22,13 @@ from typing import Any
 from runners.local.processes.forked_process import ForkedProcess
 from runners.local.processes.job import Job, redirect_output
 from runners.local.processes.process_tree import kill_group
-from runners.local.processes.zygote import FORK, SPAWN, copy_output, python_command
+from runners.local.processes.zygote import (
+    FORK,
+    SPAWN,
+    changed_ns,
+    copy_output,
+    python_command,
+)
 from runners.local.processes.zygote import main as zygote_main
 from sluice.compat import child_environment
 from sluice.errors import NodeError, UsageError
@@ -80,6 +86,8 @@ class ProcessPool:
 
             modules = [*PRELOADED, *modules_to_preload()]
         self._started: dict[str, int] = {}
+        self._sources: dict[str, int] = {}
+        self._environment = dict(os.environ)
         self._pending = b""
         self.ready = False
         self._socket, theirs = socket.socketpair()
@@ -148,9 +156,13 @@ class ProcessPool:
         return self._process.pid
 
     @property
-    def is_alive(self) -> bool:
-        """Whether the zygote runs."""
-        return self._process.poll() is None
+    def is_current(self) -> bool:
+        """Whether the zygote runs with the code and environment of a new one."""
+        return (
+            self._process.poll() is None
+            and self._environment == dict(os.environ)
+            and all(changed_ns(path) == at for path, at in self._sources.items())
+        )
 
     def pid_of(self, name: str) -> int | None:
         """Returns the process of a job that has started and not ended."""
@@ -222,7 +234,7 @@ class ProcessPool:
         messages = [json.loads(line) for line in lines]
         for message in messages:
             if "ready" in message:
-                self.ready = True
+                self.ready, self._sources = True, message["sources"]
             elif "started" in message:
                 self._started[message["started"]] = message["pid"]
             elif "ended" in message:

@@ -11,7 +11,8 @@ It speaks JSON lines over a socket:
 * in: ``{"start": NAME, "job": {...}, "umask": N}``,
   ``{"signal": NAME, "number": N}``, and for each run ``{"belong": N}`` with N
   descriptors: of the run's log, and others to hold open until ``{"release": true}``
-* out: ``{"ready": SECONDS}``, ``{"started": NAME, "pid": N}``, ``{"released": true}``
+* out: ``{"ready": SECONDS, "sources": {PATH: CHANGED_NS}}`` with the code that it has
+  imported and that a user may edit, ``{"started": NAME, "pid": N}``, ``{"released": true}``
   and ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``, the status negative
   after a signal, as in ``subprocess``
 
@@ -33,6 +34,7 @@ import shutil
 import signal
 import socket
 import sys
+import sysconfig
 import tempfile
 import time
 import warnings
@@ -83,7 +85,7 @@ def main(arguments: list[str]) -> None:
     # Beam parses sys.argv for options of its own.
     sys.argv = sys.argv[:1]
     os.environ["TMPDIR"] = tempfile.tempdir = folder
-    started = time.monotonic()
+    started, started_ns = time.monotonic(), time.time_ns()
     if mode == FORK:
         for module in modules:
             importlib.import_module(module)
@@ -96,7 +98,8 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     outlive_parent()
     zygote = _Zygote(control, mode, folder)
-    zygote.say(ready=time.monotonic() - started)
+    sources = _imported_sources(started_ns) if mode == FORK else {}
+    zygote.say(ready=time.monotonic() - started, sources=sources)
     try:
         zygote.serve()
     finally:
@@ -106,6 +109,27 @@ def main(arguments: list[str]) -> None:
     sys.stderr.flush()
     # The interpreter would take a third of a second to clear away what TFX has loaded.
     os._exit(0)
+
+
+def changed_ns(path: str) -> int:
+    """Returns when a file last changed in any way; 0 where there is none."""
+    try:
+        return os.stat(path).st_ctime_ns
+    except OSError:
+        return 0
+
+
+def _imported_sources(started_ns: int) -> dict[str, int]:
+    """Returns when the imported files that no package manager installed changed."""
+    installed = tuple(map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+    files = [getattr(module, "__file__", None) for module in sys.modules.values()]
+    found = {
+        path: changed_ns(path)
+        for path in files
+        if path and not path.startswith(installed)
+    }
+    # One that changed meanwhile may have been imported before: it counts as outdated.
+    return {path: at if at < started_ns else -1 for path, at in found.items()}
 
 
 class _Zygote:

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from runners.engine import Plan
+from runners.local.engine import LocalEngine
 from runners.local.processes import process_pool as process_pool_module
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import START_METHOD, ProcessPool, start_method
@@ -362,6 +365,47 @@ def test_a_zygote_that_does_not_answer_is_not_waited_for(
             bare.release()
     finally:
         os.kill(bare.pid, signal.SIGCONT)
+
+
+@fault
+@pytest.mark.parametrize("change", [None, "code", "environment", "killed"])
+def test_a_local_engine_keeps_its_zygote_while_it_is_up_to_date(
+    jobs_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_gone: Callable[[int], bool],
+    change: str | None,
+) -> None:
+    monkeypatch.setattr(process_pool_module, "PRELOADED", ("preloaded",))
+    monkeypatch.setattr("pipeline.graph.nodes.modules_to_preload", list)
+    monkeypatch.setenv("TOKEN", "first")
+    code, out = jobs_dir / "preloaded.py", jobs_dir / "out"
+    code.write_text(
+        "import os\nfrom pathlib import Path\n"
+        "def show(path):\n    Path(path).write_text('old ' + os.environ['TOKEN'])\n"
+    )
+    plan = Plan(run_dir=jobs_dir / "run", workers=1, project_root=jobs_dir)
+    job = replace(_job(jobs_dir, "", path=str(out)), function="preloaded:show")
+
+    def run() -> tuple[int, str]:
+        with engine._processes(plan) as process_pool:
+            process_pool.start("one", job)
+            assert _messages_until(process_pool, "ended")[-1]["status"] == 0
+            return process_pool.pid, out.read_text()
+
+    with LocalEngine() as engine:
+        first, text = run()
+        assert text == "old first"
+        if change == "code":
+            code.write_text(code.read_text().replace("old", "edited"))
+        elif change == "environment":
+            monkeypatch.setenv("TOKEN", "rotated")
+        elif change == "killed":
+            os.kill(first, signal.SIGKILL)
+            _wait_for(lambda: is_gone(first), "the zygote to end")
+        second, text = run()
+    assert (second == first) == (change is None)
+    expected = {"code": "edited first", "environment": "old rotated"}
+    assert text == expected.get(change or "", "old first")
 
 
 @tf
