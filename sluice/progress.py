@@ -12,14 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sluice.secrets import redact
+
 PROGRESS_FILE = "SLUICE_PROGRESS_FILE"
 
 
 def report(**facts: Any) -> None:
-    """Appends one line of facts; one write, so that a reader never sees half of it."""
+    """Appends one line of facts, redacted; one write, so that a reader never sees half of it."""
     path = os.environ.get(PROGRESS_FILE)
     if not path:
         return
+    facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
     with open(path, "ab", buffering=0) as file:
         file.write(json.dumps(facts).encode() + b"\n")
 

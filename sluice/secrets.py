@@ -22,6 +22,7 @@ _REFERENCE = re.compile(r"(\$?)\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)\})?")
 # Shorter ones, such as "1", would be found everywhere.
 _MIN_REDACTED = 4
 
+# The reference for each form in which a value may be printed.
 _resolved: dict[str, str] = {}
 
 
@@ -55,10 +56,11 @@ def resolve_exec_properties(properties: dict[str, Any]) -> dict[str, Any]:
 
 def redact(text: str) -> str:
     """Returns a text with each value that this process has resolved replaced again."""
-    for value, reference in _resolved.items():
-        for form in (value, json.dumps(value)[1:-1], repr(value)[1:-1]):
-            text = text.replace(form, reference)
-    return text
+    if not _resolved:
+        return text
+    longest_first = sorted(_resolved, key=len, reverse=True)
+    forms = "|".join(map(re.escape, longest_first))
+    return re.sub(forms, lambda match: _resolved[match[0]], text)
 
 
 def redact_output() -> None:
@@ -111,8 +113,10 @@ def _value_of(match: re.Match[str]) -> str:
             hint=f"export {name}=..., then run again",
         )
     value = os.environ[name]
-    if len(value) >= _MIN_REDACTED:
-        _resolved[value] = f"${{env:{name}}}"
+    for part in (value, *map(str.strip, value.splitlines())):
+        if len(part) >= _MIN_REDACTED:
+            for form in (part, json.dumps(part)[1:-1], repr(part)[1:-1]):
+                _resolved[form] = f"${{env:{name}}}"
     return value
 
 

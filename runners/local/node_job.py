@@ -70,13 +70,10 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
         # Some libraries turn the interrupt into an error of their own.
         stopped = interrupt.requested()
         if not stopped:
-            os.write(2, redact(traceback.format_exc()).encode())
-            error = explain_failure(
-                node_id,
-                raised,
-                partial(bad_records, place, planned.upstream),
+            _log_traceback()
+            error = _explain(
+                node_id, raised, partial(bad_records, place, planned.upstream)
             )
-            error = replace(error, message=redact(error.message))
             if not job_environment.project_root:
                 write_exception(place, node_id, raised)
     ended = Ended(time.monotonic() - started, error, stopped)
@@ -106,8 +103,8 @@ def report_node(
             )
     except Exception as unread:
         # Such as on a full disk, which is also why the node itself has failed.
-        os.write(2, traceback.format_exc().encode())
-        error = error or explain_failure(node_id, unread)
+        _log_traceback()
+        error = error or _explain(node_id, unread)
         reason = error.message.splitlines()[0]
         result = NodeResult(node_id, "failed", ended.duration_s, reason, error)
     facts = asdict(result)
@@ -192,7 +189,16 @@ def _describe(
             node_id, dict(outputs), run_dir, sensitive=sensitive
         )
     except Exception as error:
-        os.write(2, traceback.format_exc().encode())
+        _log_traceback()
         note = f"{node_id}: its outputs could not be described: {error}"
-        return {"documents": [], "notes": [note.splitlines()[0]]}
+        return {"documents": [], "notes": [redact(note).splitlines()[0]]}
     return {"documents": [vars(item) for item in documents], "notes": []}
+
+
+def _log_traceback() -> None:
+    os.write(2, redact(traceback.format_exc()).encode())
+
+
+def _explain(node_id: str, *args: Any) -> NodeFailure:
+    error = explain_failure(node_id, *args)
+    return replace(error, message=redact(error.message))

@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sluice import secrets
+from sluice import progress, secrets
 from sluice.errors import ConfigError
 from sluice.project import own_root
 
@@ -81,6 +82,32 @@ def test_values_are_redacted_also_in_their_escaped_forms(
         redacted = secrets.redact(text)
         assert "${env:TOKEN}" in redacted
         assert "a" not in redacted
+
+
+def test_of_two_secrets_the_longer_is_redacted_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SHORT", "MARK")
+    monkeypatch.setenv("NAME", "SHORT")
+    secrets.resolve("${env:SHORT} ${env:TOKEN} ${env:NAME}")
+    text = secrets.redact("MARKER MARK SHORT")
+    assert text == "${env:TOKEN} ${env:SHORT} ${env:NAME}"
+
+
+def test_each_line_of_a_secret_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "-----BEGIN\nAAAA\n}\n  BBBB\"\n-----END")
+    secrets.resolve("${env:TOKEN}")
+    for line in ("-----BEGIN", "AAAA", 'BBBB"', json.dumps('BBBB"')[1:-1]):
+        assert secrets.redact(f"x {line} y") == "x ${env:TOKEN} y"
+    assert secrets.redact("{}") == "{}"
+
+
+def test_progress_is_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(progress.PROGRESS_FILE, str(tmp_path / "progress"))
+    secrets.resolve("${env:TOKEN}")
+    progress.report(line="with MARKER", epoch=1)
+    lines, _ = progress.read(tmp_path / "progress")
+    assert lines == [{"line": "with ${env:TOKEN}", "epoch": 1}]
 
 
 def test_what_python_prints_and_logs_is_redacted() -> None:
