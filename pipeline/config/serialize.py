@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ def _yaml() -> YAML:
     yaml.Representer = _Representer
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False
-    yaml.width = 88
+    # ruamel.yaml 0.18 wraps a quoted string after \\n so that it reads back changed.
+    yaml.width = sys.maxsize
     return yaml
 
 

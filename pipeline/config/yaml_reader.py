@@ -2,7 +2,7 @@
 
 Scalars are YAML 1.2's, as people write them: ``1e-3`` is a number, ``on``, ``no`` and
 ``2024-01-31`` are strings, ``010`` is ten. Refused are duplicate keys, keys that are
-not strings, and all tags: a config is plain data.
+not strings, all tags, and other versions of YAML: a config is plain data.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.resolver import VersionedResolver
+from ruamel.yaml.scanner import Scanner
 
 from pipeline.config.origin import KeyPath, key_path
 from sluice.errors import ConfigError
@@ -24,7 +25,6 @@ _MAX_VALUES = 10_000
 
 _TAG = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {_TAG + name for name in ("null", "bool", "int", "float", "str")}
-_TAGS = _SCALAR_TAGS | {_TAG + "seq", _TAG + "map"}
 
 
 class _Resolver(VersionedResolver):
@@ -35,6 +35,26 @@ class _Resolver(VersionedResolver):
         if kind is ScalarNode and (str(tag) not in _SCALAR_TAGS or "_" in value):
             return self.DEFAULT_SCALAR_TAG
         return tag
+
+
+class _Scanner(Scanner):
+    """Refuses what would give a scalar another meaning."""
+
+    def scan_tag(self) -> Any:
+        token = super().scan_tag()
+        name = "".join(part for part in token.value if part)
+        raise _Refused(f"The tag {name!r}", token.start_mark, "quote the value")
+
+    def scan_yaml_directive_value(self, start_mark: Any) -> Any:
+        version = super().scan_yaml_directive_value(start_mark)
+        if version != (1, 2):
+            name = "%YAML {}.{}".format(*version)
+            raise _Refused(name, start_mark, "write YAML 1.2, without this line")
+        return version
+
+
+class _Refused(Exception):
+    """It is YAML that a config may not have: what, where, what to do about it."""
 
 
 class YamlReader:
@@ -52,6 +72,7 @@ class YamlReader:
         self._values = 0
         self._yaml = YAML(typ="safe", pure=True)
         self._yaml.Resolver = _Resolver
+        self._yaml.Scanner = _Scanner
 
     def read(self, text: str, path: KeyPath = ()) -> Any:
         """Returns what a text says, which is to stand at ``path``.
@@ -69,13 +90,18 @@ class YamlReader:
             )
         try:
             node = self._yaml.compose(text)
-        except YAMLError as error:
+        except _Refused as error:
+            what, mark, hint = error.args
+            raise ConfigError(
+                f"{what} is not supported.", where=self._place(mark), hint=hint
+            ) from error
+        except (YAMLError, ValueError, OverflowError) as error:
             raise self._not_yaml(error, text) from error
         except RecursionError as error:
             raise self._endless(self.shown) from error
         return None if node is None else self._value(node, path, depth=0)
 
-    def _not_yaml(self, error: YAMLError, text: str) -> ConfigError:
+    def _not_yaml(self, error: Exception, text: str) -> ConfigError:
         if isinstance(error, ReaderError):
             line = text.count("\n", 0, error.position) + 1
             return ConfigError(
@@ -88,7 +114,8 @@ class YamlReader:
         found = [getattr(error, "context", None)]
         if begin and mark and begin.line != mark.line:
             found[0] = f"{found[0]} that begins on line {begin.line + 1}"
-        found.append(getattr(error, "problem", None))
+        # An escape beyond Unicode is an error without a mark.
+        found.append(getattr(error, "problem", str(error)))
         column = f", column {mark.column + 1}" if mark and self._lines else ""
         return ConfigError(
             "This is not YAML.",
@@ -113,12 +140,6 @@ class YamlReader:
         self._values += 1
         if depth > MAX_DEPTH or self._values > _MAX_VALUES:
             raise self._endless(place)
-        if str(node.tag) not in _TAGS:
-            raise ConfigError(
-                f"The tag {str(node.tag)!r} is not supported.",
-                where=place,
-                hint="quote the value",
-            )
         if isinstance(node, MappingNode):
             return self._mapping(node, path, depth)
         if isinstance(node, SequenceNode):

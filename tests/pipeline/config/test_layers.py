@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.config.layers import Layer, read_file, read_override
-from pipeline.config.yaml_reader import describe
+from pipeline.config.yaml_reader import YamlReader, describe
 from sluice.errors import ConfigError, UsageError
 
 pytestmark = pytest.mark.unit
@@ -96,7 +99,9 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
         ("a: " + "[" * 5000, "grows without end", "configs/x.yaml", "50 levels"),
         (f"a: {'[' * 60}{']' * 60}", "grows without end", "configs/x.yaml:1", ""),
         ("# " + "x" * 1_000_000, "too large", "configs/x.yaml", "1,000,000"),
-        ("a: 1\nb: !!int x", "cannot be read", "configs/x.yaml:2", "'x'"),
+        ("a: 1\nb: " + "9" * 5000, "cannot be read", "configs/x.yaml:2", "'999"),
+        ('a: "\\UFFFFFFFF"', "not YAML", "configs/x.yaml", "too large"),
+        ('a: "\\U00110000"', "not YAML", "configs/x.yaml", "range"),
         ("a: 1\n---\nb: 2\n", "not YAML", "configs/x.yaml:2", "another document"),
         (
             "a: 1\nb: {c: 1,\n c: 2}",
@@ -108,6 +113,9 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
         ("? [a]\n: b", "A key is not a string", "configs/x.yaml:1", ""),
         ("a: !env HOME", "tag '!env' is not supported", "configs/x.yaml:1", "quote"),
         ("a: !!set {b}", "is not supported", "configs/x.yaml:1", "set"),
+        ("a: 1\nb: !!bool x", "tag '!!bool'", "configs/x.yaml:2", "quote"),
+        ("a: !!map x", "tag '!!map' is not supported", "configs/x.yaml:1", ""),
+        ("%YAML 1.1\n---\na: yes", "%YAML 1.1 is not supp", "configs/x.yaml:1", "1.2"),
         ("a: 1\nb: &x [*x]", "grows without end", "configs/x.yaml:2", "alias"),
     ],
 )
@@ -118,6 +126,16 @@ def test_refuses(read, content: str, what: str, where: str, details: str) -> Non
     assert what in caught.value.what
     assert str(caught.value.where).startswith(where)
     assert details in str(caught.value)
+
+
+_PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", "bool"]
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.lists(st.sampled_from([*_PARTS, *"abFx019"]), max_size=16).map("".join))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with suppress(ConfigError):
+        YamlReader("a text").read(text)
 
 
 def test_refuses_aliases_that_multiply(read) -> None:

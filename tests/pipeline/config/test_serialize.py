@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.load import load_config
@@ -95,6 +95,9 @@ PLAIN = (
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
 )
+# Lines longer than those that a YAML writer may wrap.
+LONG = st.lists(st.sampled_from(["word", "'a'", '"b"', "# c", "é"]), min_size=12)
+LINES = st.lists(LONG.map(" ".join), min_size=2).map("\n".join)
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Cn"]))
 ODD = st.sampled_from(
     ["1e-3", "on", "010", "~", "", "null", "2024-01-31", "0x1", "a: b"]
@@ -102,8 +105,11 @@ ODD = st.sampled_from(
 
 
 @settings(deadline=None, max_examples=50)
+@example("x" * 69 + " words are\nin a line")
 @given(
-    st.recursive(PLAIN | TEXT | ODD, lambda x: st.lists(x) | st.dictionaries(TEXT, x))
+    st.recursive(
+        PLAIN | TEXT | LINES | ODD, lambda x: st.lists(x) | st.dictionaries(TEXT, x)
+    )
 )
 def test_any_parameter_survives_the_yaml(tmp_path_factory, value: Any) -> None:
     root = tmp_path_factory.getbasetemp() / "survives"
