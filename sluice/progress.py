@@ -18,7 +18,10 @@ PROGRESS_FILE = "SLUICE_PROGRESS_FILE"
 
 
 def report(**facts: Any) -> None:
-    """Appends one line of facts, redacted; one write, so that a reader never sees half of it."""
+    """Appends one line of facts, its strings redacted.
+
+    It is one write, so that a reader never sees half of it.
+    """
     path = os.environ.get(PROGRESS_FILE)
     if not path:
         return

@@ -95,7 +95,7 @@ def test_of_two_secrets_the_longer_is_redacted_as_a_whole(
 
 
 def test_each_line_of_a_secret_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOKEN", "-----BEGIN\nAAAA\n}\n  BBBB\"\n-----END")
+    monkeypatch.setenv("TOKEN", '-----BEGIN\nAAAA\n}\n  BBBB"\n-----END')
     secrets.resolve("${env:TOKEN}")
     for line in ("-----BEGIN", "AAAA", 'BBBB"', json.dumps('BBBB"')[1:-1]):
         assert secrets.redact(f"x {line} y") == "x ${env:TOKEN} y"

@@ -13,8 +13,8 @@ It speaks JSON lines over a socket:
   descriptors: of the run's log, and others to hold open until ``{"release": true}``
 * out: ``{"ready": SECONDS, "sources": {PATH: CHANGED_NS}}`` with the code that it has
   imported and that a user may edit, ``{"started": NAME, "pid": N}``,
-  ``{"released": true}`` and ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``, the status negative
-  after a signal, as in ``subprocess``
+  ``{"released": true}`` and ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``,
+  the status negative after a signal, as in ``subprocess``
 
 When the other end of the socket closes, for whatever reason, everything that was
 started is killed, whatever process group it has moved to, and the folder removed: the
