@@ -44,10 +44,10 @@ class JobEnvironment:
 
     @classmethod
     def load(cls, run_dir: Path) -> JobEnvironment:
-        """Reads what ``save`` wrote."""
+        """Reads what ``save`` wrote, also of a version that had fewer keys."""
         data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
         for name in ("python_path", "arguments"):
-            data[name] = tuple(data[name])
+            data[name] = tuple(data.get(name, ()))
         return cls(**data)
 
     def enter(self) -> None:
