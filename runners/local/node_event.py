@@ -9,7 +9,7 @@ from typing import Any
 
 from runners.local.graph_file import PlannedNode
 from runners.local.run_result import NodeResult
-from sluice.node_kinds import VERDICTS
+from sluice.node_kinds import JUDGEMENTS, VERDICTS
 from sluice.record.events import Artifact, NodeFinished, Push
 from sluice.record.run_record import DocumentRecord
 from sluice.record.verdict import Verdict
@@ -37,7 +37,8 @@ def node_finished(
     gates, unread = _verdicts(result)
     push = _push(node, result)
     if push and push.state == "blocked" and result.state != "blocked":
-        result = replace(result, state="blocked", reason="stopped by ModelVerdict")
+        names = " and ".join(_refused_by(result)) or "a missing blessing"
+        result = replace(result, state="blocked", reason=f"stopped by {names}")
     return NodeFinished(
         node=result.node,
         state=result.state,
@@ -87,6 +88,15 @@ def _push(node: PlannedNode, result: NodeResult) -> Push | None:
         if state is not None:
             return Push(state)
     return Push("blocked") if result.state == "blocked" else None
+
+
+def _refused_by(result: NodeResult) -> Iterator[str]:
+    """Yields who has not blessed the model: TFX names folders NODE/OUTPUT/EXECUTION."""
+    for artifacts in result.inputs.values():
+        for artifact in artifacts:
+            is_blessing = artifact["type"] in JUDGEMENTS - VERDICTS
+            if is_blessing and not artifact["properties"].get("blessed"):
+                yield artifact["uri"].split("/")[-3]
 
 
 def _outputs(result: NodeResult) -> Iterator[dict[str, Any]]:

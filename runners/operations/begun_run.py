@@ -265,7 +265,7 @@ def finish_run(recorder: Recorder, checked: Checked, inputs: RunInputs | None) -
     if not whole or record.exit_code != 0 or inputs is None:
         return
     # What was edited, or has gone, meanwhile is the next run's matter.
-    with suppress(SluiceError):
+    with suppress(SluiceError, OSError):
         if inputs == checked.read_inputs():
             up_to_date.remember(checked.workspace, record, inputs)
 

@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 
+from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
 from pipeline.graph.check_nodes import check_node_ids, validate_pipeline
@@ -99,6 +100,7 @@ def run(
         config, workspace = checked.config, checked.workspace
         holding = hold_workspace(workspace, request.command, request.wait, observer)
         with private_umask(config.private), holding as held:
+            checked = choose_again(request, checked)
             inputs, last = _look_for_changes(request, checked)
             recorder = begin_record(
                 request,
@@ -136,11 +138,20 @@ def check_request(request: RunRequest, observer: Observer) -> Checked:
     config = valid.config
     for warning in valid.warnings:
         observer.on_warning(warning)
-    choice = choose_spans(config, hint=_data_hint(config))
-    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
+    choice = _choose(config)
     workspace = request.workspace_of(config)
     workspace.prepare(private=config.private)
     return Checked(config, choice, workspace, request.serving_dir_of(config))
+
+
+def choose_again(request: RunRequest, checked: Checked) -> Checked:
+    """Returns what was checked with the spans of now, if the run may have waited.
+
+    Raises:
+      UsageError, DataError: there are none, or they are too old.
+    """
+    config = checked.config
+    return replace(checked, choice=_choose(config)) if request.wait else checked
 
 
 def begin_record(
@@ -222,6 +233,12 @@ def _execute(
     execute(plan, recorder, engine, observer, look_at_inputs)
     finish_run(recorder, checked, begun[0] if begun else None)
     return recorder.record
+
+
+def _choose(config: Config) -> SpanChoice:
+    choice = choose_spans(config, hint=_data_hint(config))
+    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
+    return choice
 
 
 def _data_hint(config: Config) -> str | None:

@@ -37,7 +37,7 @@ from runners.operations.open_run import (
     node_lock,
     take_in_killed,
 )
-from runners.operations.run import RunRequest, begin_record, check_request
+from runners.operations.run import RunRequest, begin_record, check_request, choose_again
 from sluice.errors import (
     ExitCode,
     NodeError,
@@ -108,6 +108,7 @@ def begin_run(
         stack.enter_context(private_umask(config.private))
         holding = hold_workspace(workspace, request.command, request.wait, observer)
         held = stack.enter_context(holding)
+        checked = choose_again(request, checked)
         prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
         recorder = begin_record(request, checked, held.notes, observer, run_id=run_id)
         try:
@@ -235,7 +236,7 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
         plan = _plan(recorder, checked, lock.descriptor)
         LocalEngine().settle(plan, observer)
         inputs: RunInputs | None = None
-        with suppress(UsageError):
+        with suppress(SluiceError, OSError):
             # What was edited since it began is the next run's matter.
             now = checked.read_inputs()
             check_unchanged(run.run_dir, now, run="", run_again="")

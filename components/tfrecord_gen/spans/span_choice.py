@@ -70,9 +70,10 @@ class SpanChoice:
             ) from error
 
     def restat(self) -> SpanChoice:
-        """Returns the files that are still there, with their present sizes and times.
+        """Returns the files with their present sizes and times.
 
-        For a run that is resumed; the caller compares the contents.
+        For a run that is resumed; the caller compares the contents, and finds what is
+        gone as well.
 
         Raises:
           UsageError: a file cannot be looked at.
@@ -140,9 +141,10 @@ def _restat(window: Window) -> Window:
             name = window.relative(file)
             if lister.exists(name):
                 now = lister.stat(name)
-                yield replace(
+                file = replace(
                     file, size_bytes=now.size_bytes, modified_s=now.modified_s
                 )
+            yield file
 
     return replace(
         window,

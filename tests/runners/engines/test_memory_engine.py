@@ -108,6 +108,16 @@ def test_a_push_elsewhere_is_no_shortcut(root: Path) -> None:
         assert (record.status, record.pushes[0].uri) == ("succeeded", uri)
 
 
+def test_a_schema_that_is_deleted_meanwhile_is_the_next_run_s_matter(
+    root: Path,
+) -> None:
+    def delete(name: str) -> None:
+        Path("schemas/digits/schema.pbtxt").unlink(missing_ok=True)
+
+    record = run(RunRequest(name="digits"), engine=_memory_engine(act=delete))
+    assert (record.status, record.exit_code) == ("succeeded", 0)
+
+
 def _boom(name: str) -> None:
     if name == "Train":
         raise RuntimeError("boom")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,19 @@ def test_where_a_push_went(tmp_path: Path, result: NodeResult, push: Push) -> No
     assert node_finished(tmp_path, MAKER, result).push is None
 
 
-def test_a_push_of_a_refused_model_is_blocked_by_the_verdict(tmp_path: Path) -> None:
-    event = node_finished(tmp_path, PUSHER, _pushed("ran", state="blocked"))
-    assert (event.state, event.reason) == ("blocked", "stopped by ModelVerdict")
+@pytest.mark.parametrize("names", [("ModelVerdict",), ("Canary", "InfraCheck")])
+def test_a_push_of_a_refused_model_is_blocked_by_who_has_not_blessed_it(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    inputs = {
+        name: _of("ModelBlessing", f"/a/{name}/blessing/3", blessed=0)["out"]
+        for name in names
+    }
+    inputs["other"] = _of("InfraBlessing", "/a/Other/blessing/3", blessed=1)["out"]
+    result = replace(_pushed("ran", state="blocked"), inputs=inputs)
+    event = node_finished(tmp_path, PUSHER, result)
+    assert event.state == "blocked"
+    assert event.reason == f"stopped by {' and '.join(names)}"
     held_back = NodeResult("P", "blocked", reason="stopped by DataGate")
     assert node_finished(tmp_path, PUSHER, held_back).reason == "stopped by DataGate"
 

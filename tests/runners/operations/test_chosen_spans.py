@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -25,6 +27,7 @@ from sluice.errors import DataError, ExitCode, UsageError
 from sluice.project import own_root
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
+from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
 
@@ -165,10 +168,41 @@ def test_a_resumed_run_keeps_its_spans() -> None:
     assert names(second.windows[0]) == names(first.windows[0])
 
 
-def test_a_run_whose_data_has_changed_is_not_resumed() -> None:
-    run(REQUEST, engine=FirstNode())
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_whose_data_is_gone_is_not_resumed(known: bool) -> None:
+    """Also where it was stopped before what it is made of was written down."""
+    engine = FirstNode()
+    run(REQUEST, engine=engine)
+    if not known:
+        (engine.plans[0].run_dir / "inputs.json").unlink()
     TRAIN.unlink()
 
-    with pytest.raises(UsageError, match="cannot be resumed") as caught:
+    with pytest.raises(UsageError, match="cannot be read") as caught:
         resume(ResumeRequest(name="digits"), engine=FirstNode())
-    assert any("span-1/train-0" in line for line in caught.value.examples)
+    assert str(caught.value.where).endswith("span-1/train-0")
+
+
+def test_a_run_that_has_waited_takes_what_was_delivered_meanwhile() -> None:
+    engine, others = FirstNode(), Workspace(Path.cwd() / "workspace" / "digits")
+    others.prepare()
+
+    class Deliver(Observer):
+        def on_note(self, text: str) -> None:
+            if text.startswith("waiting"):
+                deliver(2)
+                may_end.set()
+
+    def hold() -> None:
+        with others.exclusive("another run"):
+            holds.set()
+            may_end.wait(30)
+
+    holds, may_end = Event(), Event()
+    other = Thread(target=hold)
+    other.start()
+    holds.wait(30)
+    record = run(replace(REQUEST, wait=True), Deliver(), engine)
+    other.join()
+
+    assert names(engine.windows[0]) == files_of(2)
+    assert SpanChoice.load(others.run_dir(record.run_id)) == engine.plans[0].spans

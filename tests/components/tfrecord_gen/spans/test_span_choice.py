@@ -119,7 +119,13 @@ def test_a_resumed_run_takes_new_times_of_the_same_content(
     again = stored.restat()
     check_unchanged(again.data)
     assert again.data.spans == stored.data.spans
+
+
+def test_a_resumed_run_does_not_go_on_with_what_is_left(
+    data: Path, stored: SpanChoice
+) -> None:
     (data / "20240102" / "part-0").unlink()
-    assert [Path(file.path).parent.name for file in stored.restat().data.files] == [
-        "20240103"
-    ]
+    again = stored.restat()
+    assert again.data.files == stored.data.files
+    with pytest.raises(DataError, match="changed since the run chose"):
+        check_unchanged(again.data)
