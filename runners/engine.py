@@ -25,7 +25,10 @@ class Observer:
     """Follows an operation; every method does nothing unless it is overridden."""
 
     def on_event(self, event: Event, record: RunRecord) -> None:
-        """Takes an event that the record has taken in already."""
+        """Takes an event that the record has taken in already.
+
+        The run's end is told as well; notes may follow it.
+        """
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
         """Takes what a running node says of itself, such as the epoch it is in."""
@@ -97,7 +100,8 @@ class Plan:
       memory: how much of it each node may use.
       accept_data: why a person lets the data pass this once, whatever is wrong with it.
       resumed: whether the run was executed before, as far as it went.
-      spans: the choice, stored in ``run_dir`` too; None leaves it to the nodes.
+      spans: the choice, which the engine stores in ``run_dir``; None leaves it to the
+        nodes.
       locks: descriptors that each process of the run holds open until it ends.
     """
 
@@ -156,7 +160,7 @@ class Engine(Protocol):
 
         Args:
           plan: of a run whose record has begun.
-          observer: is told of each event once it is recorded.
+          observer: its ``on_event`` is for the engine's ``Recorder``, which calls it.
 
         Returns:
           The record, with a status and an exit code also where nodes have failed.

@@ -9,8 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import Literal
 
 from sluice.errors import bounded
+
+Action = Literal["run", "reuse", "skip"]
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,16 @@ class GraphNode:
       kind: the component's class.
       upstream: the ids of all nodes that it waits for, in any order.
       gate: whether what follows it is stopped where it does not pass.
+      judges_data: whether its verdict is on the data, which a person may override.
+      action: ``reuse`` takes the outputs of an earlier run, ``skip`` leaves it out.
     """
 
     id: str
     kind: str
     upstream: tuple[str, ...]
     gate: bool = False
+    judges_data: bool = False
+    action: Action = "run"
 
 
 def topological_order(nodes: Sequence[GraphNode]) -> list[GraphNode]:

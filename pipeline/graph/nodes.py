@@ -233,7 +233,7 @@ NODES = (
 )
 
 # The nodes that more than the graph speaks of.
-STATISTICS, PUSHER = "StatisticsGen", "Pusher"
+INGESTION, STATISTICS, PUSHER = "TFRecordGen", "StatisticsGen", "Pusher"
 
 
 def modules_to_preload() -> list[str]:

@@ -14,9 +14,9 @@ from rich.table import Table
 from runners.cli.console import ignore_broken_pipe, plain, plain_lines
 from runners.cli.render_run import describe_progress, node_table, seconds
 from runners.engine import Observer
-from runners.local.run_result import NOT_ASKED_FOR
 from sluice.record.events import (
     Event,
+    GraphDrawn,
     NodeFinished,
     NodeRetried,
     RunResumed,
@@ -41,6 +41,7 @@ class RunView(Observer):
         self._console = console
         self._record: RunRecord | None = None
         self._notes: dict[str, str] = {}
+        self._left_out: set[str] = set()
         self._last_plain_note = 0.0
         self._live = (
             Live(console=console, get_renderable=self._table, auto_refresh=False)
@@ -57,13 +58,15 @@ class RunView(Observer):
 
     def on_event(self, event: Event, record: RunRecord) -> None:
         self._record = record
-        if isinstance(event, RunStarted):
+        if isinstance(event, GraphDrawn):
+            self._left_out = {node.id for node in event.nodes if node.action != "run"}
+        elif isinstance(event, RunStarted):
             self._line(f"{record.pipeline}  run {record.run_id}", "bold")
         elif isinstance(event, RunResumed):
             self._line(f"{record.pipeline}  resuming run {record.run_id}", "bold")
         elif isinstance(event, NodeFinished) and self._live is None:
             node = record.node(event.node)
-            if node.reason == NOT_ASKED_FOR:
+            if event.state == "skipped" and node.id in self._left_out:
                 return
             label, took = NODE_STATES[node.state].label, seconds(node.duration_s)
             self._line(f"{node.id:<20} {label:<12} {took:>7}  {node.reason or ''}")

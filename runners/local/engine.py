@@ -16,7 +16,6 @@ from sluice.workspace import check_not_deleted
 
 if TYPE_CHECKING:
     from runners.local.scheduler import Watch
-    from sluice.record.events import Event
     from sluice.record.recorder import Recorder
 
 
@@ -150,11 +149,7 @@ class LocalEngine:
         from runners.local.scheduler import Watch
         from sluice.record.recorder import Recorder
 
-        recorder = Recorder(plan.run_dir)
-
-        def on_event(event: Event) -> None:
-            recorder.apply(event)
-            observer.on_event(event, recorder.record)
+        recorder = Recorder(plan.run_dir, observer.on_event)
 
         def on_progress(node: str, facts: dict[str, Any]) -> None:
             recorder.show_progress(node, facts)
@@ -164,7 +159,7 @@ class LocalEngine:
             recorder.tick()
             observer.on_tick()
 
-        return recorder, Watch(on_event, on_progress, on_tick, stop)
+        return recorder, Watch(recorder.apply, on_progress, on_tick, stop)
 
     @contextmanager
     def _processes(self, plan: Plan) -> Iterator[ProcessPool]:

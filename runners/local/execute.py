@@ -90,6 +90,8 @@ def prepare(
       None if it cannot be run, which the event ``stopped`` explains, or the run was
       stopped before.
     """
+    if plan.spans:
+        plan.spans.save(plan.run_dir)
     graph = GraphFile.load(plan.run_dir) if plan.resumed else None
     if graph is None:
         root = str(plan.project_root) if plan.project_root else None
@@ -98,9 +100,12 @@ def prepare(
     if graph is None:
         return None
     nodes = tuple(
-        GraphNode(node.id, node.kind, node.upstream, node.gate) for node in graph.nodes
+        GraphNode(
+            node.id, node.kind, node.upstream, node.gate, node.judges_data, node.action
+        )
+        for node in graph.nodes
     )
-    watch.on_event(GraphDrawn(nodes=nodes))
+    watch.on_event(GraphDrawn(nodes=nodes, base_run_id=graph.base_run_id))
     try:
         _check_names(plan, graph)
     except UsageError as error:
@@ -307,12 +312,9 @@ def _prepare(plan: Plan, process_pool: ProcessPool, watch: Watch) -> GraphFile |
 def _environment(plan: Plan) -> dict[str, str]:
     if plan.workspace is None:
         return {}
-    # A pipeline built elsewhere may have a package of this name.
-    from components.tfrecord_gen.spans.span_choice import SPANS_FILE, SPANS_PATH
-
     workspace = Workspace(plan.workspace)
     return {
-        SPANS_PATH: str(plan.run_dir / SPANS_FILE),
+        **(plan.spans.environment(plan.run_dir) if plan.spans else {}),
         stat_cache.DIGESTS_FILE: str(workspace.digests_file),
         source_files.MEMORY_FILE: str(workspace.sources_file),
     }

@@ -6,17 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
 from sluice.errors import UsageError
+from sluice.graph import Action
 from sluice.storage import atomic
 
 GRAPH_FILE = "graph.json"
 IR_FILE = "pipeline.pb"
-
-Action = Literal["run", "reuse", "skip"]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.tfrecord_gen.spans.span_choice import SpanChoice
+from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
 from pipeline.config.validate_secrets import require_secrets
@@ -27,7 +28,7 @@ from sluice.errors import (
     WorkspaceError,
 )
 from sluice.project import activate
-from sluice.record.events import InputsRead, Note, RunStarted
+from sluice.record.events import InputsRead, Note, RunStarted, SpansChosen
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.storage import atomic
@@ -88,10 +89,18 @@ def stored_run(workspace: Workspace, recorder: Recorder) -> Checked:
     return Checked(config, choice, workspace, Path(how_begun(recorder).destination))
 
 
-def write_inputs(recorder: Recorder, inputs: RunInputs) -> None:
+def write_inputs(recorder: Recorder, checked: Checked, inputs: RunInputs) -> None:
     """Writes what a run is made of beside its record, and its digests into it."""
     atomic.write_json(recorder.run_dir / INPUTS_FILE, inputs.to_dict())
+    recorder.apply(SpansChosen(spans=checked.choice.to_dict()))
     recorder.apply(InputsRead(digests=inputs.summary(), packages=inputs.packages))
+
+
+def data_used(recorder: Recorder, checked: Checked) -> Window:
+    """Returns the data that a run has read, or the run whose outputs it has reused."""
+    base = recorder.graph.base_run_id if recorder.graph else None
+    reused = SpanChoice.load(checked.workspace.run_dir(base)) if base else None
+    return (reused or checked.choice).data
 
 
 def execute(
@@ -223,10 +232,7 @@ def check_unchanged(run_dir: Path, now: RunInputs, *, run: str, run_again: str) 
     """
     stored = run_dir / INPUTS_FILE
     if not stored.exists():
-        # ML Metadata's client, which an engine elsewhere may do without.
-        from runners.local.graph_file import GRAPH_FILE
-
-        if not (run_dir / GRAPH_FILE).exists():
+        if not RunRecord.load(run_dir).nodes:
             # Stopped before its first node.
             return False
         raise UsageError(
@@ -279,13 +285,9 @@ def _note_acceptance(recorder: Recorder, reason: str | None) -> None:
     """
     if reason is None:
         return
-    # ML Metadata's client, which a run with nothing to do does without.
-    from runners.local.graph_file import GraphFile
-
-    graph = GraphFile.load(recorder.run_dir)
+    record, graph = recorder.record, recorder.graph
     if graph is None:
         return
-    record = recorder.record
     judges = {node.id: node.action for node in graph.nodes if node.judges_data}
     judged = any(node.id in judges and node.outputs for node in record.nodes)
     gate = next((item for item in record.gates if item["gate"] == "data"), None)
@@ -304,10 +306,7 @@ def _note_acceptance(recorder: Recorder, reason: str | None) -> None:
 
 def _note_base(recorder: Recorder, workspace: Workspace) -> None:
     """Notes where a part of the graph ran on what is no longer as it is on disk."""
-    from runners.local.graph_file import GraphFile
-
-    run_dir = recorder.run_dir
-    graph = GraphFile.load(run_dir)
+    run_dir, graph = recorder.run_dir, recorder.graph
     if graph is None or graph.base_run_id is None:
         return
     try:

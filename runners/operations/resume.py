@@ -9,6 +9,7 @@ from runners.engine import Engine, Observer
 from runners.operations.begun_run import (
     Checked,
     check_unchanged,
+    data_used,
     engine_or_local,
     execute,
     finish_run,
@@ -111,7 +112,7 @@ def resume(
         held = stack.enter_context(holding)
         record = _find_resumable(pipeline, request.run_id, observer)
         run_dir = workspace.run_dir(record.run_id)
-        recorder = Recorder(run_dir)
+        recorder = Recorder(run_dir, observer.on_event)
         if recorder.begun.resume_command is None:
             raise UsageError(
                 f"run {record.run_id} cannot be resumed: its engine cannot resume runs",
@@ -127,10 +128,9 @@ def resume(
         is_known = check_unchanged(
             run_dir, inputs, run=run_new, run_again=pipeline.run_again
         )
-        checked.choice.save(run_dir)
         prepare_store(serving_dir, config, workspace, asked.to_nodes)
         if not is_known:
-            write_inputs(recorder, inputs)
+            write_inputs(recorder, checked, inputs)
         workers = request.workers or usable_cores()
         event = RunResumed(
             command=command,
@@ -141,12 +141,11 @@ def resume(
             notes=held.notes,
         )
         recorder.apply(event)
-        observer.on_event(event, recorder.record)
         locks = (held.lock.descriptor,)
         plan = plan_of(asked, checked, workers=workers, locks=locks, resumed=True)
         record = execute(plan, recorder, chosen, observer)
         finish_run(recorder, checked, inputs)
-    given, window = request.workspace_dir, checked.choice.data
+    given, window = request.workspace_dir, data_used(recorder, checked)
     suggest_predict(record, config, name, given, window, observer)
     return record
 

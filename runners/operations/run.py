@@ -15,11 +15,13 @@ from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
 from pipeline.graph.check_nodes import check_node_ids, validate_pipeline
 from pipeline.graph.choose_spans import check_staleness, choose_spans
+from pipeline.graph.nodes import INGESTION
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer
 from runners.operations.begun_run import (
     Checked,
+    data_used,
     engine_or_local,
     execute,
     finish_run,
@@ -110,14 +112,14 @@ def run(
                 can_resume=chosen.capabilities.resume,
             )
             if last is not None and inputs is not None:
-                write_inputs(recorder, inputs)
+                write_inputs(recorder, checked, inputs)
                 recorder.end_unchanged(last)
                 observer.on_note(f"nothing has changed since run {last.run_id}")
                 record = recorder.record
             else:
                 locks = (held.lock.descriptor,)
                 record = _execute(checked, recorder, locks, chosen, observer)
-    window, given = checked.choice.data, request.workspace_dir
+    window, given = data_used(recorder, checked), request.workspace_dir
     suggest_predict(record, config, request.name, given, window, observer)
     return record
 
@@ -169,9 +171,10 @@ def begin_record(
     run_dir = workspace.run_dir(run_id)
     run_dir.mkdir(parents=True)
     write_stored_config(config, run_dir / "config.json")
+    # Other parts of the graph read the data of an earlier run.
+    reads_data = not request.from_nodes or INGESTION in request.from_nodes
     window = checked.choice.data
-    checked.choice.save(run_dir)
-    recorder = Recorder(run_dir)
+    recorder = Recorder(run_dir, observer.on_event)
     event = RunStarted(
         run_id=run_id,
         pipeline=config.name,
@@ -187,11 +190,10 @@ def begin_record(
         resume_command=request.next_command("resume", request.name, "--run", run_id)
         if can_resume
         else None,
-        notes=(*notes, *bounded(window.skipped_lines)),
+        notes=(*notes, *bounded(window.skipped_lines if reads_data else ())),
     )
     recorder.apply(event)
-    observer.on_event(event, recorder.record)
-    if window.spans:
+    if window.spans and reads_data:
         names = bounded([str(span) for span in window.spans[::-1]])
         observer.on_note(f"data: {', '.join(names)}")
     return recorder
@@ -228,7 +230,7 @@ def _execute(
 
     def look_at_inputs() -> None:
         begun.append(checked.read_inputs())
-        write_inputs(recorder, begun[0])
+        write_inputs(recorder, checked, begun[0])
 
     execute(plan, recorder, engine, observer, look_at_inputs)
     finish_run(recorder, checked, begun[0] if begun else None)

@@ -112,7 +112,7 @@ def begin_run(
         prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
         recorder = begin_record(request, checked, held.notes, observer, run_id=run_id)
         try:
-            write_inputs(recorder, checked.read_inputs())
+            write_inputs(recorder, checked, checked.read_inputs())
         except SluiceError as error:
             recorder.stop(error)
             raise
@@ -171,7 +171,7 @@ def _run_node(
     observer: Observer,
     engine: LocalEngine | None,
 ) -> NodeRecord:
-    recorder = Recorder(run.run_dir)
+    recorder = Recorder(run.run_dir, observer.on_event)
     names = [item.id for item in recorder.record.nodes]
     if node not in names:
         raise unknown_node(node, names, recorder.record.pipeline)
@@ -217,7 +217,7 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
     """
     observer = observer or Observer()
     workspace = Workspace(run.workspace)
-    recorder = Recorder(run.run_dir)
+    recorder = Recorder(run.run_dir, observer.on_event)
     record = recorder.record
     if record.status != "running":
         return record

@@ -88,11 +88,24 @@ class InputsRead(_Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SpansChosen(_Event):
+    """The spans of each input are chosen, as ``RunRecord.spans`` has them."""
+
+    event: Literal["spans_chosen"] = "spans_chosen"
+    spans: dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class GraphDrawn(_Event):
-    """The nodes of the run are known, in topological order."""
+    """The nodes of the run are known, in topological order.
+
+    Attributes:
+      base_run_id: the run whose outputs are reused; None where none are.
+    """
 
     event: Literal["graph"] = "graph"
     nodes: tuple[GraphNode, ...]
+    base_run_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,6 +286,7 @@ Event = Union[  # noqa: UP007 (pydantic evaluates it on Python 3.10)
     RunStarted,
     RunResumed,
     InputsRead,
+    SpansChosen,
     GraphDrawn,
     NodeStarted,
     NodeRetried,

@@ -30,6 +30,7 @@ from sluice.record.events import (
     RunResumed,
     RunStarted,
     RunUnchanged,
+    SpansChosen,
     Stopped,
     Stopping,
 )
@@ -58,6 +59,9 @@ def fold(events: Iterable[Event]) -> RunRecord:
 class Fold:
     """The incremental form of ``fold``: a record that takes in one event at a time.
 
+    Attributes:
+      graph: the event that has drawn it last; None before.
+
     Args:
       record: what it goes on from, where the events so far cannot be read.
     """
@@ -68,6 +72,7 @@ class Fold:
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
         self._resume_command: str | None = None
+        self.graph: GraphDrawn | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -105,6 +110,8 @@ class Fold:
             case InputsRead():
                 self.record.digests = event.digests
                 self.record.packages = event.packages
+            case SpansChosen():
+                self.record.spans = event.spans
             case GraphDrawn():
                 self._graph_drawn(event)
             case NodeStarted():
@@ -159,7 +166,7 @@ class Fold:
 
     def _graph_drawn(self, event: GraphDrawn) -> None:
         """Sets up the nodes; after a resume they keep their times and attempts."""
-        record = self.record
+        record, self.graph = self.record, event
         before = {node.id: node for node in record.nodes}
         record.nodes = []
         for node in event.nodes:

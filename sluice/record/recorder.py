@@ -10,12 +10,14 @@ import contextlib
 import math
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sluice.errors import ExitCode, SluiceError
 from sluice.record.events import (
     Event,
+    GraphDrawn,
     RunEnded,
     RunKilled,
     RunStarted,
@@ -38,11 +40,16 @@ class Recorder:
       run_dir: the run's folder.
     """
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        on_event: Callable[[Event, RunRecord], None] = lambda event, record: None,
+    ) -> None:
         """Takes in what the journal of the run has, if it has been begun.
 
         Args:
           run_dir: the run's folder.
+          on_event: is told of each event that this recorder has recorded.
 
         Raises:
           JournalError: it is damaged, or another version of Sluice wrote it.
@@ -50,6 +57,7 @@ class Recorder:
         self.run_dir = run_dir
         self._journal = Journal(run_dir)
         self._fold = Fold()
+        self._on_event = on_event
         self._has_news = False
         self._written_s = -math.inf
         self._catch_up()
@@ -78,17 +86,23 @@ class Recorder:
         except ValueError as error:
             raise self._damaged() from error
 
+    @property
+    def graph(self) -> GraphDrawn | None:
+        """The event that has drawn the graph; None if there is none yet."""
+        return self._fold.graph
+
     def refresh(self) -> RunRecord:
         """Takes in what others have recorded meanwhile, and returns the record."""
         self._catch_up()
         return self.record
 
     def apply(self, event: Event) -> None:
-        """Appends an event and writes the record that follows."""
+        """Appends an event, writes the record that follows, and tells of it."""
         with atomic.lock(self._journal.path):
-            self._journal.append(event)
+            dated = self._journal.append(event)
             self._catch_up()
             self.record.save(self.run_dir)
+        self._on_event(dated, self.record)
 
     def show_progress(self, node: str, facts: dict[str, Any]) -> None:
         """Shows what a running node says of itself; ``tick`` writes it.

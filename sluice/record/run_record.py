@@ -159,6 +159,7 @@ class RunRecord:
       config: the resolved config.
       digests: of what the run was made of: ``config``, ``schema``, ``code``, ``data``.
       packages: versions of the packages that decide results.
+      spans: those that were chosen, by input: ``data``, ``serving``.
       resumed_at: when the run was continued.
       notes: what happened beside the nodes, such as a lock taken over.
     """
@@ -181,6 +182,7 @@ class RunRecord:
     config: dict[str, Any] = field(default_factory=dict)
     digests: dict[str, Any] = field(default_factory=dict)
     packages: dict[str, str | None] = field(default_factory=dict)
+    spans: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     resumed_at: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

@@ -11,10 +11,12 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from components.tfrecord_gen.spans.file_lister import FileLister
 from components.tfrecord_gen.spans.window import SourceFile, Window
 from sluice.errors import DataError, SluiceError, WorkspaceError
+from sluice.splits import SERVING
 from sluice.storage import atomic
 
 SPANS_FILE = "spans.json"
@@ -46,6 +48,15 @@ class SpanChoice:
         path = run_dir / SPANS_FILE
         atomic.write_bytes(path, TypeAdapter(SpanChoice).dump_json(self, indent=2))
         return path
+
+    def to_dict(self) -> dict[str, list[dict[str, Any]]]:
+        """Returns the spans of each input, as a run's record has them."""
+        windows = zip(("data", SERVING), self.windows, strict=False)
+        return {name: [span.to_dict() for span in w.spans] for name, w in windows}
+
+    def environment(self, run_dir: Path) -> dict[str, str]:
+        """Returns the variable by which nodes find the choice that ``save`` wrote."""
+        return {SPANS_PATH: str(run_dir / SPANS_FILE)}
 
     @classmethod
     def load(cls, run_dir: Path) -> SpanChoice | None:

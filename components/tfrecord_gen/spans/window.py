@@ -58,6 +58,11 @@ class Span:
         name = f"span {self.date or self.number}"
         return name if self.version is None else f"{name}, version {self.version}"
 
+    def to_dict(self) -> dict[str, int | str | None]:
+        """Returns the JSON form, as a run's record has it."""
+        date = self.date.isoformat() if self.date else None
+        return {"span": self.number, "version": self.version, "date": date}
+
 
 @dataclass(frozen=True)
 class SkippedSpan:

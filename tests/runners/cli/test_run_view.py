@@ -9,7 +9,7 @@ from rich.console import Console
 
 from runners.cli.render_run import describe_progress
 from runners.cli.run_view import RunView
-from runners.local.run_result import NOT_ASKED_FOR
+from sluice.graph import GraphNode
 from sluice.record.events import GraphDrawn, NodeFinished, NodeStarted
 from sluice.record.run_record import NodeRecord, RunRecord
 
@@ -73,7 +73,9 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
 
 def test_a_pipe_has_no_line_for_what_nobody_asked_for() -> None:
     view, record, text = _view(terminal=False)
-    record.nodes[1].state, record.nodes[1].reason = "skipped", NOT_ASKED_FOR
+    pusher = GraphNode("Pusher", "Pusher", (), action="skip")
+    view.on_event(GraphDrawn(nodes=(pusher,)), record)
+    record.nodes[1].state = "skipped"
     view.on_event(NodeFinished(node="Pusher", state="skipped"), record)
     assert text.getvalue() == ""
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from runners.engine import Capabilities, Observer, Plan
 from sluice.record.events import (
-    Event,
     Finished,
     GraphDrawn,
     GraphNode,
@@ -57,12 +56,8 @@ class MemoryEngine:
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
         self.plans.append(plan)
-        recorder = Recorder(plan.run_dir)
-
-        def tell(event: Event) -> None:
-            recorder.apply(event)
-            observer.on_event(event, recorder.record)
-
+        recorder = Recorder(plan.run_dir, observer.on_event)
+        tell = recorder.apply
         upstream = zip(NODES, ((), *((name,) for name in NODES)), strict=False)
         tell(GraphDrawn(nodes=tuple(GraphNode(n, n, before) for n, before in upstream)))
         failed = False

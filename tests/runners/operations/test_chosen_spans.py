@@ -76,6 +76,8 @@ class FirstNode:
         self.plans.append(plan)
         self._before()
         recorder = Recorder(plan.run_dir)
+        assert plan.spans
+        plan.spans.save(plan.run_dir)
         config = REQUEST.load_config()
         asked = ExecProperties(
             input_base=config.data_uri,
@@ -123,11 +125,18 @@ def test_a_span_delivered_after_the_choice_is_not_taken() -> None:
     record = run(REQUEST, notes, engine)
 
     assert "data: span 1" in notes.lines
+    assert record.spans == {"data": [{"span": 1, "version": None, "date": None}]}
     (window,), (plan,) = engine.windows, engine.plans
     assert names(window) == files_of(1)
     assert plan.spans == SpanChoice.load(plan.run_dir)
     assert plan.run_dir.name == record.run_id
     assert names(choose_spans(REQUEST.load_config()).data) == files_of(2)
+
+
+def test_nothing_is_said_of_the_data_where_an_earlier_run_has_read_it() -> None:
+    notes = Notes()
+    record = run(replace(REQUEST, from_nodes=("Trainer",)), notes, FirstNode())
+    assert not [line for line in [*notes.lines, *record.notes] if "span" in line]
 
 
 def test_the_spans_that_were_skipped_are_in_the_record() -> None:

@@ -47,6 +47,7 @@ _GATES = st.builds(
     st.booleans(),
 )
 _ARTIFACTS = st.builds(Artifact, st.integers(1, 9), _TEXTS, _TEXTS, _JSON)
+_SPANS = st.dictionaries(_TEXTS, st.lists(_JSON, max_size=2), max_size=2)
 _BY_KEY = st.dictionaries(_TEXTS, st.lists(_ARTIFACTS, max_size=2), max_size=2)
 _GATE_TUPLES = st.lists(_GATES, max_size=2).map(tuple)
 _NODE_RECORDS = st.builds(
@@ -81,6 +82,8 @@ def _of(kind: type[Any]) -> st.SearchStrategy[Event]:
         named["node"] = _NODES
     if "wait_s" in has:
         named["wait_s"] = _NUMBERS
+    if "spans" in has:
+        named["spans"] = _SPANS
     if "digests" in has:
         named["digests"] = _JSON
     return st.builds(kind, **named)
