@@ -21,6 +21,16 @@ from sluice.errors import ConfigError
 from sluice.storage import digest
 from sluice.storage.source_files import source_of
 
+# Whose versions count where a node does not say what it uses.
+PACKAGES = (
+    "tfx",
+    "tensorflow",
+    "tensorflow-data-validation",
+    "tensorflow-model-analysis",
+    "tensorflow-transform",
+    "tf-keras",
+)
+
 # The exec property that holds a node's code and packages; see
 # ``pipeline.graph.create_pipeline``.
 PROPERTY = "fingerprint"

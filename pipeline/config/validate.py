@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
-from pipeline.config.metrics import Task
 from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import (
     is_left_to_preprocessing,
@@ -48,13 +47,11 @@ class ValidConfig:
     Attributes:
       config: as it was, with classes, features and the metrics' names filled in.
       schema: the reviewed schema.
-      task: ``binary`` for two classes.
       warnings: what is allowed but probably not meant.
     """
 
     config: Config
     schema: schema_pb2.Schema
-    task: Task
     warnings: tuple[str, ...]
 
 
@@ -72,7 +69,6 @@ def validate_config(config: Config) -> ValidConfig:
     _check_code(config, problems)
     check_secrets(config, problems)
     check_data(config, schema, problems)
-    task: Task = "binary" if len(classes) == 2 else "multiclass"
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)
@@ -88,7 +84,7 @@ def validate_config(config: Config) -> ValidConfig:
     problems.raise_if_any()
     _warn(config, problems)
     warn_of_data(config, problems)
-    return ValidConfig(resolved, schema, task, tuple(problems.warnings))
+    return ValidConfig(resolved, schema, tuple(problems.warnings))
 
 
 def _load_schema(config: Config, problems: Problems) -> schema_pb2.Schema:

@@ -20,14 +20,6 @@ from sluice.errors import ConfigError
 from sluice.project import own_root
 
 _MAX_PATH = 1024
-_PACKAGES = (
-    "tfx",
-    "tensorflow",
-    "tensorflow-data-validation",
-    "tensorflow-model-analysis",
-    "tensorflow-transform",
-    "tf-keras",
-)
 
 
 def nodes_of(config: Config) -> list[Node]:
@@ -129,7 +121,7 @@ def _entry(name: str, own: OwnNode) -> Node:
         arguments=lambda context: own.parameters,
         outputs=None,
         after=own.after,
-        packages=_PACKAGES,
+        packages=code_fingerprint.PACKAGES,
         more_code=lambda config: _code(own, config),
     )
 

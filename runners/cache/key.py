@@ -45,14 +45,6 @@ from sluice.storage.storage import storage_for
 from sluice.workspace import installed_version
 
 _MODULE_PATH = "module_path"
-_PACKAGES = (
-    "tfx",
-    "tensorflow",
-    "tensorflow-data-validation",
-    "tensorflow-model-analysis",
-    "tensorflow-transform",
-    "tf-keras",
-)
 # How TFX names user code that it has packed: module@/pipeline/root/_wheels/x.whl.
 _IN_WHEEL = re.compile(r"(\w+)@(.+\.whl)")
 _MAX_PATH = 4096
@@ -132,7 +124,7 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
         "outputs": {key: list(items) for key, items in facts.outputs.items()},
         "packages": stamp["packages"]
         if stamp
-        else {name: installed_version(name) for name in _PACKAGES},
+        else {name: installed_version(name) for name in code_fingerprint.PACKAGES},
     }
     return without_baseline(parts) if is_own_baseline(facts.inputs) else parts
 
