@@ -14,7 +14,6 @@ import pytest
 
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool
-from runners.local.wait_for_job import wait_for_job
 
 pytestmark = pytest.mark.fault
 
@@ -38,7 +37,7 @@ def disks(
         "user_namespace": mounting[-1] != "-m",
     }
     job = Job("full_disks:main", arguments, str(log))
-    ended = wait_for_job(process_pool, "disks", job)
+    ended = process_pool.run("disks", job)
     assert ended and ended["status"] == 0, log.read_text()
     shutil.copytree(results / "artifacts", root / "artifacts", dirs_exist_ok=True)
     shutil.copy(results / "metadata.db", root / "metadata.db")
