@@ -45,7 +45,7 @@ def test_hashed_splits_are_named_and_counted(validate: Validate) -> None:
 @pytest.mark.parametrize(
     ("override", "says"),
     [
-        ("data.splits.train='{SPAN'", r"'\{SPAN' cannot be used"),
+        ("data.splits.train='{SPAN'", r"'\{SPAN' is invalid"),
         ("data.splits.train='{YYYY}/train-*'", r"all of \{YYYY\}, \{MM\} and \{DD\}"),
         ("data.serving='{DAY}/x'", r"\{SPAN\}, \{SPAN:2\}"),
         ("sensitive=[compani]", "no feature 'compani'[\\s\\S]*'company'"),
