@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -234,12 +235,25 @@ def _acquire(
                 where=path,
                 actual=str(owner or Owner()),
                 hint="wait for it (run and resume have --wait), or stop it: "
-                f"sluice cancel {path.parents[1].name}",
+                + cancel_command(path),
             ) from error
         if not (told or ending):
             told = True
             on_wait(str(owner or Owner()))
         time.sleep(_POLL_S)
+
+
+def cancel_command(path: Path) -> str:
+    """Returns the command that stops who holds a lock.
+
+    Args:
+      path: the lock file.
+    """
+    workspace = path.parents[1]
+    words = ["sluice", "cancel", workspace.name]
+    if workspace.parent != Path.cwd() / "workspace":
+        words += ["--workspace", str(workspace.parent)]
+    return shlex.join(words)
 
 
 def unwritable(where: Path, error: OSError) -> WorkspaceError:

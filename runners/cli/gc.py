@@ -44,7 +44,7 @@ def gc(as_json: bool, **asked: Any) -> None:
     """Delete what no kept run of the pipeline NAME and no served model needs.
 
     Kept are the newest runs, those that the served versions came from, and the last
-    that was complete, each with all that it was made of. The history stays.
+    that was complete, each with all of its inputs. The history stays.
     """
     command = shlex.join(["sluice", *sys.argv[1:]])
     collected = operation.gc(operation.GcRequest(**asked, command=command))

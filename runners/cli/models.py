@@ -77,7 +77,7 @@ def _print_versions(listed: list[operation.ListedModel]) -> None:
 @workspace_option
 @json_option
 def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
-    """Let a blessed model of NAME be no baseline any more.
+    """Retire a blessed model of NAME: no new model is compared with it.
 
     A new model is compared with the latest blessed one that is neither damaged nor
     retired. What is served stays served.

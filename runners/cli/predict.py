@@ -26,7 +26,7 @@ from runners.operations import predict as operation
 )
 @workspace_option
 def predict(**asked: Any) -> None:
-    """Ask the pushed model of NAME about FILES; one JSON object per line.
+    """Predict FILES with the pushed model of NAME; one JSON object per line.
 
     Each file is TFRecords of tf.Example, an image, or JSON lines of raw features; "-"
     reads JSON lines from standard input. Only a version that is what was pushed, byte

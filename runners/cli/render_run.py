@@ -20,8 +20,11 @@ _NO_NOTES: Mapping[str, str] = {}
 def print_run(console: Console, record: RunRecord) -> None:
     """Prints all that the record says of a run, running or ended."""
     console.print(plain(f"{record.pipeline}  run {record.run_id}", "bold"))
-    lines = [f"status    {record.status}", f"started   {record.started_at}"]
-    lines += [f"resumed   {at}" for at in record.resumed_at]
+    lines = [
+        f"status    {record.status}",
+        f"started   {_to_seconds(record.started_at)}",
+    ]
+    lines += [f"resumed   {_to_seconds(at)}" for at in record.resumed_at]
     if record.ended_at:
         lines.append(f"ended     {record.ended_at}")
     lines.append(f"command   {record.command}")
@@ -158,3 +161,7 @@ def seconds(value: float | None) -> str:
         return f"{value:.1f}s"
     minutes, rest = divmod(round(value), 60)
     return f"{minutes}m{rest:02d}s"
+
+
+def _to_seconds(at: str) -> str:
+    return datetime.fromisoformat(at).isoformat(timespec="seconds")

@@ -31,7 +31,7 @@ def resume(
     workspace_dir: str | None,
     as_json: bool,
 ) -> int:
-    """Go on with the last failed, killed or interrupted run, of NAME or of any.
+    """Resume the last failed, killed or interrupted run, of NAME or of any.
 
     Nodes that have finished stay as they are. The run keeps its id and its config;
     where code, schema or data have changed since, only a new run can tell the truth.

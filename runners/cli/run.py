@@ -92,6 +92,8 @@ def run(
     With --from, --to or --only a part of the graph runs; what it needs from the rest is
     taken from the newest run that has it.
     """
+    if accept_data is not None and accept_data.strip().startswith("-"):
+        raise click.UsageError("--accept-data needs a reason, not an option.")
     if accept_data is not None and not accept_data.strip():
         raise click.UsageError("--accept-data needs a reason.")
     if only and (from_nodes or to_nodes):

@@ -43,7 +43,8 @@ def run_checks(workspace: Path | None) -> Iterator[Check]:
             yield look()
         except Exception as error:
             # What is wrong with the machine may be what breaks the check.
-            found = f"the check itself failed: {type(error).__name__}: {error}"
+            reason = " ".join(str(error).split())
+            found = f"the check itself failed: {type(error).__name__}: {reason}"
             yield Check(name, "problem", found)
 
 

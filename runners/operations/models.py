@@ -82,7 +82,7 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
 
 @dataclass(frozen=True, kw_only=True)
 class RetireRequest(PipelineRequest):
-    """Which model is to be no baseline any more.
+    """Which model to retire as a baseline.
 
     Attributes:
       reference: as ``find_artifact`` takes it; None for all that are damaged beyond
@@ -120,7 +120,7 @@ class RetiredModels:
 
 
 def retire_models(request: RetireRequest) -> RetiredModels:
-    """Lets blessed models be no baseline any more; raises as ``retire`` does."""
+    """Retires blessed models as baselines; raises as ``retire`` does."""
     config = request.load_config()
     workspace = request.workspace_of(config)
     done = retire(

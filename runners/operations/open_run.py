@@ -18,7 +18,7 @@ from pathlib import Path
 from runners.local.complete_runs import unrecorded_ends
 from sluice.errors import ExitCode, LockedError
 from sluice.record.recorder import Recorder
-from sluice.run_lock import Owner
+from sluice.run_lock import Owner, cancel_command
 from sluice.storage import atomic
 from sluice.workspace import Workspace
 
@@ -70,8 +70,8 @@ def node_lock(run: OpenRun, node: str) -> Iterator[int]:
                         f"{node} is already running in run {run.run_id}",
                         where=path,
                         actual=f"process {pid}" if pid else None,
-                        hint="wait for it to end, or stop the run: sluice cancel "
-                        + run.workspace.name,
+                        hint="wait for it to end, or stop the run: "
+                        + cancel_command(Workspace(run.workspace).lock_file),
                     ) from error
                 time.sleep(_POLL_S)
         os.truncate(handle, 0)

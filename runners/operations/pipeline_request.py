@@ -81,7 +81,7 @@ class PipelineRequest:
         return config.serving_dir or self.workspace_of(config).serving
 
     def next_command(self, *words: str) -> str:
-        """Returns a command to go on with, in the same workspace."""
+        """Returns the next command to type, in the same workspace."""
         return next_command(*words, workspace_dir=self.workspace_dir)
 
     def same_config(self) -> list[str]:

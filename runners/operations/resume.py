@@ -107,7 +107,7 @@ def resume(
                 f"{type(chosen).__name__} cannot resume runs", hint=pipeline.run_again
             )
         command, wait = request.command, request.wait
-        # A run that was left open has no process that could go on with it.
+        # A run that was left open has no process that could continue it.
         holding = hold_workspace(workspace, command, wait, observer, end_open=ANY)
         held = stack.enter_context(holding)
         record = _find_resumable(pipeline, request.run_id, observer)
@@ -175,7 +175,7 @@ def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> Checked:
 def _find_resumable(
     pipeline: _Pipeline, run_id: str | None, observer: Observer
 ) -> RunRecord:
-    """Returns the run to go on with: the last one that was more than a look.
+    """Returns the run to resume: the last one that was not an up-to-date check.
 
     An older one is never: its gates compared with what was served then.
 
