@@ -289,6 +289,8 @@ def test_the_journal_holds_what_was_told(foreign, own) -> None:
         "kind": "Make",
         "upstream": [],
         "gate": False,
+        "judges_data": False,
+        "action": "run",
     }
 
 
