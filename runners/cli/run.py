@@ -92,10 +92,12 @@ def run(
     With --from, --to or --only a part of the graph runs; what it needs from the rest is
     taken from the newest run that has it.
     """
-    if accept_data is not None and accept_data.strip().startswith("-"):
-        raise click.UsageError("--accept-data needs a reason, not an option.")
-    if accept_data is not None and not accept_data.strip():
-        raise click.UsageError("--accept-data needs a reason.")
+    if accept_data is not None:
+        accept_data = accept_data.strip()
+        if not accept_data:
+            raise click.UsageError("--accept-data needs a reason.")
+        if accept_data.startswith("-"):
+            raise click.UsageError("--accept-data needs a reason, not an option.")
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
     command = shlex.join(["sluice", *sys.argv[1:]])
@@ -120,7 +122,7 @@ def run(
             forced=forced,
             from_nodes=(only,) if only else from_nodes,
             to_nodes=(only,) if only else to_nodes,
-            accept_data=accept_data.strip() if accept_data else None,
+            accept_data=accept_data,
         )
         operate = partial(operations.run, request, engine=chosen)
         return report_run(as_json, name, command, operate)

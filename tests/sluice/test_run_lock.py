@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import LockedError, UsageError
-from sluice.run_lock import ANY
+from sluice.run_lock import ANY, cancel_command
 from sluice.storage import atomic
 from sluice.workspace import Workspace
 
@@ -126,3 +126,14 @@ def test_who_only_looks_at_the_lock_keeps_nobody_out(workspace: Workspace) -> No
         with take_part():
             pass
         looks.join()
+
+
+def test_the_command_that_cancels_names_a_workspace_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock_file = Workspace(tmp_path / "workspace" / "digits").lock_file
+    monkeypatch.chdir(tmp_path)
+    assert cancel_command(lock_file) == "sluice cancel digits"
+    monkeypatch.chdir("/")
+    place = tmp_path / "workspace"
+    assert cancel_command(lock_file) == f"sluice cancel digits --workspace {place}"

@@ -88,3 +88,12 @@ def test_an_override_that_is_not_utf_8(
     assert code == 2
     assert "error: This is not UTF-8 text." in err
     assert r"--set description=\udcff" in err
+
+
+@pytest.mark.parametrize("given", ["--json", " ", ""])
+def test_an_option_is_no_reason_to_accept_data(
+    sluice: Callable[..., tuple[int, str, str]], given: str
+) -> None:
+    code, out, err = sluice("run", "digits", "--accept-data", given)
+    assert (code, out) == (2, "")
+    assert "--accept-data needs a reason" in err
