@@ -17,7 +17,7 @@ help:
 	@echo "make format     set up, format and fix what can be fixed"
 	@echo "make setup      set up only"
 	@echo "make lock       resolve requirements/*.in again"
-	@echo "make protos     generate sluice/records/tf_example_pb2.py again"
+	@echo "make protos     generate sluice/tfrecords/tf_example_pb2.py again"
 	@echo "make clean      remove environments and caches; data/ and workspace/ stay"
 	@echo "make TFX=1.21 TARGET   the same on TFX 1.21 (Python 3.12, glibc 2.39)"
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from sample_data.tf_example import encode  # noqa: E402
 from sluice.compat import prepare_environment  # noqa: E402
-from sluice.records import tfrecord  # noqa: E402
+from sluice.tfrecords import tfrecord  # noqa: E402
 
 _FEATURES = 64
 _METRICS = ("SparseCategoricalAccuracy", "SparseCategoricalCrossentropy")

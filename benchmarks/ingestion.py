@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from sample_data.tf_example import encode  # noqa: E402
-from sluice.records.tfrecord_framing import frame  # noqa: E402
+from sluice.tfrecords.frame_reader import frame  # noqa: E402
 
 SHARDS = 8
 RUNS = ("ours", "stock", "stock x2")

@@ -19,8 +19,8 @@ from sample_data.digits import DIGITS
 from sample_data.manifest import MANIFEST_FILE, Manifest, Shard
 from sample_data.taxi import TAXI
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
 from sluice.storage import atomic, digest
+from sluice.tfrecords import tfrecord
 
 DEFAULT_SEED = 17
 

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sluice.errors import DataError
-from sluice.records import tfrecord
 from sluice.storage import atomic, digest
+from sluice.tfrecords import tfrecord
 
 MANIFEST_FILE = "manifest.json"
 FORMAT = 1

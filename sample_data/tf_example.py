@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sluice.records.tf_example_proto import parse
+from sluice.tfrecords.parse_tf_example import parse
 
 Values = Sequence[int] | Sequence[float] | Sequence[bytes]
 

@@ -23,9 +23,9 @@ from serving.feature_values import (
     to_feature_values,
 )
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
-from sluice.records.file_format import image_format
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.file_format import image_format
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 STDIN = "-"
 

@@ -18,7 +18,7 @@ from serving.feature_values import MISSING, DType, FeatureType
 from serving.prediction_rows import Row, read_rows
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 BATCH_SIZE = 256
 # Photographs fill the memory before they fill a batch of rows.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates sluice/records/tf_example_pb2.py from the .proto beside it: `make protos`.
+# Generates sluice/tfrecords/tf_example_pb2.py from the .proto beside it: `make protos`.
 #
 # protoc 21: what it writes loads under the protobuf of both locks, 3.20 and 6.33. What
 # newer ones write refuses an older protobuf.
@@ -19,4 +19,4 @@ trap 'exit 143' TERM
 provide_uv "$PYTHON" "$scratch/uv" || exit 2
 "$UV" run --no-project --python "$PYTHON" --with grpcio-tools==1.49.1 \
     --with 'setuptools<70' python -m grpc_tools.protoc --proto_path=. --python_out=. \
-    sluice/records/tf_example.proto
+    sluice/tfrecords/tf_example.proto

@@ -5,7 +5,7 @@ nothing more. What a run must know of them stands here and nowhere else: the pre
 job writes it into ``graph.json``, so that no later step compares names. Nothing is
 imported, so it also holds for a pipeline built elsewhere, whose own ``pipeline`` or
 ``components`` package may hide ours. How nodes are drawn, and what they run, is in
-``pipeline.graph.nodes``.
+``pipeline.graph.node_registry``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sluice.section import Number, Section, Text
+from sluice.config_section import Number, Section, Text
 
 _LONGEST_WAIT_S = 300.0
 

@@ -42,7 +42,7 @@ class Owner:
       command: what it was called with.
       started_at: UTC, ISO 8601.
       brief: whether this is no run and soon over.
-      open_run: the id of an open run, None for an owner that holds the lock itself.
+      shared_run: the id of an open run, None for an owner that holds the lock itself.
       silent_s: for how long an open run may be silent before it counts as abandoned.
     """
 
@@ -51,12 +51,14 @@ class Owner:
     command: str | None = None
     started_at: str | None = None
     brief: bool = False
-    open_run: str | None = None
+    shared_run: str | None = None
     silent_s: float = 0.0
 
     def __str__(self) -> str:
-        if self.open_run:
-            return f"run {self.open_run}, open since {self.started_at}: {self.command}"
+        if self.shared_run:
+            return (
+                f"run {self.shared_run}, open since {self.started_at}: {self.command}"
+            )
         if self.pid is None:
             return "an owner that has not said who it is"
         return (
@@ -101,7 +103,7 @@ class RunLock:
     def leave_open(self, run_id: str, command: str, silent_s: float) -> None:
         """Lets a run stay open when the lock is released; see ``join``."""
         owner = _this_process(command)
-        self._left_to = replace(owner, open_run=run_id, silent_s=silent_s)
+        self._left_to = replace(owner, shared_run=run_id, silent_s=silent_s)
 
     def touch(self) -> None:
         """Says that the open run is not abandoned."""
@@ -121,7 +123,7 @@ def exclusive(
     wait: bool = False,
     on_wait: Callable[[str], None] = lambda owner: None,
     brief: bool = False,
-    end_open: str | None = None,
+    end_shared: str | None = None,
 ) -> Iterator[RunLock]:
     """Holds the lock alone, so that two runs never write at once.
 
@@ -134,7 +136,7 @@ def exclusive(
       wait: whether to wait for another run to end.
       on_wait: called once with the other's facts when waiting begins.
       brief: whether this is no run and soon over, so that others wait for it.
-      end_open: the open run from which to take the lock, if no node of it runs; ``ANY``
+      end_shared: the shared run to take the lock from, if no node of it runs; ``ANY``
         for whichever there is.
 
     Raises:
@@ -143,13 +145,13 @@ def exclusive(
       WorkspaceError: the lock cannot be written.
     """
     with ExitStack() as stack:
-        handle = _acquire(stack, path, wait, on_wait, end_open)
+        handle = _acquire(stack, path, wait, on_wait, end_shared)
         before = _read(handle)
         os.truncate(handle, 0)
         _write(handle, _this_process(command, brief))
         lock = RunLock(handle)
-        if before and before.open_run and _matches(before, end_open):
-            lock.ended_run = before.open_run
+        if before and before.shared_run and _matches(before, end_shared):
+            lock.ended_run = before.shared_run
         else:
             lock.note = _taken_over(before)
         try:
@@ -174,7 +176,7 @@ def join(path: Path, run_id: str) -> Iterator[RunLock]:
             raise not_open(run_id, path) from None
         lock = RunLock(handle)
         owner = _read(handle)
-        if owner is None or owner.open_run != run_id:
+        if owner is None or owner.shared_run != run_id:
             raise not_open(run_id, path)
         lock.touch()
         try:
@@ -187,7 +189,7 @@ def owner_of(path: Path) -> Owner | None:
     """Returns who holds the lock or has a run open, None where it is free."""
     try:
         owner = _read_file(path)
-        if owner and owner.open_run:
+        if owner and owner.shared_run:
             return None if _is_abandoned(path, owner) else owner
         return (owner or Owner()) if atomic.is_locked(path) else None
     except FileNotFoundError:
@@ -199,18 +201,22 @@ def _acquire(
     path: Path,
     wait: bool,
     on_wait: Callable[[str], None],
-    end_open: str | None = None,
+    end_shared: str | None = None,
     shared: bool = False,
 ) -> int:
     begun_s = time.monotonic()
-    takes_part = shared or end_open is not None
+    takes_part = shared or end_shared is not None
     told = False
     while True:
         try:
             held = stack.enter_context(ExitStack())
             handle = held.enter_context(atomic.lock(path, wait=False, shared=shared))
             owner = _read(handle)
-            if shared or not (owner and owner.open_run) or _matches(owner, end_open):
+            if (
+                shared
+                or not (owner and owner.shared_run)
+                or _matches(owner, end_shared)
+            ):
                 return handle
             if _is_abandoned(path, owner):
                 return handle
@@ -221,7 +227,7 @@ def _acquire(
             error = blocked
             owner = _read_file(path)
             waited_s = time.monotonic() - begun_s
-            looked_at = takes_part and bool(owner and owner.open_run)
+            looked_at = takes_part and bool(owner and owner.shared_run)
             ending = (looked_at and waited_s < _LOOK_S) or (
                 _ends_soon(owner) and waited_s < _ORPHANS_END_S
             )
@@ -314,17 +320,17 @@ def _ends_soon(owner: Owner | None) -> bool:
     """Whether the lock is likely to be free, or its owner known, in a moment."""
     if owner is None:
         return True
-    return not owner.open_run and (owner.brief or not owner.is_alive)
+    return not owner.shared_run and (owner.brief or not owner.is_alive)
 
 
-def _matches(owner: Owner, end_open: str | None) -> bool:
-    return end_open in (ANY, owner.open_run)
+def _matches(owner: Owner, end_shared: str | None) -> bool:
+    return end_shared in (ANY, owner.shared_run)
 
 
 def _taken_over(before: Owner | None) -> str | None:
     """Returns a note on an owner that ended without releasing the lock."""
     if before is None:
         return None
-    if before.open_run:
+    if before.shared_run:
         return f"took over from a run of which nothing was heard any more: {before}"
     return f"took over the lock of a dead owner: {before}"

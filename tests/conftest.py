@@ -194,7 +194,7 @@ def process_pool(
 
     Its nodes can be killed at exact moments; see ``deadly_moments``.
     """
-    from pipeline.graph.nodes import modules_to_preload
+    from pipeline.graph.node_registry import modules_to_preload
     from runners.local.processes.process_pool import PRELOADED, ProcessPool
 
     log = tmp_path_factory.mktemp("process_pool") / "start.log"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from sluice.section import Count, Number, PositiveNumber, Section, Text
+from sluice.config_section import Count, Number, PositiveNumber, Section, Text
 
 Action = Literal["fail", "warn", "ignore"]
 SplitName = Literal["train", "eval", "test"]

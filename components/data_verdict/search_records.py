@@ -22,10 +22,10 @@ from components.tfrecord_gen.report import FileReport
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
 from sluice.record.verdict import Verdict
-from sluice.records.frame_reader import Record
-from sluice.records.tf_example_proto import parse
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 from sluice.splits import SERVING
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_reader import Record
+from sluice.tfrecords.parse_tf_example import parse
 
 MAX_RECORDS = 2_000_000
 MAX_SECONDS = 60.0

@@ -21,8 +21,8 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from components.evaluator.evaluated import BASELINE, CANDIDATE
-from sluice.records import tfrecord
 from sluice.storage import atomic
+from sluice.tfrecords import tfrecord
 
 # Slice (serialized) -> TFMA's MetricKeyAndValue of each metric, without a model's name.
 ModelMetrics = Mapping[bytes, list[Any]]

@@ -16,9 +16,9 @@ from typing import Any
 
 from tfx.types import artifact_utils, standard_component_specs
 
-from sluice.records import tfrecord
 from sluice.storage import atomic, digest
 from sluice.storage.storage import is_remote
+from sluice.tfrecords import tfrecord
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 

@@ -14,13 +14,13 @@ from tfx.dsl.components.base import base_driver
 from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 
-from components.baseline.blessed_models import (
+from components.baseline_resolver.blessed_models import (
     RESTORED,
     BlessedModel,
     blessed_models,
     name_of,
 )
-from components.model_verdict.baseline import Baseline, PassedOver
+from components.model_verdict.baseline_choice import Baseline, PassedOver
 from sluice.mlmd_items import Artifact, origin_of
 from sluice.node_kinds import ABOUT_BASELINE
 

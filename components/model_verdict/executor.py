@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
 from components.artifacts import publish_verdict
-from components.model_verdict.baseline import Baseline
+from components.model_verdict.baseline_choice import Baseline
 from components.model_verdict.judge import judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Threshold

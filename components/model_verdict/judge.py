@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from components.model_verdict.baseline import Baseline
+from components.model_verdict.baseline_choice import Baseline
 from components.model_verdict.threshold import Threshold
 from sluice.record.verdict import Check, Verdict
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from sluice.section import Count, Number, Section, SliceSpec, Text, expect
+from sluice.config_section import Count, Number, Section, SliceSpec, Text, expect
 
 # The metric that ``min_examples_per_class`` looks at; see ``class_counts``.
 EXAMPLES_PER_CLASS = "examples_per_class"

@@ -19,7 +19,7 @@ from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 ALWAYS = CompleteWhen()
 

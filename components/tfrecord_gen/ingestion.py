@@ -12,8 +12,8 @@ from components.tfrecord_gen.report import FileReport, FirstError
 from components.tfrecord_gen.spans.window import SkippedSpan, SourceFile
 from components.tfrecord_gen.writing.shard_writer import Part
 from sluice.errors import MAX_EXAMPLES
-from sluice.records.record_error import RecordError
-from sluice.records.tfrecord_framing import FRAME_BYTES, MAX_RECORD_BYTES
+from sluice.tfrecords.frame_encoding import FRAME_BYTES, MAX_RECORD_BYTES
+from sluice.tfrecords.record_error import RecordError
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from components.tfrecord_gen.spans.window import SkippedSpan
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
 from sluice.storage.storage import storage_for
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 REPORT_FILE = "report.json"
 SCHEMA_VERSION = 2

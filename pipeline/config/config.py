@@ -17,13 +17,12 @@ from pydantic import (
     PrivateAttr,
 )
 
+from pipeline.config.custom_node import OwnNodes
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSpec, Label
-from pipeline.config.nodes import OwnNodes
 from pipeline.config.origin import Origin
-from sluice.retries import Retries
-from sluice.section import (
+from sluice.config_section import (
     Count,
     Destination,
     NotEmpty,
@@ -33,6 +32,7 @@ from sluice.section import (
     Section,
     Text,
 )
+from sluice.retries import Retries
 from sluice.storage.destination import destination
 from sluice.storage.storage import is_remote
 

@@ -10,8 +10,7 @@ from components.data_verdict.policy import SPLITS, DataPolicy
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageLimits
 from components.tfrecord_gen.spans.completeness import CompleteWhen
-from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
-from sluice.section import (
+from sluice.config_section import (
     Count,
     Number,
     Pattern,
@@ -20,6 +19,7 @@ from sluice.section import (
     Text,
     expect,
 )
+from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 
 _Fraction = Annotated[Number, Field(ge=0, le=1)]
 _RecordBytes = Annotated[int, Field(strict=True, ge=1, le=MAX_MESSAGE_BYTES)]

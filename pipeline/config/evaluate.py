@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from components.model_verdict.threshold import Threshold
-from sluice.section import (
+from sluice.config_section import (
     NotEmpty,
     Params,
     Section,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sluice.section import Channels, ClassList, Count, Pixels, Section, Text
+from sluice.config_section import Channels, ClassList, Count, Pixels, Section, Text
 
 
 class Label(Section):

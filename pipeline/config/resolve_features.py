@@ -17,7 +17,7 @@ from pipeline.config.feature_set import Label as LabelClasses
 from pipeline.config.features import FeatureSpec, Hashed, Label, Numeric, Vocabulary
 from pipeline.config.problems import Problems
 from schemas import loader
-from sluice.section import Classes
+from sluice.config_section import Classes
 
 LARGE_DOMAIN = 1000
 

@@ -95,7 +95,7 @@ def read_stored_config(path: Path) -> Config:
     return config
 
 
-def own_nodes(path: Path) -> dict[str, Any]:
+def custom_nodes(path: Path) -> dict[str, Any]:
     """Returns the section of nodes that the user has added to the graph."""
     return json.loads(path.read_text(encoding="utf-8"))["config"].get("nodes", {})
 

@@ -24,9 +24,9 @@ from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.yaml_reader import describe
 from schemas import loader
+from sluice.config_section import Classes
 from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
-from sluice.section import Classes
 
 _VECTOR = {
     "expected": "presence { min_fraction: 1 } beside the shape, or value_count and no "

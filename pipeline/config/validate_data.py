@@ -15,7 +15,7 @@ from pipeline.config.features import Image
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from sluice.errors import ConfigError
-from sluice.records.image_decoder import CHANNELS
+from sluice.tfrecords.image_decoder import CHANNELS
 
 
 def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) -> None:

@@ -23,9 +23,9 @@ from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.graph.arguments import GraphContext
 from pipeline.graph.check_metrics import check_metrics
+from pipeline.graph.custom_nodes import nodes_of
 from pipeline.graph.locations import Locations, local_locations
-from pipeline.graph.nodes import Node
-from pipeline.graph.own_nodes import nodes_of
+from pipeline.graph.node_registry import Node
 from schemas.loader import load
 from sluice import code_fingerprint
 from sluice.errors import ConfigError, did_you_mean

@@ -14,9 +14,9 @@ from pipeline.scaffold.semantic_type import (
     words,
 )
 from pipeline.scaffold.summarize import FeatureSummary, Summary, Value
-from sluice.records import tf_example_proto
-from sluice.records.image_decoder import CHANNELS
-from sluice.records.image_header import ImageHeader
+from sluice.tfrecords import parse_tf_example
+from sluice.tfrecords.image_decoder import CHANNELS
+from sluice.tfrecords.image_header import ImageHeader
 
 # The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
 # 192 x 192 it would have 19 million.
@@ -194,7 +194,7 @@ def find_leaks(
         name: defaultdict(Counter) for name in watched
     }
     for data in records:
-        features = tf_example_proto.parse(data).features.feature
+        features = parse_tf_example.parse(data).features.feature
         truth = _value(features[label])
         for name in watched:
             # Asking a map for a key that it lacks would add it.

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.scaffold.find_examples import ExampleFiles
-from pipeline.scaffold.spell_spans import spell_spans
+from pipeline.scaffold.span_placeholders import placeholder_writer
 from sluice.errors import UsageError
 from sluice.storage.file_pattern import FilePattern, PatternError
 
@@ -63,7 +63,7 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     Raises:
       UsageError: no pattern can be written for the files.
     """
-    spell = spell_spans(examples)
+    spell = placeholder_writer(examples)
     files = {file: spell(file) for file in examples.files}
     spanned = any("{" in spelt and spelt != file for file, spelt in files.items())
     members: dict[str, list[str]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 # 40,000 records of 18 features take about 7 s on one core.
 RECORDS_PER_FILE = 10_000
@@ -44,7 +44,7 @@ class Sample:
         """Yields the records.
 
         Raises:
-          DataError, UsageError: as ``sluice.records.tfrecord.read`` does.
+          DataError, UsageError: as ``sluice.tfrecords.tfrecord.read`` does.
         """
         self.complete = len(self.read) == len(self.files)
         # Of large records each file gets its share of the bytes.

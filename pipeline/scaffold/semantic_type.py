@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.scaffold.summarize import FeatureSummary, Kind
-from sluice.records.image_header import ImageHeader
+from sluice.tfrecords.image_header import ImageHeader
 
 SemanticTypeName = Literal[
     "image",

@@ -19,8 +19,8 @@ from schemas.diff.observed import (
     merge_splits,
 )
 from sluice.errors import DataError
-from sluice.records import tf_example_proto
-from sluice.records.image_header import ImageHeader, image_header
+from sluice.tfrecords import parse_tf_example
+from sluice.tfrecords.image_header import ImageHeader, image_header
 
 # What is kept per feature: beyond either, values are counted but not told apart.
 MAX_DISTINCT = 10_000
@@ -184,7 +184,7 @@ def summarize(
     found: dict[str, FeatureSummary] = {}
     for number, data in enumerate(records, 1):
         try:
-            example = tf_example_proto.parse(data)
+            example = parse_tf_example.parse(data)
         except ValueError as error:
             raise DataError(
                 f"A record is {error}.",

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.feature_set import Feature, FeatureSet
-from sluice.records.image_decoder import decode_image
+from sluice.tfrecords.image_decoder import decode_image
 
 SHUFFLE_RECORDS = 10_000
 

@@ -17,7 +17,7 @@ from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
-from pipeline.graph.own_nodes import files_of, modules_of, reads_outside
+from pipeline.graph.custom_nodes import files_of, modules_of, reads_outside
 from runners.cache.key import file_digests
 from sluice import code_fingerprint
 from sluice.errors import bounded

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import click
 
+from runners.cli.echo import echo, echo_json
 from runners.cli.options import json_option, workspace_option
-from runners.cli.say import say, say_json
 from runners.operations import cancel as operations
 
 
@@ -24,9 +24,9 @@ def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
     request = operations.CancelRequest(name=name, workspace_dir=workspace_dir)
     cancelled = operations.cancel(request)
     if as_json:
-        say_json(asdict(cancelled))
+        echo_json(asdict(cancelled))
     elif cancelled.ended:
-        say(f"ended: {cancelled.command}")
+        echo(f"ended: {cancelled.command}")
     else:
         pids = " and ".join(map(str, cancelled.pids))
-        say(f"asked process {pids} to stop: {cancelled.command}")
+        echo(f"asked process {pids} to stop: {cancelled.command}")

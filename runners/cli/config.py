@@ -9,14 +9,14 @@ import click
 
 from pipeline.config.reference import json_schema
 from pipeline.config.serialize import to_yaml
+from runners.cli.echo import echo
 from runners.cli.options import config_options
-from runners.cli.say import say
 from runners.operations.pipeline_request import PipelineRequest
 
 
 def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        say(*json.dumps(json_schema(), indent=2).splitlines())
+        echo(*json.dumps(json_schema(), indent=2).splitlines())
         ctx.exit()
 
 
@@ -33,4 +33,4 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def config(**asked: Any) -> None:
     """Print the resolved config of NAME as YAML."""
     resolved = PipelineRequest(**asked).load_config()
-    say(*to_yaml(resolved).rstrip("\n").split("\n"))
+    echo(*to_yaml(resolved).rstrip("\n").split("\n"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from runners.cli.say import say
+from runners.cli.echo import echo
 from runners.operations import make_data as operation
 from sample_data import catalog
 
@@ -18,7 +18,7 @@ def data() -> None:
 def list_data() -> None:
     """List the sample data sets."""
     for name in catalog.names():
-        say(f"{name:<10} {catalog.get(name).description}")
+        echo(f"{name:<10} {catalog.get(name).description}")
 
 
 @data.command("make")
@@ -31,4 +31,4 @@ def make_data(name: str) -> None:
     made = operation.make_data(name)
     splits = ", ".join(f"{split} {count:,}" for split, count in made.records.items())
     total = sum(made.records.values())
-    say(f"{name}: {total:,} records in {made.directory} ({splits})")
+    echo(f"{name}: {total:,} records in {made.directory} ({splits})")

@@ -7,9 +7,9 @@ from dataclasses import asdict
 import click
 from rich.table import Table
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo_json
 from runners.cli.options import json_option, workspace_option
-from runners.cli.say import say_json
+from runners.cli.rich_console import make_console, plain
 from runners.doctor.check import Check
 from runners.operations import doctor as operation
 from sluice.errors import ExitCode
@@ -45,7 +45,7 @@ def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
     if as_json:
         rows = [asdict(check) for check in checks]
         report = {"schema_version": _SCHEMA_VERSION, "ok": not problems}
-        say_json({**report, "checks": rows})
+        echo_json({**report, "checks": rows})
     return int(ExitCode.USAGE if problems else ExitCode.DONE)
 
 

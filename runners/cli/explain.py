@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo_json
 from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.say import say_json
+from runners.cli.rich_console import make_console, plain
 from runners.operations import explain as operation
 from sluice.errors import bounded
 
@@ -28,7 +28,7 @@ def explain(as_json: bool, **asked: Any) -> None:
     """
     explanation = operation.explain(operation.ExplainRequest(**asked))
     if as_json:
-        say_json(explanation.to_dict())
+        echo_json(explanation.to_dict())
     else:
         _show(explanation)
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo_json
 from runners.cli.options import json_option, workspace_option
-from runners.cli.say import say_json
+from runners.cli.rich_console import make_console, plain
 from runners.operations import gc as operation
 from runners.retention.find_garbage import Garbage
 from sluice.errors import bounded
@@ -50,7 +50,7 @@ def gc(as_json: bool, **asked: Any) -> None:
     collected = operation.gc(operation.GcRequest(**asked, command=command))
     _show(collected.garbage, collected.dry_run, make_console(to_stderr=as_json))
     if as_json:
-        say_json(collected.to_dict())
+        echo_json(collected.to_dict())
 
 
 def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:

@@ -10,9 +10,9 @@ import click
 from reports.graph_mermaid import as_mermaid
 from reports.graph_svg import as_svg
 from reports.graph_text import as_text
-from runners.cli.console import make_console
+from runners.cli.echo import echo
 from runners.cli.options import config_options, workspace_option
-from runners.cli.say import say
+from runners.cli.rich_console import make_console
 from runners.operations import graph as operation
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
@@ -45,7 +45,7 @@ def graph(form: str | None, output: str | None, **asked: Any) -> None:
     else:
         text = as_text(nodes, width=console.width if file is None else None)
     if file is None:
-        say(*text.split("\n"))
+        echo(*text.split("\n"))
         return
     try:
         atomic.write_text(file, text + "\n")
@@ -53,4 +53,4 @@ def graph(form: str | None, output: str | None, **asked: Any) -> None:
         raise UsageError(
             "the graph cannot be written", where=file, actual=error.strerror
         ) from error
-    say(f"wrote {output}")
+    echo(f"wrote {output}")

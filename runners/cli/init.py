@@ -13,9 +13,9 @@ from rich.table import Table
 
 from pipeline.scaffold.choose_label import ChosenLabel, LabelCandidate
 from pipeline.scaffold.propose import Proposal
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo, echo_json
 from runners.cli.options import json_option
-from runners.cli.say import say, say_json
+from runners.cli.rich_console import make_console, plain
 from runners.operations import init as operation
 from sluice.errors import UsageError
 from sluice.printable import printable
@@ -74,14 +74,14 @@ def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     name = request.name
     console.print(plain(f"next: sluice validate {name}, then sluice run {name}"))
     if as_json:
-        say_json(done.to_dict())
+        echo_json(done.to_dict())
 
 
 def _ask(candidates: Sequence[LabelCandidate]) -> str:
-    say("Which feature should the model predict?", err=True)
+    echo("Which feature should the model predict?", err=True)
     for candidate in candidates:
         reasons = candidate.reasons or (f"it has {candidate.classes:,} values",)
-        say(f"  {candidate.name}: {', '.join(reasons)}", err=True)
+        echo(f"  {candidate.name}: {', '.join(reasons)}", err=True)
     names = [candidate.name for candidate in candidates]
     return click.prompt(
         f"label [{printable(names[0])}]",

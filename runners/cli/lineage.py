@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo_json
 from runners.cli.options import json_option, workspace_option
-from runners.cli.say import say_json
+from runners.cli.rich_console import make_console, plain
 from runners.metadata.find_artifact import Found
 from runners.metadata.trace_lineage import Lineage, Use
 from runners.operations import lineage as operation
@@ -36,7 +36,7 @@ def lineage(as_json: bool, **asked: Any) -> None:
     traced = operation.lineage(operation.LineageRequest(**asked))
     _show(traced.lineage, traced.found, make_console(to_stderr=as_json))
     if as_json:
-        say_json(traced.to_dict())
+        echo_json(traced.to_dict())
 
 
 def _show(traced: Lineage, found: Found, console: Console) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from runners.cli.echo import echo_json, echo_output, echo_warning
 from runners.cli.options import json_option, workspace_option
-from runners.cli.say import say_json, say_output, say_warning
 from runners.operations import logs as operation
 
 
@@ -26,9 +26,9 @@ def logs(as_json: bool, **asked: Any) -> None:
     With --json: the log's path and its lines, in one object.
     """
     request = operation.LogsRequest(**asked)
-    log = operation.logs(request, say_warning)
+    log = operation.logs(request, echo_warning)
     if as_json:
-        say_json(log.to_dict())
+        echo_json(log.to_dict())
         return
     for data in log.follow() if request.follow else log.read():
-        say_output(data.decode(errors="backslashreplace"))
+        echo_output(data.decode(errors="backslashreplace"))

@@ -27,8 +27,8 @@ def _packages_missing(name: str | None) -> None:
 try:
     import click
 
+    from runners.cli.echo import echo_error
     from runners.cli.exit_on_sigint import exit_on_sigint
-    from runners.cli.say import say_error
     from sluice.errors import ExitCode, SluiceError, UsageError
     from sluice.printable import printable
     from sluice.version import __version__
@@ -174,7 +174,7 @@ def _report(error: SluiceError, verbose: bool) -> ExitCode:
         import traceback
 
         traceback.print_exc()
-    say_error(str(error))
+    echo_error(str(error))
     return error.exit_code
 
 

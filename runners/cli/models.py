@@ -9,9 +9,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo, echo_json, echo_warning
 from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.say import say, say_json, say_warning
+from runners.cli.rich_console import make_console, plain
 from runners.operations import models as operation
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
@@ -32,14 +32,14 @@ def list_models(as_json: bool, **asked: Any) -> None:
     All their bytes are read: a version that is not what was pushed is damaged.
     """
     request = PipelineRequest(**asked)
-    listed = operation.list_models(request, say_warning)
+    listed = operation.list_models(request, echo_warning)
     if as_json:
-        say_json([item.to_dict() for item in listed])
+        echo_json([item.to_dict() for item in listed])
     elif listed:
         _print_versions(listed)
     else:
         command = request.next_command("run", request.name)
-        say(f"no version of {request.name} has been pushed yet; try: {command}")
+        echo(f"no version of {request.name} has been pushed yet; try: {command}")
 
 
 def _print_versions(listed: list[operation.ListedModel]) -> None:
@@ -92,7 +92,7 @@ def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
         )
     done = operation.retire_models(request)
     if as_json:
-        say_json(done.to_dict())
+        echo_json(done.to_dict())
         return
     console = make_console()
     for _, title in done.retired.models:

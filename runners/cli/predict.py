@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from runners.cli.echo import echo_json
 from runners.cli.options import config_options, workspace_option
-from runners.cli.say import say_json
 from runners.operations import predict as operation
 
 
@@ -33,4 +33,4 @@ def predict(**asked: Any) -> None:
     for byte, is loaded.
     """
     for prediction in operation.predict(operation.PredictRequest(**asked)):
-        say_json(asdict(prediction))
+        echo_json(asdict(prediction))

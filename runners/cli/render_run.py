@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from runners.cli.console import plain, plain_lines
 from runners.cli.render_verdict import print_verdict
+from runners.cli.rich_console import plain, plain_lines
 from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
 from sluice.record.states import NODE_STATES, RUN_STYLES
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from runners.cli.console import plain
+from runners.cli.rich_console import plain
 from sluice.record.verdict import Check, Verdict, cell
 
 MAX_ROWS = 40

@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from runners.cli.options import json_option, workspace_option
-from runners.cli.report_run import report_run
+from runners.cli.run_view import run_with_view
 from runners.engine import Engine
 from runners.operations import resume as operations
 
@@ -45,4 +45,4 @@ def resume(
         wait=wait,
     )
     operate = partial(operations.resume, request, engine=engine)
-    return report_run(as_json, name or "", request.command, operate)
+    return run_with_view(as_json, name or "", request.command, operate)

@@ -107,7 +107,7 @@ def run(
     with prewarmed as chosen:
         with exit_on_sigint():
             # While TFX is imported in another process.
-            from runners.cli.report_run import report_run
+            from runners.cli.run_view import run_with_view
             from runners.operations import run as operations
 
         request = operations.RunRequest(
@@ -125,7 +125,7 @@ def run(
             accept_data=accept_data,
         )
         operate = partial(operations.run, request, engine=chosen)
-        return report_run(as_json, name, command, operate)
+        return run_with_view(as_json, name, command, operate)
 
 
 @contextmanager

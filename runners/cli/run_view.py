@@ -1,19 +1,32 @@
-"""Live view of a run: one row per node, or plain lines in a pipe."""
+"""Live view of a run (a row per node, or plain lines in a pipe) and its result."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from runners.cli.console import ignore_broken_pipe, plain, plain_lines
-from runners.cli.render_run import describe_progress, node_table, seconds
+from runners.cli.echo import echo_json
+from runners.cli.render_run import (
+    describe_progress,
+    node_table,
+    print_outcome,
+    seconds,
+)
+from runners.cli.rich_console import (
+    ignore_broken_pipe,
+    make_console,
+    plain,
+    plain_lines,
+)
 from runners.engine import Observer
+from sluice.errors import ExitCode, SluiceError
 from sluice.record.events import (
     Event,
     GraphDrawn,
@@ -23,8 +36,9 @@ from sluice.record.events import (
     RunStarted,
     Stopping,
 )
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import ErrorRecord, RunRecord
 from sluice.record.states import NODE_STATES
+from sluice.workspace import utc_now
 
 _PLAIN_PROGRESS_S = 10.0
 
@@ -124,3 +138,50 @@ class RunView(Observer):
         if not nodes:
             table.add_row(plain("starting: importing TFX", "dim"))
         return table
+
+
+def run_with_view(
+    as_json: bool, name: str, command: str, operate: Callable[[Observer], RunRecord]
+) -> int:
+    """Runs an operation and returns the exit code of the record that comes of it.
+
+    Args:
+      as_json: whether the record goes to stdout, also that of a refused run, and what
+        is for people to stderr.
+      name: of the pipeline, as it was given.
+      command: as it was typed.
+      operate: runs the pipeline, and tells it to the observer.
+    """
+    console = make_console(to_stderr=as_json)
+    try:
+        with RunView(console) as view:
+            record = operate(view)
+    except (Exception, KeyboardInterrupt) as error:
+        if as_json:
+            echo_json(_not_run(name, command, error).to_dict())
+        raise
+    predict = view.commands.get("predict")
+    show = partial(print_outcome, console, record, predict=predict)
+    ignore_broken_pipe(console, show)
+    if as_json:
+        echo_json(record.to_dict())
+    return record.exit_code or 0
+
+
+def _not_run(name: str, command: str, error: BaseException) -> RunRecord:
+    """Returns the record of a run that was refused before it began, or broke."""
+    code = ExitCode.BUG
+    if isinstance(error, SluiceError):
+        code = error.exit_code
+    elif isinstance(error, KeyboardInterrupt):
+        code = ExitCode.INTERRUPTED
+    return RunRecord(
+        run_id="",
+        pipeline=Path(name).stem,
+        started_at=utc_now(),
+        command=command,
+        status="interrupted" if code == ExitCode.INTERRUPTED else "failed",
+        exit_code=int(code),
+        ended_at=utc_now(),
+        error=ErrorRecord(None, str(error) or type(error).__name__, None),
+    )

@@ -7,9 +7,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo, echo_json
 from runners.cli.options import config_options, json_option
-from runners.cli.say import say, say_json
+from runners.cli.rich_console import make_console, plain
 from runners.cli.schema_accept import accept
 from runners.cli.schema_diff import diff
 from runners.operations.pipeline_request import PipelineRequest
@@ -46,7 +46,7 @@ def show(as_json: bool, **asked: Any) -> None:
     console.print()
     console.print(table)
     if as_json:
-        say_json(shown.to_dict())
+        echo_json(shown.to_dict())
 
 
 schema.add_command(diff)
@@ -69,12 +69,12 @@ def infer(as_json: bool, **asked: Any) -> None:
     """
     found = infer_operation.infer(infer_operation.InferRequest(**asked))
     if found.missing_label:
-        say(f"note: no record has the label {found.missing_label}", err=True)
+        echo(f"note: no record has the label {found.missing_label}", err=True)
     if found.output is not None:
         told = f"wrote {found.output}: {found.features:,} features of {found.counted}"
         make_console(to_stderr=as_json).print(plain(told), soft_wrap=True)
     elif not as_json:
-        say(found.counted, err=True)
-        say(*found.text.rstrip("\n").split("\n"))
+        echo(found.counted, err=True)
+        echo(*found.text.rstrip("\n").split("\n"))
     if as_json:
-        say_json(found.to_dict())
+        echo_json(found.to_dict())

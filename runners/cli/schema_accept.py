@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo_json, echo_warning
 from runners.cli.options import config_options, json_option
-from runners.cli.say import say_json, say_warning
+from runners.cli.rich_console import make_console, plain
 from runners.cli.schema_diff import show_diff, source_options
 from runners.operations.schema import accept as operation
 from runners.operations.schema.diff import Compared
@@ -40,10 +40,10 @@ def accept(as_json: bool, **asked: Any) -> None:
     """
     request = operation.AcceptRequest(**asked)
     choose = None if as_json or not sys.stdin.isatty() else _choose
-    accepted = operation.accept(request, choose, say_warning)
+    accepted = operation.accept(request, choose, echo_warning)
     _show_accepted(accepted, request, as_json)
     if as_json:
-        say_json(accepted.to_dict())
+        echo_json(accepted.to_dict())
 
 
 def _choose(compared: Compared, possible: Sequence[Change]) -> list[Change]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo_json, echo_warning
 from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.say import say_json, say_warning
+from runners.cli.rich_console import make_console, plain
 from runners.operations.schema import diff as operation
 from runners.operations.schema.source import SchemaRequest
 from sluice.errors import ExitCode
@@ -45,10 +45,10 @@ def diff(check: bool, as_json: bool, **asked: Any) -> int:
     records of the config's files as they are now. The name in brackets at the end of
     a line is what `sluice schema accept` takes.
     """
-    compared = operation.diff(SchemaRequest(**asked), say_warning)
+    compared = operation.diff(SchemaRequest(**asked), echo_warning)
     show_diff(compared, as_json)
     if as_json:
-        say_json(compared.to_dict())
+        echo_json(compared.to_dict())
     return int(ExitCode.DATA if check and compared.diff.changes else ExitCode.DONE)
 
 

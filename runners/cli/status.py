@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
-from runners.cli.console import make_console, plain
+from runners.cli.echo import echo, echo_json, echo_warning
 from runners.cli.options import json_option, workspace_option
 from runners.cli.render_run import print_run
-from runners.cli.say import say, say_json, say_warning
+from runners.cli.rich_console import make_console, plain
 from runners.operations import status as operation
 from runners.operations.pipeline_request import next_command
 from sluice.record.run_record import RunRecord
@@ -27,16 +27,16 @@ def status(
     request = operation.StatusRequest(
         name=name, run_id=run_id, workspace_dir=workspace_dir
     )
-    records = operation.status(request, say_warning)
+    records = operation.status(request, echo_warning)
     if as_json:
         rows = [record.to_dict() for record in records]
-        say_json(rows if name is None else rows[0])
+        echo_json(rows if name is None else rows[0])
     elif name is not None:
         print_run(make_console(), records[0])
     elif records:
         _print_pipelines(records)
     else:
-        say("nothing has run yet; try: sluice run NAME")
+        echo("nothing has run yet; try: sluice run NAME")
 
 
 @click.command()
@@ -45,14 +45,14 @@ def status(
 @json_option
 def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
     """List the runs of the pipeline NAME, newest first."""
-    records = operation.runs(name, workspace_dir, say_warning)
+    records = operation.runs(name, workspace_dir, echo_warning)
     if as_json:
-        say_json([record.to_dict() for record in records])
+        echo_json([record.to_dict() for record in records])
     elif records:
         _print_runs(records)
     else:
         command = next_command("run", name, workspace_dir=workspace_dir)
-        say(f"{name} has not run yet; try: {command}")
+        echo(f"{name} has not run yet; try: {command}")
 
 
 def _print_pipelines(records: list[RunRecord]) -> None:

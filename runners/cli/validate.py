@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from runners.cli.echo import echo
 from runners.cli.options import config_options
-from runners.cli.say import say
 from runners.operations import validate as operation
 from runners.operations.pipeline_request import PipelineRequest
 
@@ -21,5 +21,5 @@ def validate(**asked: Any) -> None:
     """
     found = operation.validate(PipelineRequest(**asked))
     for warning in found.warnings:
-        say(*f"warning: {warning}".split("\n"), fg="yellow", err=True)
-    say(f"{found.file}: valid")
+        echo(*f"warning: {warning}".split("\n"), fg="yellow", err=True)
+    echo(f"{found.file}: valid")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from components.baseline.blessed_models import served_copy, up_to_usable
+from components.baseline_resolver.blessed_models import served_copy, up_to_usable
 from runners.doctor.check import Check, CheckState
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import ServedModel, served_models
-from runners.retention.baselines import blessed_in, name_in
+from runners.retention.retire_model import blessed_in, name_in
 from sluice.errors import bounded
 from sluice.workspace import Workspace
 

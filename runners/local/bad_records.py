@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from runners.local.describe_outputs import RECORD_DIR
+from runners.local.write_documents import RECORD_DIR
 from sluice.splits import SERVING
 
 BadRecords = Literal["mixed types", "undecodable images"]

@@ -12,7 +12,7 @@ from runners.local.job_result import PREPARE, RESOLVE_CACHED, forget_result, rea
 from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
-from runners.local.read_back import read_back
+from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.metadata import node_status
@@ -242,7 +242,7 @@ def _finished_nodes(
         if facts and facts["state"] in ("ran", "cached"):
             result = result_of(facts)
         else:
-            result = read_back(store, node, 0.0, None)
+            result = read_node_result(store, node, 0.0, None)
         _check_outputs(result, run_dir.name)
         finished[node.id] = result
     return finished

@@ -17,8 +17,8 @@ from sluice.errors import (
     TransientError,
 )
 from sluice.record.events import NodeFailure
-from sluice.records.image_decoder import reason_in
 from sluice.storage.storage_errors import FULL, FULL_TEXTS
+from sluice.tfrecords.image_decoder import reason_in
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"

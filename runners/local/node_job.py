@@ -17,16 +17,16 @@ from tfx.orchestration.portable import cache_utils, launcher
 
 from runners.cache.node_cache import NodeCache
 from runners.local.bad_records import bad_records
-from runners.local.describe_outputs import describe_outputs
 from runners.local.explain_failure import explain_failure
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_exception, write_result
 from runners.local.node_launcher import NodeLauncher
 from runners.local.prepare_job import connection_of, read_ir
-from runners.local.read_back import read_back
+from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
+from runners.local.write_documents import write_documents
 from sluice import interrupt
 from sluice.compat import teach_autograph
 from sluice.record.events import NodeFailure
@@ -62,7 +62,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
             node_id,
             cache,
             in_project=bool(job_environment.project_root),
-            resolves_secrets=node_id in _own_nodes(place),
+            resolves_secrets=node_id in _custom_nodes(place),
         )
     except interrupt.Interrupted:
         stopped = True
@@ -98,7 +98,7 @@ def report_node(
     node_id, error = planned.id, ended.error
     try:
         with metadata.Metadata(connection_of(ir)) as handle:
-            result = read_back(
+            result = read_node_result(
                 handle.store, planned, ended.duration_s, error, ended.stopped
             )
     except Exception as unread:
@@ -165,13 +165,13 @@ def _platform_config(deployment: Any, node_id: str) -> Any:
     return getattr(config, config.WhichOneof("config"))
 
 
-def _own_nodes(run_dir: Path) -> Container[str]:
+def _custom_nodes(run_dir: Path) -> Container[str]:
     config = run_dir / "config.json"
     if not config.exists():
         return ()
-    from pipeline.config.serialize import own_nodes
+    from pipeline.config.serialize import custom_nodes
 
-    return own_nodes(config)
+    return custom_nodes(config)
 
 
 def _describe(
@@ -185,7 +185,7 @@ def _describe(
             from pipeline.config.serialize import sensitive_features
 
             sensitive = sensitive_features(config)
-        documents = describe_outputs(
+        documents = write_documents(
             node_id, dict(outputs), run_dir, sensitive=sensitive
         )
     except Exception as error:

@@ -23,7 +23,7 @@ from runners.local.limit_memory import LimitMemory, MemoryLimits
 from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import POLL_S, ProcessPool, describe_end
-from runners.local.read_back import read_back
+from runners.local.read_node_result import read_node_result
 from runners.local.run_result import (
     NOT_ASKED_FOR,
     NodeResult,
@@ -255,7 +255,9 @@ class Scheduler:
         reason = text.splitlines()[0]
         try:
             with open_store(self._graph.connection_config()) as store:
-                result = read_back(store, node, duration_s, None, stopped=stopping)
+                result = read_node_result(
+                    store, node, duration_s, None, stopped=stopping
+                )
             if result.state in ("ran", "cached"):
                 # It had published its outputs and was killed on its way out.
                 return result
@@ -288,7 +290,7 @@ class Scheduler:
         """Returns the result of a node outside the part that was asked for."""
         if node.action == "reuse":
             with open_store(self._graph.connection_config()) as store:
-                found = read_back(store, node, 0.0, None)
+                found = read_node_result(store, node, 0.0, None)
             if found.state in ("ran", "cached"):
                 reason = f"taken from run {self._graph.base_run_id}"
                 return replace(found, state="cached", reason=reason)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from runners.operations.find_run import find_workspace
-from runners.operations.open_run import end_cancelled, mark_cancelled, running_nodes
 from runners.operations.pipeline_request import next_command
+from runners.operations.shared_run import end_cancelled, mark_cancelled, running_nodes
 from sluice.errors import UsageError
 from sluice.run_lock import Owner, owner_of
 from sluice.workspace import Workspace
@@ -57,8 +57,8 @@ def cancel(request: CancelRequest) -> Cancelled:
         hint = next_command("runs", request.name, workspace_dir=request.workspace_dir)
         text = f"no run of {request.name} is in progress"
         raise UsageError(text, where=workspace.root, hint=hint)
-    if owner.open_run:
-        return _cancel_open(workspace, owner, owner.open_run)
+    if owner.shared_run:
+        return _cancel_open(workspace, owner, owner.shared_run)
     if not owner.is_here or owner.pid is None or not owner.is_alive:
         raise UsageError(
             f"the run of {request.name} has no process on this machine to stop",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.tfrecord_gen.spans.span_choice import SPANS_PATH
-from pipeline.graph.check_nodes import check_node_ids
 from pipeline.graph.choose_spans import choose_spans
+from pipeline.graph.validate_graph import check_node_ids
 from runners.local.processes.job import Job
 from runners.local.query_job import query_job, question_folder
 from runners.metadata.metadata_file import copy_metadata

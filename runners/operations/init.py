@@ -22,9 +22,9 @@ from pipeline.scaffold.sample import Sample
 from pipeline.scaffold.schema_text import schema_text
 from pipeline.scaffold.summarize import summarize
 from pipeline.scaffold.write_proposal import check_absent, write_proposal
+from sluice.config_section import PipelineName
 from sluice.errors import DataError, UsageError
 from sluice.project import check_names, find_root
-from sluice.section import PipelineName
 
 _SCHEMA_VERSION = 1
 

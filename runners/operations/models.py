@@ -10,7 +10,7 @@ from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import served_models
 from runners.operations.find_run import Warn, ignore
 from runners.operations.pipeline_request import PipelineRequest
-from runners.retention.baselines import Retired, blessed_in, retire
+from runners.retention.retire_model import Retired, blessed_in, retire
 from serving.model_store import ModelStore, ModelVersion
 from sluice.errors import WorkspaceError
 

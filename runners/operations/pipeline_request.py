@@ -66,7 +66,7 @@ class PipelineRequest:
         Raises:
           UsageError: it is not to be found or is wrong.
         """
-        from pipeline.graph.check_nodes import validate_pipeline
+        from pipeline.graph.validate_graph import validate_pipeline
 
         config = self.load_config()
         activate(config.root)

@@ -6,27 +6,27 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from runners.engine import Engine, Observer
-from runners.operations.begun_run import (
-    Checked,
-    check_unchanged,
-    data_used,
-    engine_or_local,
-    execute,
-    finish_run,
-    how_begun,
-    plan_of,
-    stored_run,
-    write_inputs,
-)
 from runners.operations.find_run import (
     RESUMABLE,
     find_run,
     last_real_run,
     newest_resumable,
 )
-from runners.operations.hold_workspace import hold_workspace, prepare_store
+from runners.operations.lock_workspace import lock_workspace, prepare_store
 from runners.operations.pipeline_request import next_command
 from runners.operations.predict import suggest_predict
+from runners.operations.run_lifecycle import (
+    PreparedRun,
+    check_unchanged,
+    data_used,
+    engine_or_local,
+    execute,
+    finish_run,
+    load_prepared_run,
+    make_plan,
+    started_event,
+    write_inputs,
+)
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.record.events import RunResumed
@@ -108,7 +108,7 @@ def resume(
             )
         command, wait = request.command, request.wait
         # A run that was left open has no process that could continue it.
-        holding = hold_workspace(workspace, command, wait, observer, end_open=ANY)
+        holding = lock_workspace(workspace, command, wait, observer, end_shared=ANY)
         held = stack.enter_context(holding)
         record = _find_resumable(pipeline, request.run_id, observer)
         run_dir = workspace.run_dir(record.run_id)
@@ -122,7 +122,7 @@ def resume(
         checked = _stored_run(pipeline, recorder)
         config, serving_dir = checked.config, checked.serving_dir
         stack.enter_context(private_umask(config.private))
-        asked = how_begun(recorder)
+        asked = started_event(recorder)
         inputs = checked.read_inputs()
         run_new = pipeline.next_command("run", name)
         is_known = check_unchanged(
@@ -142,7 +142,7 @@ def resume(
         )
         recorder.apply(event)
         locks = (held.lock.descriptor,)
-        plan = plan_of(asked, checked, workers=workers, locks=locks, resumed=True)
+        plan = make_plan(asked, checked, workers=workers, locks=locks, resumed=True)
         record = execute(plan, recorder, chosen, observer)
         finish_run(recorder, checked, inputs)
     given, window = request.workspace_dir, data_used(recorder, checked)
@@ -159,9 +159,9 @@ def _find_pipeline(request: ResumeRequest, observer: Observer) -> _Pipeline:
     return _Pipeline(request.name, found.workspace, given)
 
 
-def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> Checked:
+def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> PreparedRun:
     try:
-        return stored_run(pipeline.workspace, recorder)
+        return load_prepared_run(pipeline.workspace, recorder)
     except FileNotFoundError as error:
         run_dir = recorder.run_dir
         raise UsageError(

@@ -13,25 +13,25 @@ from types import FrameType
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
-from pipeline.graph.check_nodes import check_node_ids, validate_pipeline
 from pipeline.graph.choose_spans import check_staleness, choose_spans
-from pipeline.graph.nodes import INGESTION
+from pipeline.graph.node_registry import INGESTION
+from pipeline.graph.validate_graph import check_node_ids, validate_pipeline
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer
-from runners.operations.begun_run import (
-    Checked,
+from runners.operations.lock_workspace import lock_workspace, prepare_store
+from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.predict import suggest_predict
+from runners.operations.run_lifecycle import (
+    PreparedRun,
     data_used,
     engine_or_local,
     execute,
     finish_run,
-    how_begun,
-    plan_of,
+    make_plan,
+    started_event,
     write_inputs,
 )
-from runners.operations.hold_workspace import hold_workspace, prepare_store
-from runners.operations.pipeline_request import PipelineRequest
-from runners.operations.predict import suggest_predict
 from sample_data import catalog
 from sluice.errors import bounded
 from sluice.machine_resources import usable_cores
@@ -100,7 +100,7 @@ def run(
     with engine_or_local(engine) as chosen:
         checked = check_request(request, observer)
         config, workspace = checked.config, checked.workspace
-        holding = hold_workspace(workspace, request.command, request.wait, observer)
+        holding = lock_workspace(workspace, request.command, request.wait, observer)
         with private_umask(config.private), holding as held:
             checked = choose_again(request, checked)
             inputs, last = _look_for_changes(request, checked)
@@ -124,7 +124,7 @@ def run(
     return record
 
 
-def check_request(request: RunRequest, observer: Observer) -> Checked:
+def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
     """Checks config, schema, code and data, and prepares the workspace.
 
     Raises:
@@ -143,10 +143,10 @@ def check_request(request: RunRequest, observer: Observer) -> Checked:
     choice = _choose(config)
     workspace = request.workspace_of(config)
     workspace.prepare(private=config.private)
-    return Checked(config, choice, workspace, request.serving_dir_of(config))
+    return PreparedRun(config, choice, workspace, request.serving_dir_of(config))
 
 
-def choose_again(request: RunRequest, checked: Checked) -> Checked:
+def choose_again(request: RunRequest, checked: PreparedRun) -> PreparedRun:
     """Returns what was checked with the spans of now, if the run may have waited.
 
     Raises:
@@ -158,7 +158,7 @@ def choose_again(request: RunRequest, checked: Checked) -> Checked:
 
 def begin_record(
     request: RunRequest,
-    checked: Checked,
+    checked: PreparedRun,
     notes: tuple[str, ...],
     observer: Observer,
     *,
@@ -200,7 +200,7 @@ def begin_record(
 
 
 def _look_for_changes(
-    request: RunRequest, checked: Checked
+    request: RunRequest, checked: PreparedRun
 ) -> tuple[RunInputs | None, RunRecord | None]:
     """Returns what the run is made of and the run that still stands, if it may.
 
@@ -218,14 +218,14 @@ def _look_for_changes(
 
 
 def _execute(
-    checked: Checked,
+    checked: PreparedRun,
     recorder: Recorder,
     locks: tuple[int, ...],
     engine: Engine,
     observer: Observer,
 ) -> RunRecord:
-    asked = how_begun(recorder)
-    plan = plan_of(asked, checked, workers=asked.workers, locks=locks)
+    asked = started_event(recorder)
+    plan = make_plan(asked, checked, workers=asked.workers, locks=locks)
     begun: list[RunInputs] = []
 
     def look_at_inputs() -> None:

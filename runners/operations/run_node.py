@@ -2,9 +2,9 @@
 
 For schedulers that call a process per node, such as Airflow::
 
-    run = begin_run(RunRequest(name="digits"))          # a first task
-    run_node(OpenRun(run.workspace, run.run_id), node)  # a task for each of run.nodes
-    end_run(OpenRun(run.workspace, run.run_id))         # a last one, whatever happened
+    run = begin_run(RunRequest(name="digits"))            # the first task
+    run_node(SharedRun(run.workspace, run.run_id), node)  # a task per node
+    end_run(SharedRun(run.workspace, run.run_id))         # the last task
 
 Between the calls no process lives. The workspace is locked all the same, until the run
 is ended, cancelled or resumed, or nothing was heard of it for ``silent_s``.
@@ -19,25 +19,25 @@ from runners.cache.run_inputs import RunInputs
 from runners.engine import Observer, Plan
 from runners.local.engine import LocalEngine
 from runners.local.execute import recorded_results
-from runners.operations.begun_run import (
-    Checked,
+from runners.operations.lock_workspace import lock_workspace, prepare_store
+from runners.operations.run import RunRequest, begin_record, check_request, choose_again
+from runners.operations.run_lifecycle import (
+    PreparedRun,
     check_unchanged,
     finish_run,
-    how_begun,
-    plan_of,
-    stored_run,
+    load_prepared_run,
+    make_plan,
+    started_event,
     write_inputs,
 )
-from runners.operations.hold_workspace import hold_workspace, prepare_store
-from runners.operations.open_run import (
-    OpenRun,
+from runners.operations.shared_run import (
+    SharedRun,
     cancelled,
     close_cancelled,
     end_cancelled,
     node_lock,
-    take_in_killed,
+    record_killed_nodes,
 )
-from runners.operations.run import RunRequest, begin_record, check_request, choose_again
 from sluice.errors import (
     ExitCode,
     NodeError,
@@ -76,7 +76,7 @@ def begin_run(
     *,
     run_id: str | None = None,
     silent_s: float = SILENT_S,
-) -> OpenRun:
+) -> SharedRun:
     """Begins a run and draws its graph; runs no node.
 
     Called again with the id of a run that is open, it returns that one.
@@ -100,13 +100,13 @@ def begin_run(
     if run_id is not None:
         if (workspace.run_dir(run_id) / "graph.json").exists():
             with workspace.join(run_id):
-                return _open_run(workspace, run_id)
+                return _shared_run(workspace, run_id)
         _check_run_id(run_id, workspace)
     with ExitStack() as stack:
         chosen = engine or stack.enter_context(LocalEngine())
         chosen.prewarm(config.root)
         stack.enter_context(private_umask(config.private))
-        holding = hold_workspace(workspace, request.command, request.wait, observer)
+        holding = lock_workspace(workspace, request.command, request.wait, observer)
         held = stack.enter_context(holding)
         checked = choose_again(request, checked)
         prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
@@ -116,17 +116,17 @@ def begin_run(
         except SluiceError as error:
             recorder.stop(error)
             raise
-        asked, locks = how_begun(recorder), (held.lock.descriptor,)
-        plan = plan_of(asked, checked, workers=asked.workers, locks=locks)
+        asked, locks = started_event(recorder), (held.lock.descriptor,)
+        plan = make_plan(asked, checked, workers=asked.workers, locks=locks)
         record = chosen.prepare(plan, observer)
         if record.status != "running":
             raise _as_error(record)
         held.lock.leave_open(record.run_id, request.command, silent_s)
-    return _open_run(workspace, record.run_id)
+    return _shared_run(workspace, record.run_id)
 
 
 def run_node(
-    run: OpenRun,
+    run: SharedRun,
     node: str,
     observer: Observer | None = None,
     engine: LocalEngine | None = None,
@@ -165,7 +165,7 @@ def run_node(
 
 def _run_node(
     workspace: Workspace,
-    run: OpenRun,
+    run: SharedRun,
     node: str,
     lock: RunLock,
     observer: Observer,
@@ -181,11 +181,11 @@ def _run_node(
             raise not_open(run.run_id, workspace.lock_file)
         # Another process may have run it meanwhile.
         recorder.refresh()
-        take_in_killed(recorder, node)
+        record_killed_nodes(recorder, node)
         ended = recorded_results(run.run_dir).get(node)
         if ended is not None and ended.state in _DONE:
             return recorder.record.node(node)
-        checked = stored_run(workspace, recorder)
+        checked = load_prepared_run(workspace, recorder)
         stack.enter_context(private_umask(checked.config.private))
         plan = _plan(recorder, checked, lock.descriptor, held)
         inputs = checked.read_inputs()
@@ -197,7 +197,7 @@ def _run_node(
         return found
 
 
-def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
+def end_run(run: SharedRun, observer: Observer | None = None) -> RunRecord:
     """Ends an open run: its record gets a status and an exit code.
 
     Nodes that were not run since others have stopped them are recorded as such. Where
@@ -222,7 +222,7 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
     if record.status != "running":
         return record
     with ExitStack() as stack:
-        held = workspace.exclusive(record.command, brief=True, end_open=run.run_id)
+        held = workspace.exclusive(record.command, brief=True, end_shared=run.run_id)
         lock = stack.enter_context(held)
         if recorder.refresh().status != "running":
             # Another process was quicker.
@@ -230,9 +230,9 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
         if cancelled(run.run_dir):
             close_cancelled(recorder)
             return recorder.record
-        checked = stored_run(workspace, recorder)
+        checked = load_prepared_run(workspace, recorder)
         stack.enter_context(private_umask(checked.config.private))
-        take_in_killed(recorder, *(item.id for item in recorder.record.nodes))
+        record_killed_nodes(recorder, *(item.id for item in recorder.record.nodes))
         plan = _plan(recorder, checked, lock.descriptor)
         LocalEngine().settle(plan, observer)
         inputs: RunInputs | None = None
@@ -245,14 +245,14 @@ def end_run(run: OpenRun, observer: Observer | None = None) -> RunRecord:
         return recorder.record
 
 
-def _open_run(workspace: Workspace, run_id: str) -> OpenRun:
+def _shared_run(workspace: Workspace, run_id: str) -> SharedRun:
     record = RunRecord.load(workspace.run_dir(run_id))
-    return OpenRun(workspace.root, run_id, tuple(node.id for node in record.nodes))
+    return SharedRun(workspace.root, run_id, tuple(node.id for node in record.nodes))
 
 
-def _plan(recorder: Recorder, checked: Checked, *locks: int) -> Plan:
-    asked = how_begun(recorder)
-    return plan_of(asked, checked, workers=1, locks=locks, resumed=True)
+def _plan(recorder: Recorder, checked: PreparedRun, *locks: int) -> Plan:
+    asked = started_event(recorder)
+    return make_plan(asked, checked, workers=1, locks=locks, resumed=True)
 
 
 def _check_run_id(run_id: str, workspace: Workspace) -> None:

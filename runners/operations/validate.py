@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.graph.check_nodes import validate_pipeline
 from pipeline.graph.choose_spans import choose_data
+from pipeline.graph.validate_graph import validate_pipeline
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
 from sluice.project import activate

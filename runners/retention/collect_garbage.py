@@ -12,15 +12,15 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from components.baseline.blessed_models import up_to_usable
+from components.baseline_resolver.blessed_models import up_to_usable
 from runners.cache import up_to_date
 from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.read_metadata import open_store, read_metadata
 from runners.metadata.served_models import served_models
-from runners.retention.baselines import blessed_in
 from runners.retention.deletion_guard import DeletionGuard, folders, remove
 from runners.retention.find_garbage import Garbage, find_garbage, kept_uris
 from runners.retention.retention_policy import Kept, select_kept
+from runners.retention.retire_model import blessed_in
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace

@@ -22,10 +22,10 @@ from pipeline.graph.choose_spans import check_staleness, choose_data, choose_spa
 from runners.cache.run_inputs import run_inputs
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
-from sluice.records.tf_example_proto import parse
-from sluice.records.tfrecord_framing import frame
 from sluice.storage.stat_cache import FileDigests
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.frame_encoding import frame
+from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.cloud
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sample_data.tf_example import encode
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 _SCHEMA = """
 feature { name: "x" type: FLOAT presence { min_fraction: 1 } shape { dim { size: 1 } } }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 

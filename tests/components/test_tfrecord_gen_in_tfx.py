@@ -12,7 +12,7 @@ import pytest
 
 from sample_data.tf_example import encode
 from sluice.errors import DataError, ExitCode
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 if TYPE_CHECKING:
     from runners.local.processes.process_pool import ProcessPool
@@ -57,7 +57,7 @@ def marked_gen(base: Path, **options: Any):
 
 
 def users_of(examples: Path, split: str) -> list[int]:
-    from sluice.records.tf_example_proto import parse
+    from sluice.tfrecords.parse_tf_example import parse
 
     return sorted(
         parse(record).features.feature["user"].int64_list.value[0]

@@ -20,8 +20,8 @@ from pipeline.graph.arguments import image_checks_of
 from pipeline.graph.choose_spans import choose_data
 from sample_data.tf_example import encode
 from sluice.record.run_record import RunRecord
-from sluice.records import tfrecord
-from sluice.records.tf_example_proto import parse
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import Workspace, locate
 
 GUARDED = ("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher")

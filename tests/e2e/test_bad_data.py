@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from components.data_verdict.ingestion_findings import ingestion_findings
-from sluice.records.tfrecord_framing import frame
 from sluice.storage import digest
+from sluice.tfrecords.frame_encoding import frame
 
 pytestmark = pytest.mark.e2e
 

@@ -12,8 +12,8 @@ import pytest
 from pipeline.config.load import load_config
 from sample_data.tf_example import encode
 from sluice.record.run_record import RunRecord
-from sluice.records import tfrecord
-from sluice.records.tf_example_proto import parse
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.e2e

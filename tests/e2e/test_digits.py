@@ -291,7 +291,7 @@ def _labels(project: Path) -> list[int]:
     """Returns the labels of the first test shard."""
     import tensorflow as tf
 
-    from sluice.records import tfrecord
+    from sluice.tfrecords import tfrecord
 
     shard = project / "data" / "digits" / "test-00000-of-00002.tfrecord"
     return [

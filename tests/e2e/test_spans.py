@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from sluice.errors import DataError
-from sluice.records import tfrecord
-from sluice.records.tf_example_proto import parse
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.e2e
 

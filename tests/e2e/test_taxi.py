@@ -11,8 +11,8 @@ import pytest
 from pipeline.config.load import load_config
 from serving.model_store import ModelStore
 from serving.store_owner import Owner, read_owner
-from sluice.records import tfrecord
 from sluice.storage import digest
+from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]

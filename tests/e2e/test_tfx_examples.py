@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 if TYPE_CHECKING:
     from runners.local.processes.process_pool import ProcessPool

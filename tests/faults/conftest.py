@@ -19,7 +19,7 @@ import pytest
 
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 from sluice.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sluice.project import own_root
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.fault
 

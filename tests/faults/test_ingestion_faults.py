@@ -14,8 +14,8 @@ import pytest
 
 from runners.local.processes.process_tree import descendants
 from sluice.project import own_root
-from sluice.records import tfrecord
-from sluice.records.tfrecord_framing import frame
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.frame_encoding import frame
 
 pytestmark = pytest.mark.fault
 

@@ -12,7 +12,7 @@ import pytest
 from sample_data import catalog
 from sample_data.data_set import DataSet, Split
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ import pytest
 
 from sample_data.manifest import MANIFEST_FILE, Manifest, Shard
 from sluice.errors import DataError
-from sluice.records import tfrecord
 from sluice.storage import digest
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

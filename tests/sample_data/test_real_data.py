@@ -12,7 +12,7 @@ import pytest
 
 from sample_data import catalog, taxi
 from sluice.errors import DataError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 

@@ -9,7 +9,7 @@ import pytest
 import schemas
 from sample_data import catalog, taxi, tf_example
 from schemas import loader
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 

@@ -13,7 +13,7 @@ import pytest
 from serving.feature_values import FeatureType
 from serving.prediction_rows import Row, read_rows
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

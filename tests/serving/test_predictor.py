@@ -12,7 +12,7 @@ import pytest
 from serving.feature_values import FeatureType
 from serving.predictor import BATCH_SIZE, Predictor
 from sluice.errors import DataError, ServingError, UsageError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
 

@@ -51,10 +51,10 @@ def test_no_other_run_begins_while_one_is_open(workspace: Workspace) -> None:
 def test_several_take_part_at_once(workspace: Workspace) -> None:
     _open(workspace)
     with workspace.join(RUN), workspace.join(RUN), pytest.raises(LockedError):
-        workspace.exclusive("end", end_open=ANY).__enter__()
+        workspace.exclusive("end", end_shared=ANY).__enter__()
     with pytest.raises(LockedError):
-        workspace.exclusive("end", end_open="other").__enter__()
-    with workspace.exclusive("end", end_open=RUN) as lock:
+        workspace.exclusive("end", end_shared="other").__enter__()
+    with workspace.exclusive("end", end_shared=RUN) as lock:
         assert (lock.ended_run, lock.note) == (RUN, None)
     assert not workspace.is_running()
 
@@ -117,7 +117,7 @@ def test_who_only_looks_at_the_lock_keeps_nobody_out(workspace: Workspace) -> No
 
     for take_part in (
         lambda: workspace.join(RUN),
-        lambda: workspace.exclusive("end", end_open=RUN),
+        lambda: workspace.exclusive("end", end_shared=RUN),
     ):
         held = threading.Event()
         looks = threading.Thread(target=look, args=(held,))

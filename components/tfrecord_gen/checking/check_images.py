@@ -10,15 +10,15 @@ with a palette of colours, which TensorFlow decodes to other pixels without a wo
 from __future__ import annotations
 
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from sluice.records.file_format import image_format
-from sluice.records.image_decoder import why_undecodable
-from sluice.records.image_header import (
+from sluice.tfrecords.file_format import image_format
+from sluice.tfrecords.image_decoder import why_undecodable
+from sluice.tfrecords.image_header import (
     ImageHeader,
     gif_frames,
     has_colour_palette,
     image_header,
 )
-from sluice.records.tf_example_proto import parse
+from sluice.tfrecords.parse_tf_example import parse
 
 
 def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:

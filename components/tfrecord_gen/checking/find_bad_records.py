@@ -12,9 +12,9 @@ from itertools import islice
 
 from components.tfrecord_gen.checking.scan import sound_records
 from sluice.errors import MAX_EXAMPLES
-from sluice.records.image_decoder import why_undecodable
-from sluice.records.tf_example_proto import parse
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.image_decoder import why_undecodable
+from sluice.tfrecords.parse_tf_example import parse
 
 MAX_RECORDS = 2_000_000
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from components.tfrecord_gen.report import FileReport, Problem
 from components.tfrecord_gen.spans.window import MANIFEST_FILE
-from sluice.records.input_stream import InputStream
 from sluice.storage.storage import storage_for
+from sluice.tfrecords.input_stream import InputStream
 
 _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from pydantic import Field
 
-from sluice.records.tf_example_proto import parse
-from sluice.section import Count, Section, Text
+from sluice.config_section import Count, Section, Text
+from sluice.tfrecords.parse_tf_example import parse
 
 _HASHED_KINDS = ("bytes_list", "int64_list")
 

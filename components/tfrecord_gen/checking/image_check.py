@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from sluice.section import Channels, Count, NotEmpty, Section, Text
+from sluice.config_section import Channels, Count, NotEmpty, Section, Text
 
 # Those that training decodes, as ``image_format`` names them.
 ImageFormat = Literal["png", "jpeg", "bmp", "gif"]

@@ -9,12 +9,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from sluice.errors import DataError, SluiceError
-from sluice.records.frame_reader import Batch, Record, read_frames
-from sluice.records.input_stream import InputStream
-from sluice.records.record_error import RecordError
-from sluice.records.tf_example_proto import is_sequence_example
-from sluice.records.tf_example_wire import check_wire_format
-from sluice.records.tfrecord_framing import MAX_RECORD_BYTES
+from sluice.tfrecords.check_tf_example import check_wire_format
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_reader import Batch, Record, read_frames
+from sluice.tfrecords.input_stream import InputStream
+from sluice.tfrecords.parse_tf_example import is_sequence_example
+from sluice.tfrecords.record_error import RecordError
 
 
 def scan(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from components.tfrecord_gen.spans.file_lister import FileLister
-from sluice.section import PositiveNumber, Section, Text
+from sluice.config_section import PositiveNumber, Section, Text
 
 
 class CompleteWhen(Section):

@@ -16,10 +16,10 @@ from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing.quarantine import Quarantine, QuarantinePart
 from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
 from sluice.errors import UsageError
-from sluice.records.frame_reader import Batch
-from sluice.records.input_stream import InputStream
-from sluice.records.record_error import RecordError
 from sluice.storage.storage import storage_for
+from sluice.tfrecords.frame_reader import Batch
+from sluice.tfrecords.input_stream import InputStream
+from sluice.tfrecords.record_error import RecordError
 
 # What came uncompressed goes on so, within gzip's frame, and what came compressed is
 # compressed, fast. Level 0 writes ten times as many bytes a second as level 1.

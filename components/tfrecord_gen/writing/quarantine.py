@@ -9,10 +9,10 @@ from typing import IO
 
 from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.writing.shard_writer import ShardWriter
-from sluice.records.record_error import RecordError
-from sluice.records.tf_example_proto import parse
-from sluice.records.tfrecord_framing import MAX_MESSAGE_BYTES, frame
 from sluice.storage.storage import storage_for
+from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, frame
+from sluice.tfrecords.parse_tf_example import parse
+from sluice.tfrecords.record_error import RecordError
 
 QUARANTINE_FILE = "quarantine.tfrecord.gz"
 MAX_RECORDS = 10_000

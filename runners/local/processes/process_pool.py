@@ -82,7 +82,7 @@ class ProcessPool:
         """
         if modules is None:
             # Imported here: in a script the name may be another package.
-            from pipeline.graph.nodes import modules_to_preload
+            from pipeline.graph.node_registry import modules_to_preload
 
             modules = [*PRELOADED, *modules_to_preload()]
         self._started: dict[str, int] = {}

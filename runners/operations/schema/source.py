@@ -10,10 +10,10 @@ from typing import Any
 from components.tfrecord_gen.checking.scan import scan
 from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_data
-from pipeline.graph.nodes import STATISTICS
+from pipeline.graph.node_registry import STATISTICS
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.summarize import Summary, observe_summary, summarize
-from runners.local.complete_runs import complete_killed_runs
+from runners.local.complete_killed_runs import complete_killed_runs
 from runners.operations.find_run import (
     Warn,
     find_run,
@@ -27,7 +27,7 @@ from schemas.diff.observed import Observed
 from schemas.diff.statistics import observe_statistics, read_statistics
 from sluice.errors import UsageError
 from sluice.record.run_record import RunRecord
-from sluice.records.record_error import RecordError
+from sluice.tfrecords.record_error import RecordError
 
 _OUTPUT = "statistics"
 # The records of files without splits, before they are hashed into some.

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from sluice.errors import WorkspaceError
 from sluice.record.json_number import json_number
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 # Keras names the folders of one training and the tags of one epoch like this
 # (callbacks.TensorBoard); other tags count batches.

@@ -22,7 +22,7 @@ from sluice.record.documents.metric_value import (
     table,
 )
 from sluice.record.json_number import json_number
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 MAX_METRIC_ROWS = 5000
 MAX_TABLE_ROWS = 50_000

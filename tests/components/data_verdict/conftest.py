@@ -15,8 +15,8 @@ from components.data_verdict.policy import Policy
 from components.tfrecord_gen.report import FileReport, Report, SplitReport
 from sample_data.tf_example import encode
 from sluice.record.verdict import Verdict
-from sluice.records import tfrecord
 from sluice.storage import digest
+from sluice.tfrecords import tfrecord
 
 SPLITS = ("train", "eval")
 SCHEMA = """

@@ -15,7 +15,7 @@ from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import FileReport
 from sample_data.tf_example import encode
 from sluice.record.verdict import Check, Verdict
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.model_verdict.baseline import Baseline, PassedOver
+from components.model_verdict.baseline_choice import Baseline, PassedOver
 from components.model_verdict.judge import Evaluation, judge, slice_name
 from components.model_verdict.threshold import Change, Threshold
 from sluice.record.verdict import Check, Verdict

@@ -15,8 +15,8 @@ from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.window import SourceFile
 from sample_data.tf_example import encode
-from sluice.records import tfrecord
-from sluice.records.tfrecord_framing import frame
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.frame_encoding import frame
 
 
 class Make:

@@ -12,7 +12,7 @@ from components.tfrecord_gen.checking.find_bad_records import (
     find_undecodable_images,
 )
 from sample_data.tf_example import encode
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 INTS = [encode({"label": [n], "fare": [0.5]}) for n in range(3)]
 EMPTY = encode({"fare": [1.0]})

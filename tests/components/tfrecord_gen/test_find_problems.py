@@ -13,7 +13,7 @@ from components.tfrecord_gen.checking.find_problems import find_problems
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.spans.window import SourceFile
 from sample_data import catalog
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 
@@ -55,7 +55,7 @@ def test_two_streams_that_hold_nothing_are_not_one_content(room):
 
 
 def test_a_checksum_that_two_contents_share_makes_no_duplicate(room, make, monkeypatch):
-    from sluice.records import input_stream
+    from sluice.tfrecords import input_stream
 
     monkeypatch.setattr(input_stream.google_crc32c, "extend", lambda *_: 7)
     contents = [make.framed(make.examples(3, start)) for start in (10, 20)]

@@ -22,7 +22,7 @@ from PIL import Image
 from components.tfrecord_gen.checking.check_images import check_image
 from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
 from pipeline.config.feature_set import Feature
-from sluice.records.image_decoder import CHANNELS, decode_image
+from sluice.tfrecords.image_decoder import CHANNELS, decode_image
 
 pytestmark = pytest.mark.tf
 

@@ -20,10 +20,10 @@ from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
 from components.tfrecord_gen.writing.quarantine import Quarantine, write_quarantine
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
-from sluice.records.tf_example_proto import parse
-from sluice.records.tfrecord_framing import frame
 from sluice.storage.local_storage import LocalStorage
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.frame_encoding import frame
+from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import pytest
 
 from components.tfrecord_gen.spans.window import SkippedSpan, SourceFile
 from sample_data.tf_example import encode
-from sluice.records.tfrecord_framing import frame
+from sluice.tfrecords.frame_encoding import frame
 
 pytestmark = pytest.mark.unit
 

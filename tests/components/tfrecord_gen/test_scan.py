@@ -13,9 +13,9 @@ import pytest
 
 from components.tfrecord_gen.checking.scan import scan
 from sluice.errors import DataError, UsageError
-from sluice.records.frame_reader import Record
-from sluice.records.record_error import RecordError
-from sluice.records.tfrecord_framing import frame, masked_crc
+from sluice.tfrecords.frame_encoding import frame, masked_crc
+from sluice.tfrecords.frame_reader import Record
+from sluice.tfrecords.record_error import RecordError
 
 pytestmark = pytest.mark.unit
 

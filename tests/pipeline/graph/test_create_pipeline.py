@@ -300,7 +300,7 @@ def test_the_registry_says_what_each_component_is(
     project: Path, tmp_path: Path
 ) -> None:
     from pipeline.graph.create_pipeline import create_pipeline
-    from pipeline.graph.own_nodes import nodes_of
+    from pipeline.graph.custom_nodes import nodes_of
     from sluice.node_kinds import kind_of
 
     config = _config(project, "digits", overrides=["data.serving='sent-*'"])

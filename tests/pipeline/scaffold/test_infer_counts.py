@@ -13,7 +13,7 @@ from pipeline.scaffold import summarize as module
 from pipeline.scaffold.summarize import summarize
 from sample_data.tf_example import encode
 from sluice.errors import DataError
-from sluice.records.image_header import ImageHeader, image_header
+from sluice.tfrecords.image_header import ImageHeader, image_header
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from pipeline.scaffold.guess_splits import guess_splits
 from pipeline.scaffold.sample import Sample
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

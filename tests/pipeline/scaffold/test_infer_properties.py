@@ -22,7 +22,7 @@ from pipeline.scaffold.schema_text import schema_text
 from pipeline.scaffold.summarize import summarize
 from sample_data.tf_example import encode
 from sluice.errors import SluiceError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -24,7 +24,7 @@ from pipeline.scaffold.summarize import Summary, summarize
 from pipeline.scaffold.write_proposal import write_proposal
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -21,7 +21,7 @@ import pytest
 from sample_data.tf_example import encode
 from sluice import progress
 from sluice.project import own_root
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 

@@ -16,7 +16,7 @@ from sample_data.tf_example import encode
 from serving.feature_values import FeatureType
 from serving.predictor import Predictor
 from sluice.errors import DataError
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 

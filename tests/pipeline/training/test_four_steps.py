@@ -18,7 +18,7 @@ from pipeline.config.feature_set import Feature, FeatureSet, Label
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice import interrupt
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 

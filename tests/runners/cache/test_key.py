@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components.model_verdict.baseline import Baseline, PassedOver
+from components.model_verdict.baseline_choice import Baseline, PassedOver
 from runners.cache.history import changes
 from runners.cache.key import (
     ABOUT_BASELINE,

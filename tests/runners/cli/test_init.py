@@ -19,7 +19,7 @@ from runners.cli.init import init
 from sample_data.tf_example import encode
 from sluice.errors import UsageError
 from sluice.project import own_root
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runners.cli.console import make_console
 from runners.cli.render_run import print_outcome
+from runners.cli.rich_console import make_console
 from sluice.errors import DataError
 from sluice.record.events import NodeStarted
 from sluice.record.run_record import RunRecord

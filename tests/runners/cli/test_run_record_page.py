@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from runners.local.describe_outputs import describe_outputs
+from runners.local.write_documents import write_documents
 from sluice.project import own_root
 from sluice.record import events, run_record, verdict
 from sluice.record.documents import (
@@ -81,7 +81,7 @@ def _epochs_file(directory: Path) -> dict[str, Any]:
     outputs = {
         "run": [{"id": 1, "type": "ModelRun", "uri": str(directory), "properties": {}}]
     }
-    (record,) = describe_outputs("Trainer", outputs, directory)
+    (record,) = write_documents("Trainer", outputs, directory)
     return json.loads((directory / record.path).read_text())
 
 

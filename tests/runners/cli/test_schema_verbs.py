@@ -18,7 +18,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from sample_data.tf_example import encode
 from schemas.loader import load
 from sluice.record.run_record import NodeRecord, RunRecord
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
@@ -153,7 +153,7 @@ def test_show_fits_a_narrow_window(
     root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     console = partial(Console, width=72, force_terminal=True, color_system=None)
-    monkeypatch.setattr("runners.cli.console.Console", console)
+    monkeypatch.setattr("runners.cli.rich_console.Console", console)
     _, out, _ = sluice("show", "trips")
     _, _, *table = out.splitlines()  # A path is never broken.
     assert max(map(len, table)) <= 72

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.baseline.blessed_models import RESTORED, RETIRED
-from components.model_verdict.baseline import Baseline
+from components.baseline_resolver.blessed_models import RESTORED, RETIRED
+from components.model_verdict.baseline_choice import Baseline
 
 pytestmark = pytest.mark.tf
 
@@ -64,7 +64,9 @@ class History:
         from tfx.dsl.components.common.resolver import Resolver
         from tfx.types import Channel, standard_artifacts
 
-        from components.baseline.resolver_strategy import LatestIntactBlessedModel
+        from components.baseline_resolver.resolver_strategy import (
+            LatestIntactBlessedModel,
+        )
 
         trace = self.foreign.trace(run_id)
         train = self.own.Train(text="candidate")
@@ -158,7 +160,7 @@ def test_who_only_asks_restores_nothing(history: History) -> None:
     from ml_metadata.proto import metadata_store_pb2
     from tfx.types import standard_artifacts
 
-    from components.baseline.resolver_strategy import LatestIntactBlessedModel
+    from components.baseline_resolver.resolver_strategy import LatestIntactBlessedModel
 
     history.train("a", push=True)
     history.damage("a")

@@ -26,7 +26,7 @@ def test_a_result_that_cannot_be_read_back_is_redacted(
 
     monkeypatch.setattr(secrets, "_resolved", {})
     monkeypatch.setenv("TOKEN", "MARKER")
-    for name in ("connection_of", "describe_outputs"):
+    for name in ("connection_of", "write_documents"):
         monkeypatch.setattr(node_job, name, refuse)
     results: list[dict[str, Any]] = []
     monkeypatch.setattr(

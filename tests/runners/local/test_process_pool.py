@@ -376,7 +376,7 @@ def test_a_local_engine_keeps_its_zygote_while_it_is_up_to_date(
     change: str | None,
 ) -> None:
     monkeypatch.setattr(process_pool_module, "PRELOADED", ("preloaded",))
-    monkeypatch.setattr("pipeline.graph.nodes.modules_to_preload", list)
+    monkeypatch.setattr("pipeline.graph.node_registry.modules_to_preload", list)
     monkeypatch.setenv("TOKEN", "first")
     code, out = jobs_dir / "preloaded.py", jobs_dir / "out"
     code.write_text(

@@ -21,7 +21,7 @@ from sample_data.tf_example import encode
 from schemas import loader
 from sluice.errors import ConfigError, DataError, UsageError
 from sluice.project import own_root
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

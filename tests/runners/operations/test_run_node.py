@@ -17,7 +17,7 @@ from sluice.workspace import Workspace
 if TYPE_CHECKING:
     from runners.local.engine import LocalEngine
     from runners.operations.run import RunRequest
-    from runners.operations.run_node import OpenRun
+    from runners.operations.run_node import SharedRun
 
 pytestmark = pytest.mark.tf
 
@@ -47,14 +47,14 @@ def request_to(project: Path, tmp_path: Path) -> Callable[[str], RunRequest]:
 
 
 @pytest.fixture
-def opened(request_to: Callable[[str], RunRequest], engine: LocalEngine) -> OpenRun:
+def opened(request_to: Callable[[str], RunRequest], engine: LocalEngine) -> SharedRun:
     from runners.operations.run_node import begin_run
 
     return begin_run(request_to(GATE), engine=engine)
 
 
 def test_a_run_node_by_node(
-    opened: OpenRun,
+    opened: SharedRun,
     engine: LocalEngine,
     request_to: Callable[[str], RunRequest],
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_run_node_by_node(
 
 
 def test_a_run_that_was_left_can_be_resumed(
-    opened: OpenRun, engine: LocalEngine, tmp_path: Path, project: Path
+    opened: SharedRun, engine: LocalEngine, tmp_path: Path, project: Path
 ) -> None:
     from runners.operations.resume import ResumeRequest, resume
     from runners.operations.run_node import end_run, run_node
@@ -103,7 +103,7 @@ def test_a_run_that_was_left_can_be_resumed(
 
 
 def test_an_abandoned_run_makes_way(
-    opened: OpenRun, engine: LocalEngine, request_to: Callable[[str], RunRequest]
+    opened: SharedRun, engine: LocalEngine, request_to: Callable[[str], RunRequest]
 ) -> None:
     from runners.operations.run import run
 

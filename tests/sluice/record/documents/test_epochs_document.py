@@ -12,7 +12,7 @@ from tensorboard.util.tensor_util import make_tensor_proto
 from sluice.errors import DataError, WorkspaceError
 from sluice.record.documents import epochs_document as module
 from sluice.record.documents.epochs_document import epochs_document
-from sluice.records import tfrecord
+from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,59 @@
+"""Config section ``nodes``: the user's own TFX components."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from sluice.config_section import Params, Section, Text, expect
+
+_NAME = r"[A-Z][A-Za-z0-9_]{0,62}"
+_SOURCE = r"\w+\.\w+"
+
+
+def _node_name(value: str) -> str:
+    if not re.fullmatch(_NAME, value, re.ASCII):
+        expect(
+            "1 to 63 letters, digits and underscores, the first an upper-case letter"
+        )
+    return value
+
+
+def _source(value: str) -> str:
+    if not re.fullmatch(_SOURCE, value, re.ASCII):
+        expect("an output of a node, such as TFRecordGen.examples")
+    return value
+
+
+NodeName = Annotated[str, Field(strict=True), AfterValidator(_node_name)]
+Source = Annotated[str, Field(strict=True), AfterValidator(_source)]
+
+
+class CustomNode(Section):
+    """A node that is added to the graph."""
+
+    component: Text = Field(
+        description="A TFX component, `package.module:Class`, or a function with "
+        "`@component`."
+    )
+    inputs: dict[Text, Source] = Field(
+        default={},
+        description="What it reads, by input: `<node>.<output>`, such as "
+        "`{examples: TFRecordGen.examples}`.",
+    )
+    parameters: Params = Field(
+        default={},
+        description="Its other arguments; a mapping where the component takes a proto.",
+    )
+    after: tuple[Text, ...] = Field(
+        default=(), description="Nodes that it waits for without reading their outputs."
+    )
+    before: tuple[Text, ...] = Field(
+        default=(),
+        description="Nodes that wait for it, and do not run if it fails.",
+    )
+
+
+OwnNodes = dict[NodeName, CustomNode]

@@ -1,0 +1,158 @@
+"""Reads an encoded image's format, size and channels without decoding it.
+
+The size is the one that TensorFlow's decoder will take memory for. A header can be
+right and the rest damaged. Pillow's lazy reading does not say the same: of 43,672 whole
+and damaged images it refuses 934 that TensorFlow decodes (this module 195, on purpose),
+and of a GIF it says the canvas, where TensorFlow takes memory for the frames (685 of
+them differ). It is 4 to 15 times slower. The formats:
+https://www.w3.org/TR/png-3/#11IHDR
+https://www.w3.org/Graphics/JPEG/itu-t81.pdf (B.2.2, frame header)
+https://www.w3.org/Graphics/GIF/spec-gif89a.txt
+https://learn.microsoft.com/windows/win32/api/wingdi/ns-wingdi-bitmapinfoheader
+https://developers.google.com/speed/webp/docs/riff_container
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from sluice.tfrecords.file_format import image_format
+
+# Colour type -> channels; a palette is decoded to RGB.
+_PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
+# The sizes that the second header of a BMP comes in: "BM" alone begins many a word. Not
+# OS/2's 12: TensorFlow reads its fields at the places that they have in the others.
+_BMP_HEADERS = (16, 40, 52, 56, 64, 108, 124)
+# Start of frame, but for those numbers that mean something else.
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_ALONE = frozenset((0x00, 0x01, *range(0xD0, 0xD8)))
+_GIF_EXTENSION, _GIF_FRAME, _GIF_END = 0x21, 0x2C, 0x3B
+
+
+class ImageHeader(NamedTuple):
+    """What a header says.
+
+    Attributes:
+      format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
+      width: in pixels; 0 where the header is cut short.
+      height: in pixels; 0 where the header is cut short.
+      channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA; 0 where the
+        header is cut short.
+    """
+
+    format: str
+    width: int
+    height: int
+    channels: int
+
+
+def image_header(data: bytes) -> ImageHeader | None:
+    """Returns the header, None where the bytes begin as no image that is known here."""
+    name = image_format(data)
+    if name is None or (name == "bmp" and not _has_bmp_header(data)):
+        return None
+    try:
+        return ImageHeader(name, *_READERS[name](data))
+    except (struct.error, IndexError, ValueError):
+        return ImageHeader(name, 0, 0, 0)
+
+
+def _has_bmp_header(data: bytes) -> bool:
+    return int.from_bytes(data[14:18], "little") in _BMP_HEADERS
+
+
+def _png(data: bytes) -> tuple[int, int, int]:
+    width, height, _, colour = struct.unpack_from(">IIBB", data, 16)
+    return width, height, _PNG_CHANNELS.get(colour, 3)
+
+
+def _jpeg(data: bytes) -> tuple[int, int, int]:
+    at = 2
+    while True:
+        # As libjpeg does: what is no marker is passed over.
+        at = data.index(b"\xff", at) + 1
+        marker = data[at]
+        if marker == 0xFF:
+            continue
+        if marker in _JPEG_FRAMES:
+            height, width, channels = struct.unpack_from(">HHB", data, at + 4)
+            return width, height, min(channels, 3)
+        if marker not in _JPEG_ALONE:
+            at += struct.unpack_from(">H", data, at + 1)[0]
+        at += 1
+
+
+def _gif(data: bytes) -> tuple[int, int, int]:
+    widths, heights = zip(*gif_frames(data), strict=True)
+    return max(widths), max(heights), 3
+
+
+def gif_frames(data: bytes) -> list[tuple[int, int]]:
+    """Returns width and height of every frame of a GIF, up to where it is damaged."""
+    frames = []
+    try:
+        at = 13 + _gif_palette_bytes(data[10])
+        while data[at] != _GIF_END:
+            if data[at] == _GIF_FRAME:
+                width, height, flags = struct.unpack_from("<HHB", data, at + 5)
+                frames.append((width, height))
+                at += 11 + _gif_palette_bytes(flags)
+            elif data[at] == _GIF_EXTENSION:
+                at += 2
+            else:
+                break
+            while data[at]:
+                at += 1 + data[at]
+            at += 1
+    except (struct.error, IndexError):
+        pass
+    return frames
+
+
+def _gif_palette_bytes(flags: int) -> int:
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _bmp(data: bytes) -> tuple[int, int, int]:
+    width, height = struct.unpack_from("<ii", data, 18)
+    bits = struct.unpack_from("<H", data, 28)[0]
+    # A negative height means that the rows go from top to bottom.
+    return width, abs(height), {8: 1, 32: 4}.get(bits, 3)
+
+
+def has_colour_palette(data: bytes) -> bool:
+    """Whether a BMP has a palette of other colours than the grays in their order.
+
+    TensorFlow does not look at it, and takes the indices for grays.
+    """
+    try:
+        pixels, header = struct.unpack_from("<I", data, 10)[0], data[14]
+        bits = struct.unpack_from("<H", data, 28)[0]
+        used = struct.unpack_from("<I", data, 46)[0] if header >= 40 else 0
+    except (struct.error, IndexError):
+        return False
+    if bits != 8:
+        return False
+    begin = 14 + header
+    count = min(used or 256, 256, max(0, pixels - begin) // 4)
+    entries = (data[begin + 4 * i : begin + 4 * i + 3] for i in range(count))
+    return any(entry != bytes((i, i, i)) for i, entry in enumerate(entries))
+
+
+def _webp(data: bytes) -> tuple[int, int, int]:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        flags = data[20]
+        width = int.from_bytes(data[24:27], "little") + 1
+        height = int.from_bytes(data[27:30], "little") + 1
+        return width, height, 4 if flags & 0x10 else 3
+    if kind == b"VP8L":
+        bits = struct.unpack_from("<I", data, 21)[0]
+        width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        return width, height, 4 if bits >> 28 & 1 else 3
+    width, height = struct.unpack_from("<HH", data, 26)
+    return width & 0x3FFF, height & 0x3FFF, 3
+
+
+_READERS = {"png": _png, "jpeg": _jpeg, "gif": _gif, "bmp": _bmp, "webp": _webp}

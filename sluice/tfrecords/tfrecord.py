@@ -1,0 +1,209 @@
+"""Reads, writes and checks TFRecord files without TensorFlow.
+
+A record is framed as its length (8 bytes, little-endian), the length's masked CRC-32C
+(4 bytes), the data, and the data's masked CRC-32C (4 bytes):
+https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
+
+``read`` is strict: it never skips or repairs a record. It is ``read_frames``, which
+ingestion uses, raising at the first record error. TFX tells a file's compression by its
+suffix alone, and a shard without records, or cut short, can pass through the whole
+pipeline unseen, so a suffix that does not match the content is refused too.
+
+The framing has no end mark: a file cut exactly between two records is a valid file, and
+only a manifest can tell that records are missing.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from sluice.errors import DataError
+from sluice.storage import atomic
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES, frame
+from sluice.tfrecords.frame_reader import read_frames
+from sluice.tfrecords.input_stream import InputStream
+from sluice.tfrecords.record_error import RecordError
+
+_GZIP_SUFFIX = ".gz"
+# Beam, which reads the files for TFX, would decompress these by their names
+# (apache_beam.io.filesystem.CompressionTypes); TensorFlow's reader would not.
+_OTHER_SUFFIXES = (".bz2", ".deflate", ".zst", ".zstd", ".xz", ".lzma")
+
+_FRAMED = "a record's length followed by the checksum of the length"
+_DAMAGED = "The file has been changed or damaged: copy or write it again."
+_CUT = "Copy or write the file again; compare its size with the original's."
+# What is wrong, what was expected, and the way out, by the kind of a record error.
+_MESSAGES = {
+    "empty_file": (
+        "This TFRecord file holds no records.",
+        "at least one record",
+        "Write the file again, or remove it.",
+    ),
+    "not_tfrecord": (
+        "This file is not a TFRecord file.",
+        _FRAMED,
+        "Check the pattern; write tf.Example records with a TFRecord writer.",
+    ),
+    "compression": (
+        "This compressed TFRecord file is truncated or corrupt.",
+        "a complete compressed stream",
+        _CUT,
+    ),
+    "truncated": (
+        "This TFRecord file is truncated: bytes are missing at its end.",
+        "a whole record",
+        _CUT,
+    ),
+    "length": ("A record's length does not match its checksum.", _FRAMED, _DAMAGED),
+    "checksum": (
+        "A record's data does not match its checksum.",
+        "data with the checksum that follows it",
+        _DAMAGED,
+    ),
+}
+
+
+def write(path: str | Path, records: Iterable[bytes]) -> int:
+    """Writes a TFRecord file that appears whole or not at all.
+
+    The bytes depend on the records alone; those of a compressed file also on the zlib
+    that Python was built with.
+
+    Args:
+      path: the file; gzip-compressed if its name ends in ``.gz``.
+      records: the records, in order.
+
+    Returns:
+      The number of records written.
+    """
+    with atomic.replacing(path) as file:
+        if not _is_gzip_name(str(path)):
+            return _write_frames(file, records)
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
+            return _write_frames(compressed, records)
+
+
+def read(
+    path: str | Path,
+    *,
+    any_name: bool = False,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+) -> Iterator[bytes]:
+    """Yields the records of a file in order, each checked before it is yielded.
+
+    Memory stays at a block of the file and one record, whatever the file's size.
+
+    Args:
+      path: the file, local or with "://".
+      any_name: whether the file's compression (none, gzip or zlib) may be another than
+        its name says; what reads it through TFX must not say so.
+      max_record_bytes: a longer record is refused, and not held.
+
+    Raises:
+      DataError: the file is empty, cut short, changed, not a TFRecord, or compressed in
+        another way than its name says, or a record is too long. Records before the
+        fault have been yielded.
+      UsageError: the file cannot be read.
+    """
+    with InputStream(str(path)) as stream:
+        if not any_name and stream.head:
+            _check_name(stream)
+        for item in read_frames(stream, max_record_bytes):
+            if isinstance(item, RecordError):
+                raise _data_error(item, max_record_bytes)
+            yield from item.records
+        if not stream.content_bytes:
+            nothing = "no content after decompression"
+            raise _data_error(RecordError(stream.path, 0, 0, "empty_file", nothing), 0)
+
+
+def shards(folder: Path, name: str) -> list[Path]:
+    """Returns the files ``NAME*.tfrecord`` of a folder in order, without empty ones.
+
+    Beam leaves a shard without records empty, which ``read`` refuses.
+    """
+    paths = sorted(folder.glob(f"{name}*.tfrecord"))
+    return [path for path in paths if path.stat().st_size]
+
+
+def verify(path: str | Path) -> int:
+    """Reads a whole file and returns the number of its records, at least one.
+
+    Raises:
+      DataError, UsageError: as ``read`` does.
+    """
+    return sum(1 for _ in read(path))
+
+
+def too_large(where: object, actual: str, max_bytes: int) -> DataError:
+    """Returns the error of a record, or the like, of more bytes than the limit."""
+    return DataError(
+        "A record is larger than the limit.",
+        where=where,
+        expected=f"at most {max_bytes:,} bytes",
+        actual=actual,
+        hint="Write smaller records; the limit of a pipeline is "
+        "examples.max_record_bytes in its config.",
+    )
+
+
+def _data_error(error: RecordError, max_bytes: int) -> DataError:
+    where = error.path
+    if error.kind not in ("empty_file", "not_tfrecord"):
+        where += f", record {error.number:,} (at byte {error.offset:,})"
+    if error.kind == "too_large":
+        return too_large(where, error.reason, max_bytes)
+    what, expected, hint = _MESSAGES[error.kind]
+    return DataError(
+        what, where=where, expected=expected, actual=error.reason, hint=hint
+    )
+
+
+def _is_gzip_name(path: str) -> bool:
+    # Beam compares suffixes in lower case.
+    return path.lower().endswith(_GZIP_SUFFIX)
+
+
+def _write_frames(file: IO[bytes] | gzip.GzipFile, records: Iterable[bytes]) -> int:
+    count = 0
+    for record in records:
+        file.write(frame(record))
+        count += 1
+    return count
+
+
+def _check_name(stream: InputStream) -> None:
+    """Refuses a suffix that TFX would read in another way than the content wants."""
+    path, suffix = stream.path, Path(stream.path).suffix.lower()
+    named, gzipped = _is_gzip_name(path), stream.compression == "gzip"
+    if suffix in _OTHER_SUFFIXES:
+        raise DataError(
+            f"This file's compression ({suffix}) is not supported.",
+            where=path,
+            expected="an uncompressed TFRecord file, or a gzip one named .gz",
+            actual=f"a name that ends in {suffix}",
+            hint="Decompress the file, or compress it with gzip, and name it so.",
+        )
+    if gzipped and not named:
+        raise DataError(
+            "This file is gzip-compressed, but its name does not end in .gz.",
+            where=path,
+            expected="an uncompressed TFRecord file: TFX detects compression by the "
+            "name",
+            actual="gzip-compressed content",
+            hint=f"Rename it to {Path(path).name}.gz, or decompress it.",
+        )
+    if named and not gzipped:
+        raise DataError(
+            "This file's name ends in .gz, but it is not gzip-compressed.",
+            where=path,
+            expected="gzip-compressed content: TFX detects compression by the name",
+            actual=f"other content (first bytes: {stream.head.hex(' ')})",
+            hint="Remove .gz from the name, or compress the file with gzip.",
+        )
+    if stream.compression == "zlib":
+        reason = f"zlib-compressed content (first bytes: {stream.head.hex(' ')})"
+        raise _data_error(RecordError(path, 1, 0, "not_tfrecord", reason), 0)

@@ -1,0 +1,303 @@
+"""What is wrong with a graph is said before anything of TFX is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.config import Config
+from pipeline.config.load import load_config
+from pipeline.graph.custom_nodes import (
+    files_of,
+    leads_to,
+    modules_of,
+    node_ids,
+    nodes_of,
+    reads_outside,
+)
+from pipeline.graph.validate_graph import (
+    check_node_ids,
+    signature_of,
+    validate_pipeline,
+)
+from sluice.errors import ConfigError, UsageError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+COMPONENTS = """
+from tfx.types import standard_artifacts
+from elsewhere import Imported
+from .other import Other, Missing as Gone
+
+try:
+    from .other import Other as Guarded
+except ImportError:
+    Guarded = None
+
+@component
+def Count(
+    examples: InputArtifact[standard_artifacts.Examples],
+    summary: OutputArtifact[standard_artifacts.String],
+    beam: BeamComponentParameter[beam.Pipeline] = None,
+    at_least: Parameter[int] = 1,
+    *,
+    name: Parameter[str],
+):
+    pass
+
+def plain(examples):
+    pass
+
+class Own:
+    def __init__(self, examples, *, limit=3):
+        pass
+
+class Any:
+    def __init__(self, examples, **kwargs):
+        pass
+
+class Inherits(Own):
+    pass
+"""
+COUNT = {
+    "component": "mine.parts:Count",
+    "inputs": {"examples": "TFRecordGen.examples"},
+    "parameters": {"name": "a"},
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    source = own_root()
+    (tmp_path / "configs").mkdir()
+    text = (source / "configs" / "digits.yaml").read_text()
+    (tmp_path / "configs" / "digits.yaml").write_text(text)
+    schema = source / "schemas" / "digits" / "schema.pbtxt"
+    (tmp_path / "schemas" / "digits").mkdir(parents=True)
+    (tmp_path / "schemas" / "digits" / "schema.pbtxt").write_text(schema.read_text())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "parts.py").write_text(COMPONENTS)
+    (tmp_path / "mine" / "other.py").write_text("class Other:\n  def __init__(s, x): 0")
+    return tmp_path.resolve()
+
+
+@pytest.fixture
+def config_of(project: Path) -> Callable[..., Config]:
+    def config_of(*overrides: str, **nodes: dict) -> Config:
+        added = [f"nodes.{name}={node}" for name, node in nodes.items()]
+        return load_config("digits", overrides=(*overrides, *added), cwd=project)
+
+    return config_of
+
+
+@pytest.fixture
+def refused(config_of: Callable[..., Config]) -> Callable[..., ConfigError]:
+    def refused(*overrides: str, **nodes: dict) -> ConfigError:
+        with pytest.raises(ConfigError) as caught:
+            validate_pipeline(config_of(*overrides, **nodes))
+        return caught.value
+
+    return refused
+
+
+def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> None:
+    assert node_ids(config_of())[:2] == ["TFRecordGen", "ImportSchemaGen"]
+    gate = {**COUNT, "before": ["StatisticsGen"]}
+    last = {
+        "component": "tfx.components:StatisticsGen",
+        "inputs": {"examples": "Transform.transformed_examples"},
+        "after": ["Count"],
+    }
+    config = validate_pipeline(config_of(Last=last, Count=gate)).config
+    order = [node.id for node in nodes_of(config)]
+    assert set(order) == {*node_ids(config_of()), "Last", "Count"}
+    for first, second in [
+        ("TFRecordGen", "Count"),
+        ("Count", "StatisticsGen"),
+        ("Transform", "Last"),
+    ]:
+        assert order.index(first) < order.index(second)
+    assert leads_to(config, "Count", ["DataGate"])
+    assert not leads_to(config, "Pusher", ["Last"])
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "names"),
+    [
+        (
+            {"inputs": {"examples": "TFRecordGenn.examples"}},
+            "inputs.examples",
+            ["did you mean 'TFRecordGen'?", "no node 'TFRecordGenn'"],
+        ),
+        (
+            {"inputs": {"examples": "TFRecordGen.example"}},
+            "inputs.examples",
+            ["no output 'example'", "examples, quarantine", "did you mean 'examples'"],
+        ),
+        (
+            {"inputs": {"examples": "DataGate.examples"}},
+            "inputs.examples",
+            ["no output 'examples'"],
+        ),
+        ({"inputs": {}}, "nodes.Count", ["not given 'examples'"]),
+        ({"parameters": {}}, "nodes.Count", ["not given 'name'"]),
+        (
+            {"parameters": {"name": "a", "at_lest": 2}},
+            "parameters.at_lest",
+            ["no argument 'at_lest'", "did you mean 'at_least'?"],
+        ),
+        (
+            {"parameters": {"name": "a", "summary": "b"}},
+            "parameters.summary",
+            ["no argument 'summary'"],
+        ),
+        (
+            {"parameters": {"name": "a", "examples": "b"}},
+            "parameters.examples",
+            ["an input and a parameter"],
+        ),
+        ({"after": ["Traner"]}, "after[0]", ["did you mean 'Trainer'?"]),
+        ({"before": ["Traner"]}, "before[0]", ["did you mean 'Trainer'?"]),
+        ({"before": ["TFRecordGen"]}, "nodes.Count", ["wait for each other", "Count"]),
+        ({"after": ["Count"]}, "nodes.Count", ["Count waits for Count"]),
+        ({"component": "mine.part:Count"}, "component", ["no module 'mine.part'"]),
+        (
+            {"component": "mine.parts:Cuont"},
+            "component",
+            ["no component 'Cuont'", "did you mean mine.parts:Count?"],
+        ),
+        ({"component": "mine.parts.Count"}, "component", ["not an import path"]),
+    ],
+)
+def test_what_is_wrong_with_a_node_is_named(
+    refused: Callable[..., ConfigError], change: dict, key: str, names: list[str]
+) -> None:
+    error = refused(Count={**COUNT, **change})
+    assert error.where and key in error.where
+    for name in names:
+        assert name in str(error)
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("memory_mb.nodes={Traner: 100}", "memory_mb.nodes.Traner"),
+        ("retries.nodes={Traner: 1}", "retries.nodes.Traner"),
+    ],
+)
+def test_limits_of_an_unknown_node(
+    refused: Callable[..., ConfigError], override: str, key: str
+) -> None:
+    error = refused(override)
+    assert key in str(error.where) and error.hint == "did you mean 'Trainer'?"
+
+
+def test_limits_of_an_own_node(config_of: Callable[..., Config]) -> None:
+    validate_pipeline(config_of("memory_mb.nodes={Count: 100}", Count=COUNT))
+
+
+@pytest.mark.parametrize("name", ["count", "Two words", "A.b", "1st"])
+def test_names_that_no_node_can_have(
+    config_of: Callable[..., Config], name: str
+) -> None:
+    with pytest.raises(ConfigError):
+        config_of(f"nodes={ {name: COUNT} }")
+
+
+def test_a_name_that_is_taken(refused: Callable[..., ConfigError]) -> None:
+    assert "already" in str(refused(Trainer={**COUNT}))
+
+
+def test_serving_nodes_are_there_if_the_config_has_serving_data(
+    refused: Callable[..., ConfigError], config_of: Callable[..., Config]
+) -> None:
+    node = {**COUNT, "inputs": {"examples": "ServingTFRecordGen.examples"}}
+    assert "no node 'ServingTFRecordGen'" in str(refused(Count=node))
+    validate_pipeline(config_of("data.serving='sent-*'", Count=node))
+
+
+def test_an_output_of_an_own_node(
+    refused: Callable[..., ConfigError], config_of: Callable[..., Config]
+) -> None:
+    reader = {"component": "mine.parts:Own", "inputs": {"examples": "Count.summary"}}
+    validate_pipeline(config_of(Count=COUNT, Reader=reader))
+    reader["inputs"] = {"examples": "Count.sumary"}
+    assert "did you mean 'summary'?" in str(refused(Count=COUNT, Reader=reader))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("mine.parts:Own", ("examples", "limit")),
+        ("mine.parts:Other", ("x",)),
+        ("mine.parts:plain", None),
+        ("mine.parts:Inherits", None),
+        ("mine.parts:Imported", None),
+        ("mine.parts:Guarded", ("x",)),
+        ("mine.parts:Gone", None),
+        ("tfx.components:SchemaGen", ("statistics", "infer_feature_shape", None)),
+    ],
+)
+def test_arguments_are_read_off_the_source(
+    project: Path, name: str, arguments: tuple | None
+) -> None:
+    found = signature_of(project, name)
+    if arguments is None:
+        assert found is None
+    else:
+        known = [item for item in arguments if item]
+        assert found and list(found.arguments)[: len(known)] == known
+
+
+def test_a_constructor_that_takes_anything(config_of: Callable[..., Config]) -> None:
+    node = {**COUNT, "component": "mine.parts:Any", "parameters": {"other": 1}}
+    validate_pipeline(config_of(Count=node))
+
+
+def test_nodes_that_are_asked_for(config_of: Callable[..., Config]) -> None:
+    check_node_ids(config_of(Count=COUNT), ["Count", "Trainer"])
+    with pytest.raises(UsageError) as caught:
+        check_node_ids(config_of(), ["Traner"])
+    assert caught.value.hint == "did you mean 'Trainer'?"
+
+
+def test_what_a_run_of_custom_nodes_depends_on(
+    config_of: Callable[..., Config], project: Path
+) -> None:
+    (project / "settings.txt").write_text("a")
+    parameters = {"name": "settings.txt", "functions": ["mine.other.Other", "a.b.c"]}
+    config = config_of(Count={**COUNT, "parameters": parameters})
+    assert {"mine.parts", "mine.other"} <= set(modules_of(config))
+    assert "components.pusher.executor" in modules_of(config)
+    assert not [name for name in modules_of(config) if name.startswith("tfx")]
+    assert files_of(config) == [project / "settings.txt"]
+    assert not reads_outside(config)
+    assert reads_outside(config_of(Count={**COUNT, "inputs": {}}))
+    for place in ("configs", "gs://bucket/x"):
+        assert reads_outside(config_of(Count={**COUNT, "parameters": {"name": place}}))
+
+
+def test_tensorflow_is_not_imported(project: Path) -> None:
+    program = """
+import sys
+from pipeline.config.load import load_config
+from pipeline.graph.validate_graph import validate_pipeline
+node = "{component: 'tfx.components:SchemaGen', inputs: {statistics: S.statistics}}"
+node = node.replace("S.", "StatisticsGen.")
+validate_pipeline(load_config("digits", overrides=[f"nodes.Second={node}"]))
+print(sorted({"tensorflow", "tfx", "apache_beam"} & {*sys.modules}))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=project,
+        env={"PYTHONPATH": str(own_root()), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.stdout, result.stderr) == ("[]\n", "")

@@ -1,0 +1,116 @@
+"""The files beside ``run.json`` and the references to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from runners.local import write_documents as module
+from runners.local.write_documents import write_documents
+from sluice.errors import WorkspaceError
+from sluice.storage import digest
+
+pytestmark = pytest.mark.unit
+
+
+def _artifact(kind: str, uri: Path, **properties: Any) -> dict[str, Any]:
+    return {"id": 4, "type": kind, "uri": str(uri), "properties": properties}
+
+
+def _statistics(directory: Path, *splits: str) -> dict[str, Any]:
+    data = statistics_pb2.DatasetFeatureStatisticsList()
+    features = data.datasets.add(num_examples=3).features
+    features.add(name="fare").num_stats.common_stats.num_non_missing = 3
+    features[0].num_stats.max = 9
+    for split in splits:
+        folder = directory / f"Split-{split}"
+        folder.mkdir(parents=True)
+        (folder / "FeatureStats.pb").write_bytes(data.SerializeToString())
+    names = json.dumps(splits)
+    return _artifact("ExampleStatistics", directory, split_names=names, span=1)
+
+
+def _model_run(directory: Path) -> dict[str, Any]:
+    directory.mkdir(parents=True)
+    (directory / "history.json").write_text('{"loss": [2.0, 1.0]}')
+    return _artifact("ModelRun", directory)
+
+
+def test_statistics_are_written_with_their_digest(tmp_path: Path) -> None:
+    outputs = {"statistics": [_statistics(tmp_path / "4", "train", "eval")]}
+    (record,) = write_documents("StatisticsGen", outputs, tmp_path)
+    path = tmp_path / "record" / "StatisticsGen.statistics.json"
+    assert (record.kind, record.node) == ("statistics", "StatisticsGen")
+    assert record.path == "record/StatisticsGen.statistics.json"
+    assert record.digest == digest.of_file(path)
+    document = json.loads(path.read_text())
+    (artifact,) = document.pop("artifacts")
+    assert document == {
+        "schema_version": 1,
+        "kind": "statistics",
+        "node": "StatisticsGen",
+        "artifacts_left_out": 0,
+    }
+    assert artifact["output"] == "statistics"
+    assert (artifact["id"], artifact["uri"]) == (4, str(tmp_path / "4"))
+    assert [split["split"] for split in artifact["splits"]] == ["train", "eval"]
+    (feature,) = artifact["splits"][0]["features"]
+    assert (feature["name"], feature["numeric"]["max"]) == ("fare", 9.0)
+
+
+def test_each_kind_has_a_file_of_its_own(tmp_path: Path) -> None:
+    outputs = {
+        "model": [_artifact("Model", tmp_path)],
+        "model_run": [_model_run(tmp_path / "9")],
+        "before": [_statistics(tmp_path / "5", "train")],
+        "after": [_statistics(tmp_path / "6", "train")],
+    }
+    records = write_documents("Trainer.mine", outputs, tmp_path)
+    assert [record.path for record in records] == [
+        "record/Trainer.mine.epochs.json",
+        "record/Trainer.mine.statistics.json",
+    ]
+    document = json.loads((tmp_path / records[1].path).read_text())
+    assert [item["output"] for item in document["artifacts"]] == ["before", "after"]
+
+
+def test_a_node_with_nothing_to_describe_leaves_no_file(tmp_path: Path) -> None:
+    (tmp_path / "9").mkdir()
+    outputs = {
+        "examples": [_artifact("Examples", tmp_path)],
+        "model_run": [_artifact("ModelRun", tmp_path / "9")],
+    }
+    assert write_documents("Foreign", outputs, tmp_path) == []
+    assert not (tmp_path / "record").exists()
+
+
+def test_many_artifacts_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ARTIFACTS", 2)
+    runs = [_model_run(tmp_path / str(i)) for i in range(5)]
+    (record,) = write_documents("Resolver", {"model_run": runs}, tmp_path)
+    document = json.loads((tmp_path / record.path).read_text())
+    assert (len(document["artifacts"]), document["artifacts_left_out"]) == (2, 3)
+
+
+def test_sensitive_features_keep_their_values_out(tmp_path: Path) -> None:
+    outputs = {"statistics": [_statistics(tmp_path / "4", "train")]}
+    (record,) = write_documents("S", outputs, tmp_path, sensitive={"fare"})
+    document = json.loads((tmp_path / record.path).read_text())
+    (feature,) = document["artifacts"][0]["splits"][0]["features"]
+    assert (feature["present"], feature["numeric"]["max"]) == (3, None)
+
+
+def test_a_damaged_artifact_leaves_the_old_file(tmp_path: Path) -> None:
+    outputs = {"model_run": [_model_run(tmp_path / "9")]}
+    (record,) = write_documents("Trainer", outputs, tmp_path)
+    (tmp_path / "9" / "history.json").write_text("{")
+    with pytest.raises(WorkspaceError, match="history cannot be read"):
+        write_documents("Trainer", outputs, tmp_path)
+    assert digest.of_file(tmp_path / record.path) == record.digest
+    assert len(list((tmp_path / "record").iterdir())) == 1
