@@ -5,21 +5,36 @@
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Collection, Mapping
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from sluice.errors import SluiceError
 from sluice.node_kinds import DOCUMENTS
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.metrics_document import metrics_document
 from sluice.record.documents.statistics_document import statistics_document
 from sluice.record.run_record import DocumentRecord
 from sluice.storage import atomic, digest
+from sluice.storage.storage import is_remote, storage_for
 
 SCHEMA_VERSION = 1
 RECORD_DIR = "record"
 MAX_ARTIFACTS = 10
+# The files of an artifact that its document is computed from.
+_FILES = {
+    "epochs": ("history.json", "events.out.tfevents.*"),
+    "ingestion": ("report.json",),
+    "metrics": ("eval_config.json", "metrics*", "plots*"),
+    "statistics": ("FeatureStats.pb",),
+}
 
 
 def write_documents(
@@ -76,14 +91,45 @@ def write_documents(
 def _content(
     kind: str, item: dict[str, Any], sensitive: Collection[str]
 ) -> Mapping[str, Any] | None:
-    directory = Path(item["uri"])
-    if kind == "metrics":
-        return metrics_document(directory)
-    if kind == "epochs":
-        return epochs_document(directory)
-    if kind == "ingestion":
-        from components.tfrecord_gen.report import document_ingestion
+    with _local_folder(item["uri"], _FILES[kind]) as folder:
+        if kind == "metrics":
+            return metrics_document(folder)
+        if kind == "epochs":
+            return epochs_document(folder)
+        if kind == "ingestion":
+            from components.tfrecord_gen.report import document_ingestion
 
-        return document_ingestion(directory)
-    split_names = json.loads(item["properties"].get("split_names") or "[]")
-    return statistics_document(directory, split_names, sensitive=sensitive)
+            return document_ingestion(folder)
+        split_names = json.loads(item["properties"].get("split_names") or "[]")
+        return statistics_document(folder, split_names, sensitive=sensitive)
+
+
+@contextmanager
+def _local_folder(uri: str, patterns: Collection[str]) -> Iterator[Path]:
+    """Yields the folder of an artifact; of a remote one, a copy of the named files.
+
+    Raises:
+      SluiceError: as raised in the block, with the remote address of the file.
+      OSError: the artifact does not exist or cannot be read.
+    """
+    if not is_remote(uri):
+        yield Path(uri)
+        return
+    storage = storage_for(uri)
+    entries = storage.list(uri, recursive=True)
+    if not entries:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
+    with tempfile.TemporaryDirectory(prefix="sluice-artifact-") as folder:
+        for entry in entries:
+            name = os.path.basename(entry.name)
+            if any(fnmatch(name, pattern) for pattern in patterns):
+                path = Path(folder, entry.name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with storage.open(entry.uri, "rb") as source, path.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+        try:
+            yield Path(folder)
+        except SluiceError as error:
+            if error.where:
+                error.where = error.where.replace(folder, uri.rstrip("/"))
+            raise

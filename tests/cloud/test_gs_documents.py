@@ -1,0 +1,88 @@
+"""Documents of artifacts that lie on ``gs://``: Google's client against a fake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from components.tfrecord_gen.report import REPORT_FILE, Report
+from runners.local.write_documents import write_documents
+from sluice.errors import WorkspaceError
+
+pytestmark = pytest.mark.cloud
+
+
+def artifact(kind: str, uri: str, **properties: Any) -> dict[str, Any]:
+    return {"id": 4, "type": kind, "uri": uri, "properties": properties}
+
+
+def test_statistics_and_epochs_are_read_from_a_bucket(
+    bucket: Any, tmp_path: Path
+) -> None:
+    statistics = statistics_pb2.DatasetFeatureStatisticsList()
+    statistics.datasets.add(num_examples=3).features.add(name="fare")
+    for split in ("train", "eval"):
+        name = f"statistics/4/Split-{split}/FeatureStats.pb"
+        bucket.put(name, statistics.SerializeToString())
+    bucket.put("model_run/5/history.json", b'{"loss": [2.0, 1.0]}')
+    checkpoint = bucket.put("model_run/5/checkpoints/weights", b"not needed")
+    outputs = {
+        "statistics": [
+            artifact(
+                "ExampleStatistics",
+                bucket.uri("statistics/4"),
+                split_names='["train", "eval"]',
+            )
+        ],
+        "model_run": [artifact("ModelRun", bucket.uri("model_run/5"))],
+    }
+    bucket.requests()
+    records = write_documents("Node", outputs, tmp_path)
+    statistics_file, epochs_file = (tmp_path / record.path for record in records)
+    (document,) = json.loads(statistics_file.read_text())["artifacts"]
+    assert document["uri"] == bucket.uri("statistics/4")
+    assert [split["split"] for split in document["splits"]] == ["train", "eval"]
+    assert [split["examples"] for split in document["splits"]] == [3, 3]
+    (document,) = json.loads(epochs_file.read_text())["artifacts"]
+    assert document["metrics"] == {"loss": [2.0, 1.0]}
+    name = checkpoint.rpartition("/")[2]
+    assert not [line for line in bucket.requests() if name in line]
+
+
+def test_an_ingestion_is_read_from_a_bucket(bucket: Any, tmp_path: Path) -> None:
+    report = Report(
+        files=(),
+        splits={},
+        records=7,
+        quarantined=0,
+        lost_bytes=0,
+        bytes=70,
+        corrupt_fraction=0.0,
+        errors={},
+    )
+    content = json.dumps(report.to_dict()).encode()
+    bucket.put(f"quarantine/1/{REPORT_FILE}", content)
+    outputs = {
+        "quarantine": [artifact("components.Quarantine", bucket.uri("quarantine/1"))]
+    }
+    (record,) = write_documents("TFRecordGen", outputs, tmp_path)
+    (document,) = json.loads((tmp_path / record.path).read_text())["artifacts"]
+    assert document["records"] == 7
+
+
+def test_damage_is_reported_with_the_address(bucket: Any, tmp_path: Path) -> None:
+    bucket.put("model_run/5/history.json", b"{")
+    outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/5"))]}
+    with pytest.raises(WorkspaceError, match="history cannot be read") as caught:
+        write_documents("Trainer", outputs, tmp_path)
+    assert caught.value.where == bucket.uri("model_run/5/history.json")
+
+
+def test_a_missing_artifact_is_an_error(bucket: Any, tmp_path: Path) -> None:
+    outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/6"))]}
+    with pytest.raises(FileNotFoundError, match="model_run/6"):
+        write_documents("Trainer", outputs, tmp_path)
