@@ -17,11 +17,11 @@ class Layer:
 
     Attributes:
       data: plain mappings, lists, strings, numbers, booleans and None.
-      places: ``file:line``, or the ``--set``, for each key path.
+      locations: ``file:line``, or the ``--set``, for each key path.
     """
 
     data: dict[str, Any]
-    places: dict[KeyPath, str] = field(default_factory=dict)
+    locations: dict[KeyPath, str] = field(default_factory=dict)
 
     def overlaid_with(self, other: Layer) -> Layer:
         """Returns this layer with another on top.
@@ -30,7 +30,7 @@ class Layer:
         mapping replaces a mapping. One whose ``kind`` changes is replaced too: the
         keys of the old kind mean nothing to the new one.
         """
-        merged = Layer(data=dict(self.data), places=dict(self.places))
+        merged = Layer(data=dict(self.data), locations=dict(self.locations))
         _overlay(merged.data, other.data, (), merged, other)
         return merged
 
@@ -48,13 +48,17 @@ def _overlay(base: dict, top: dict, path: KeyPath, merged: Layer, other: Layer) 
             _overlay(base[key], value, here, merged, other)
             continue
         base[key] = value
-        for places, wanted in ((merged.places, False), (other.places, True)):
-            below = [p for p in places if p[: len(here)] == here]
-            for place in below:
-                if wanted:
-                    merged.places[place] = places[place]
-                else:
-                    del places[place]
+        _remove_below(merged.locations, here)
+        merged.locations |= {
+            path: location
+            for path, location in other.locations.items()
+            if path[: len(here)] == here
+        }
+
+
+def _remove_below(locations: dict[KeyPath, str], here: KeyPath) -> None:
+    for path in [path for path in locations if path[: len(here)] == here]:
+        del locations[path]
 
 
 def read_file(path: Path, shown: str) -> Layer:
@@ -92,7 +96,7 @@ def read_file(path: Path, shown: str) -> Layer:
             expected="keys and values, such as 'version: 1'",
             actual=describe(data),
         )
-    return Layer(data, reader.places)
+    return Layer(data, reader.locations)
 
 
 def read_override(text: str) -> Layer:
@@ -135,4 +139,4 @@ def read_override(text: str) -> Layer:
     for part in reversed(keys):
         data = {part: data}
     above = {path[:end]: shown for end in range(1, len(path) + 1)}
-    return Layer(data, reader.places | above)
+    return Layer(data, reader.locations | above)

@@ -67,7 +67,7 @@ def load_config(
         file=shown,
         profile=shown_profile,
         overrides=tuple(overrides),
-        places=layer.places,
+        locations=layer.locations,
     )
     problems = Problems(origin)
     _check_version(layer.data, problems)

@@ -25,17 +25,17 @@ class Origin:
       file: the base config, as it is shown to the user.
       profile: the overlay's file, as it is shown, or None.
       overrides: the ``--set`` values in order, as given.
-      places: for each key path, the file and line, or the ``--set``, that set it.
+      locations: for each key path, the file and line, or the ``--set``, that set it.
     """
 
     root: Path
     file: str
     profile: str | None = None
     overrides: tuple[str, ...] = ()
-    places: dict[KeyPath, str] = field(default_factory=dict)
+    locations: dict[KeyPath, str] = field(default_factory=dict)
 
-    def place(self, path: KeyPath) -> str:
+    def location(self, path: KeyPath) -> str:
         """Returns what set a key, or else the nearest mapping or list above it."""
-        while path and path not in self.places:
+        while path and path not in self.locations:
             path = path[:-1]
-        return self.places.get(path, self.file)
+        return self.locations.get(path, self.file)

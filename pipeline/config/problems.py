@@ -49,10 +49,10 @@ class Problems:
           actual: what was found instead.
           hint: the way out.
         """
-        place, key = self._origin.place(path), key_path(path)
+        location, key = self._origin.location(path), key_path(path)
         # A --set shows its key path itself.
-        shown = not key or place.startswith(f"--set {key}=")
-        where = place if shown else f"{place}, {key}"
+        shown = not key or location.startswith(f"--set {key}=")
+        where = location if shown else f"{location}, {key}"
         self._found.append(
             ConfigError(what, where=where, expected=expected, actual=actual, hint=hint)
         )
@@ -81,7 +81,7 @@ class Problems:
 
     def warn(self, path: KeyPath, what: str) -> None:
         """Notes what is allowed but probably not meant."""
-        self.warnings.append(f"{self._origin.place(path)}, {key_path(path)}: {what}")
+        self.warnings.append(f"{self._origin.location(path)}, {key_path(path)}: {what}")
 
     def raise_if_any(self) -> None:
         """Raises one ``ConfigError`` for all problems noted, if there are any."""

@@ -58,16 +58,16 @@ class _Refused(Exception):
 
 
 class YamlReader:
-    """Reads YAML as plain data, noting the place of each key path.
+    """Reads YAML as plain data, noting the location of each key path.
 
     Attributes:
       shown: what error messages call the text.
-      places: ``file:line`` for each key path, or what is shown if there are no lines.
+      locations: ``file:line`` for each key path, or what is shown if there are no lines.
     """
 
     def __init__(self, shown: str, *, lines: bool = True) -> None:
         self.shown = shown
-        self.places: dict[KeyPath, str] = {}
+        self.locations: dict[KeyPath, str] = {}
         self._lines = lines
         self._values = 0
         self._yaml = YAML(typ="safe", pure=True)
@@ -93,7 +93,7 @@ class YamlReader:
         except _Refused as error:
             what, mark, hint = error.args
             raise ConfigError(
-                f"{what} is not supported.", where=self._place(mark), hint=hint
+                f"{what} is not supported.", where=self._location(mark), hint=hint
             ) from error
         except (YAMLError, ValueError, OverflowError) as error:
             raise self._not_yaml(error, text) from error
@@ -119,7 +119,7 @@ class YamlReader:
         column = f", column {mark.column + 1}" if mark and self._lines else ""
         return ConfigError(
             "This is not YAML.",
-            where=f"{self._place(mark)}{column}",
+            where=f"{self._location(mark)}{column}",
             actual=", ".join(part for part in found if part),
         )
 
@@ -131,15 +131,15 @@ class YamlReader:
             hint="look for an alias (*name) that holds itself",
         )
 
-    def _place(self, mark: Any) -> str:
+    def _location(self, mark: Any) -> str:
         return f"{self.shown}:{mark.line + 1}" if mark and self._lines else self.shown
 
     def _value(self, node: Node, path: KeyPath, depth: int) -> Any:
-        place = self._place(node.start_mark)
-        self.places.setdefault(path, place)
+        location = self._location(node.start_mark)
+        self.locations.setdefault(path, location)
         self._values += 1
         if depth > MAX_DEPTH or self._values > _MAX_VALUES:
-            raise self._endless(place)
+            raise self._endless(location)
         if isinstance(node, MappingNode):
             return self._mapping(node, path, depth)
         if isinstance(node, SequenceNode):
@@ -152,12 +152,12 @@ class YamlReader:
     def _mapping(self, node: MappingNode, path: KeyPath, depth: int) -> dict:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            place = self._place(key_node.start_mark)
+            location = self._location(key_node.start_mark)
             key = self._scalar(key_node) if isinstance(key_node, ScalarNode) else None
             if not isinstance(key, str):
                 raise ConfigError(
                     "A key is not a string.",
-                    where=place,
+                    where=location,
                     actual=None if key is None else describe(key),
                     hint="quote it",
                 )
@@ -165,11 +165,11 @@ class YamlReader:
             if key in result:
                 raise ConfigError(
                     f"The key {key_path(here)} is given twice.",
-                    where=place,
-                    actual=f"it is already at {self.places[here]}",
+                    where=location,
+                    actual=f"it is already at {self.locations[here]}",
                     hint="keep one of them",
                 )
-            self.places[here] = place
+            self.locations[here] = location
             result[key] = self._value(value_node, here, depth + 1)
         return result
 
@@ -179,7 +179,7 @@ class YamlReader:
         except (YAMLError, ValueError) as error:
             raise ConfigError(
                 "This value cannot be read.",
-                where=self._place(node.start_mark),
+                where=self._location(node.start_mark),
                 actual=describe(node.value),
                 hint="quote it",
             ) from error

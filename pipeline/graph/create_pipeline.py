@@ -1,10 +1,9 @@
-"""Builds the TFX pipeline of a config; the only factory, for every runner.
+"""Creates the TFX pipeline of a config, for every runner.
 
-TFX's cache key has a node's inputs and exec properties. It has neither the code that
-user functions run (when given by import path) nor the version of anything. So each
-node carries one more exec property, its fingerprint: a JSON object, so that a later run
-can say which part of it changed. The node's slice of the config is in its exec
-properties already.
+TFX's cache key covers the inputs and exec properties of a node, but not the code of
+user functions (given by import path) nor the versions of packages. Each node therefore
+gets one more exec property, its fingerprint: a JSON object with a digest per module and
+a version per package, so that ``sluice explain`` can say which of them changed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.graph.arguments import GraphContext
 from pipeline.graph.check_metrics import check_metrics
-from pipeline.graph.custom_nodes import nodes_of
+from pipeline.graph.custom_nodes import sort_nodes
 from pipeline.graph.locations import Locations, local_locations
 from pipeline.graph.node_registry import Node
 from schemas.loader import load
@@ -37,30 +36,30 @@ from sluice.workspace import installed_version, locate
 def create_pipeline(
     config: Config, locations: Locations | None = None, accept_data: str | None = None
 ) -> Pipeline:
-    """Returns the pipeline of a config, of new component objects at every call.
+    """Returns the TFX pipeline of a config.
 
-    Components are never shared between calls because ``Pipeline`` changes them.
+    Each call creates new components, because ``Pipeline`` changes those it is given.
 
     Args:
       config: a validated config.
       locations: where inputs are read and outputs go; None for the local workspace.
-      accept_data: why a person lets the data pass this once, whatever is wrong with it.
+      accept_data: the reason of ``--accept-data``, which overrides the data gate once.
 
     Raises:
-      ConfigError: the schema is not one, there is no such metric, user code is not
-        valid Python, or a node that the config adds cannot be built.
+      ConfigError: the schema is invalid, a metric does not exist, user code is not
+        valid Python, or the component of a custom node cannot be created.
     """
     check_metrics(config)
     locations = locations or local_locations(config, locate(config.root, config.name))
     feature_set = feature_set_of(config, load(config.schema_path))
     context = GraphContext(config, locations, feature_set, accept_data)
-    drawn: dict[str, Any] = {}
-    for node in nodes_of(config):
-        drawn[node.id] = _draw(node, context, drawn)
+    components: dict[str, Any] = {}
+    for node in sort_nodes(config):
+        components[node.id] = _create_component(node, context, components)
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=locations.pipeline_root,
-        components=list(drawn.values()),
+        components=list(components.values()),
         enable_cache=True,
         beam_pipeline_args=list(locations.beam_args),
         metadata_connection_config=(
@@ -71,18 +70,30 @@ def create_pipeline(
     )
 
 
-def _draw(node: Node, context: GraphContext, drawn: dict[str, Any]) -> Any:
-    """Returns a node's component, connected to those before it and fingerprinted."""
+def _create_component(
+    node: Node, context: GraphContext, components: Mapping[str, Any]
+) -> Any:
+    """Returns the component of a node, with its inputs, id and fingerprint.
+
+    Args:
+      node: the node.
+      context: what its arguments are made from.
+      components: those of the nodes before it, by node id.
+    """
     channels = {}
     for key, source in node.inputs.items():
-        maker, _, output = source.rpartition(".")
-        if maker in drawn:
-            channels[key] = _output(drawn[maker], output, node, context.config)
-    component = _build(node, context, channels)
+        producer, _, output = source.rpartition(".")
+        if producer in components:
+            channels[key] = _output(components[producer], output, node, context.config)
+    arguments = {**channels, **node.arguments(context)}
+    if node.id in context.config.nodes:
+        component = _instantiate_custom(node, context.config, arguments)
+    else:
+        component = _import(node.component)(**arguments)
     if component.id != node.id:
         component = component.with_id(node.id)
     for name in node.after:
-        component.add_upstream_node(drawn[name])
+        component.add_upstream_node(components[name])
     properties = component.exec_properties
     is_system = kind_of(component.type).system
     if not (is_system or code_fingerprint.PROPERTY in properties):
@@ -90,34 +101,32 @@ def _draw(node: Node, context: GraphContext, drawn: dict[str, Any]) -> Any:
     return component
 
 
-def _output(maker: Any, name: str, node: Node, config: Config) -> Any:
-    if name in maker.outputs:
-        return maker.outputs[name]
+def _output(producer: Any, name: str, node: Node, config: Config) -> Any:
+    if name in producer.outputs:
+        return producer.outputs[name]
     raise ConfigError(
-        f"{maker.id} has no output {name!r}.",
+        f"{producer.id} has no output {name!r}.",
         where=_where(node, config),
-        expected="one of " + ", ".join(maker.outputs),
-        hint=did_you_mean(name, maker.outputs),
+        expected="one of " + ", ".join(producer.outputs),
+        hint=did_you_mean(name, producer.outputs),
     )
 
 
 def _where(node: Node, config: Config) -> str:
-    return f"{config.origin.place(('nodes', node.id))}, nodes.{node.id}"
+    return f"{config.origin.location(('nodes', node.id))}, nodes.{node.id}"
 
 
-def _build(node: Node, context: GraphContext, channels: Mapping[str, Any]) -> Any:
-    """Returns a node's component.
+def _instantiate_custom(
+    node: Node, config: Config, arguments: Mapping[str, Any]
+) -> Any:
+    """Returns the component of a custom node.
 
     Raises:
-      ConfigError: the config adds the node, and its component cannot be imported, is
-        none, or refuses its arguments.
+      ConfigError: it cannot be imported, is not a component, or rejects its arguments.
     """
-    arguments = node.arguments(context)
-    if node.id not in context.config.nodes:
-        return _imported(node.component)(**channels, **arguments)
-    where = _where(node, context.config)
+    where = _where(node, config)
     try:
-        found = _imported(node.component)
+        found = _import(node.component)
     except Exception as error:
         raise ConfigError(
             f"The component {node.component!r} cannot be imported: "
@@ -134,25 +143,25 @@ def _build(node: Node, context: GraphContext, channels: Mapping[str, Any]) -> An
             actual=f"a {type(found).__name__}",
         )
     try:
-        return found(**channels, **_with_protos(found, arguments))
+        return found(**_with_protos(found, arguments))
     except Exception as error:
         first, *more = str(error).splitlines() or [type(error).__name__]
         raise ConfigError(
-            f"The node {node.id!r} cannot be built: {first}",
+            f"The component of {node.id!r} cannot be created: {first}",
             details=[line.strip() for line in more[:5]],
             where=where,
-            hint=f"correct its inputs and parameters: {node.component} takes them as "
-            "arguments",
+            hint=f"correct 'inputs' and 'parameters': they are the arguments of "
+            f"{node.component}",
         ) from error
 
 
-def _imported(reference: str) -> Any:
+def _import(reference: str) -> Any:
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns arguments with a proto for each mapping where one is declared."""
+    """Returns arguments, mappings converted to protos where the component wants one."""
     declared = component.SPEC_CLASS.PARAMETERS
     found = dict(arguments)
     for key, value in arguments.items():

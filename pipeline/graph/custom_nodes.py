@@ -1,8 +1,8 @@
-"""The user's custom nodes (``nodes`` in a config), as entries of the node registry.
+"""Lists the nodes of a config's pipeline, custom nodes (``nodes``) included.
 
-A component is named by import path: a class of TFX's, one of the user's own, or a
-function with ``@component``. It is imported when the graph is drawn. What its source
-shows before that is in ``pipeline.graph.validate_graph``.
+A custom node names its component by import path: a class of TFX, a class of the user,
+or a function with ``@component``. ``create_pipeline`` imports it; ``validate_graph``
+checks it before that, from its source code.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from sluice.project import own_root
 _MAX_PATH = 1024
 
 
-def nodes_of(config: Config) -> list[Node]:
+def sort_nodes(config: Config) -> list[Node]:
     """Returns the nodes of a config's pipeline in topological order.
 
-    Nodes that are in nobody's way stand as in ``NODES``, then as in the config.
+    Of the nodes that are ready, the first in the order of ``list_nodes`` is next.
 
     Raises:
-      ConfigError: nodes wait for each other, or for one that there is not.
+      ConfigError: the graph has a cycle, or a node depends on one that does not exist.
     """
-    waiting = {node.id: node for node in unordered_nodes(config)}
+    waiting = {node.id: node for node in list_nodes(config)}
     ordered: list[Node] = []
     while waiting:
         ready = next(
@@ -43,15 +43,16 @@ def nodes_of(config: Config) -> list[Node]:
         )
         if ready is None:
             raise ConfigError(
-                "nodes wait for each other: " + ", ".join(waiting),
-                where=config.origin.place(("nodes",)),
+                "These nodes depend on each other, or on a node that does not exist: "
+                + ", ".join(waiting),
+                where=config.origin.location(("nodes",)),
             )
         ordered.append(waiting.pop(ready.id))
     return ordered
 
 
-def unordered_nodes(config: Config) -> list[Node]:
-    """Returns the nodes of a config's pipeline, our own first."""
+def list_nodes(config: Config) -> list[Node]:
+    """Returns the nodes of a config's pipeline: those of ``NODES``, then custom ones."""
     gates: dict[str, list[str]] = {}
     for name, own in config.nodes.items():
         for guarded in own.before:
@@ -67,41 +68,42 @@ def unordered_nodes(config: Config) -> list[Node]:
 
 def node_ids(config: Config) -> list[str]:
     """Returns the ids of all nodes of a config's pipeline."""
-    return [node.id for node in unordered_nodes(config)]
+    return [node.id for node in list_nodes(config)]
 
 
-def leads_to(config: Config, node_id: str, others: Collection[str]) -> bool:
-    """Whether a node is one of others, or one that they wait for."""
-    waiting, known = list(others), {n.id: n for n in unordered_nodes(config)}
-    seen: set[str] = set()
-    while waiting:
-        if (name := waiting.pop()) in known and name not in seen:
+def is_needed_for(config: Config, node_id: str, targets: Collection[str]) -> bool:
+    """Whether a node is one of ``targets`` or upstream of one."""
+    nodes = {node.id: node for node in list_nodes(config)}
+    pending, seen = list(targets), set()
+    while pending:
+        if (name := pending.pop()) in nodes and name not in seen:
             seen.add(name)
-            waiting += known[name].upstream
+            pending += nodes[name].upstream
     return node_id in seen
 
 
 def modules_of(config: Config) -> list[str]:
-    """Returns the modules that draw and run the nodes of a config's pipeline.
+    """Returns the modules of the nodes' components, executors and user functions.
 
-    TFX's are left out: they count by its version.
+    Without TFX's modules: the fingerprint has TFX's version instead.
     """
     found: list[str] = []
-    for node in unordered_nodes(config):
+    for node in list_nodes(config):
         found += [node.component.partition(":")[0], *node.all_code(config)]
     return [name for name in dict.fromkeys(found) if not _is_of_tfx(name)]
 
 
 def files_of(config: Config) -> list[Path]:
-    """Returns the files that parameters of the config's custom nodes name."""
+    """Returns the existing files whose path is a parameter of a custom node."""
     texts = [text for own in config.nodes.values() for text in _texts(own.parameters)]
     return [path for text in texts if (path := _existing(config, text)).is_file()]
 
 
 def reads_outside(config: Config) -> bool:
-    """Whether a node of the config's own may read data that nobody else knows of.
+    """Whether a custom node may read data that is no output of another node.
 
-    Such as a second ExampleGen: it has no inputs, or a folder or bucket as parameter.
+    True of a node without inputs, such as a second ExampleGen, and of one with a
+    directory or URI as parameter.
     """
     return any(
         not own.inputs
@@ -142,7 +144,7 @@ def _is_of_tfx(module: str) -> bool:
 
 
 def _existing(config: Config, text: str) -> Path:
-    """Returns the path that a parameter may be; one without a file if it is none."""
+    """Returns a parameter as a path; a path that does not exist where it is none."""
     is_path = 0 < len(text) <= _MAX_PATH and text.isprintable()
     return config.root / (text if is_path else "configs/none")
 

@@ -18,7 +18,7 @@ from pipeline.config.custom_node import CustomNode
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig, validate_config
-from pipeline.graph.custom_nodes import node_ids, unordered_nodes
+from pipeline.graph.custom_nodes import node_ids, list_nodes
 from pipeline.graph.node_registry import NODES, Node
 from sluice.errors import ConfigError, did_you_mean, unknown_node
 from sluice.project import find_module, find_user_code
@@ -80,7 +80,7 @@ def _check_known(
 
 def _check_node(config: Config, name: str, own: CustomNode, problems: Problems) -> None:
     path: KeyPath = ("nodes", name)
-    nodes = {node.id: node for node in unordered_nodes(config)}
+    nodes = {node.id: node for node in list_nodes(config)}
     for key in ("after", "before"):
         for index, other in enumerate(getattr(own, key)):
             _check_known(other, (*path, key, index), list(nodes), problems)
@@ -140,7 +140,7 @@ def _check_arguments(
 
 
 def _check_order(config: Config, problems: Problems) -> None:
-    graph = {node.id: node.upstream for node in unordered_nodes(config)}
+    graph = {node.id: node.upstream for node in list_nodes(config)}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.config import Config
-from pipeline.graph.custom_nodes import leads_to
+from pipeline.graph.custom_nodes import is_needed_for
 from pipeline.graph.node_registry import PUSHER
 from runners.engine import Observer
 from runners.local.complete_killed_runs import complete_killed_runs
@@ -89,7 +89,7 @@ def prepare_store(
     Raises:
       UsageError: nothing can be pushed there.
     """
-    if to_nodes and not leads_to(config, PUSHER, to_nodes):
+    if to_nodes and not is_needed_for(config, PUSHER, to_nodes):
         return
     for own in workspace.folders:
         if serving_dir.resolve().is_relative_to(own.resolve()):

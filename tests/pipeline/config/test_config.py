@@ -334,7 +334,7 @@ def test_key_path_reads_as_the_yaml_does() -> None:
 
 
 def test_an_origin_falls_back_to_what_is_above(tmp_path) -> None:
-    origin = Origin(tmp_path, "x.yaml", places={("a",): "x.yaml:3"})
+    origin = Origin(tmp_path, "x.yaml", locations={("a",): "x.yaml:3"})
 
-    assert origin.place(("a", "b", 0)) == "x.yaml:3"
-    assert origin.place(("c",)) == "x.yaml"
+    assert origin.location(("a", "b", 0)) == "x.yaml:3"
+    assert origin.location(("c",)) == "x.yaml"

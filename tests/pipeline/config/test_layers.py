@@ -63,10 +63,10 @@ def test_places_name_file_and_line_of_every_key(read) -> None:
     layer = read("a: 1\nb:\n  c:\n  - d\n  - {e: 2}\n")
 
     assert layer.data == {"a": 1, "b": {"c": ["d", {"e": 2}]}}
-    assert layer.places[("a",)] == "configs/x.yaml:1"
-    assert layer.places[("b", "c")] == "configs/x.yaml:3"
-    assert layer.places[("b", "c", 0)] == "configs/x.yaml:4"
-    assert layer.places[("b", "c", 1, "e")] == "configs/x.yaml:5"
+    assert layer.locations[("a",)] == "configs/x.yaml:1"
+    assert layer.locations[("b", "c")] == "configs/x.yaml:3"
+    assert layer.locations[("b", "c", 0)] == "configs/x.yaml:4"
+    assert layer.locations[("b", "c", 1, "e")] == "configs/x.yaml:5"
 
 
 def test_an_alias_repeats_its_anchor(read) -> None:
@@ -196,9 +196,9 @@ def test_an_overlay_knows_which_layer_each_key_is_of() -> None:
     )
     top = Layer({"a": {"b": 5}}, {("a",): "top:1", ("a", "b"): "top:2"})
 
-    places = base.overlaid_with(top).places
+    locations = base.overlaid_with(top).locations
 
-    assert places == {
+    assert locations == {
         ("a",): "base:1",
         ("a", "b"): "top:2",
         ("a", "c"): "base:3",
@@ -221,7 +221,7 @@ def test_an_override_is_a_key_path_and_a_yaml_value(text: str, data: dict) -> No
     layer = read_override(text)
 
     assert layer.data == data
-    assert set(layer.places.values()) == {f"--set {text}"}
+    assert set(layer.locations.values()) == {f"--set {text}"}
 
 
 @pytest.mark.parametrize("text", ["", "a", "=1", "a..b=1", ".a=1", "a.=1"])

@@ -300,13 +300,13 @@ def test_the_registry_says_what_each_component_is(
     project: Path, tmp_path: Path
 ) -> None:
     from pipeline.graph.create_pipeline import create_pipeline
-    from pipeline.graph.custom_nodes import nodes_of
+    from pipeline.graph.custom_nodes import sort_nodes
     from sluice.node_kinds import kind_of
 
     config = _config(project, "digits", overrides=["data.serving='sent-*'"])
     locations = Locations(str(tmp_path), tmp_path / "m.db", tmp_path / "in", "s", "l")
     components = {c.id: c for c in create_pipeline(config, locations).components}
-    nodes = {node.id: node for node in nodes_of(config)}
+    nodes = {node.id: node for node in sort_nodes(config)}
     assert components.keys() == nodes.keys()
     for name, component in components.items():
         assert set(nodes[name].outputs or ()) == set(component.outputs), name
@@ -353,8 +353,8 @@ def test_nodes_of_ones_own_are_drawn_for_the_laptop_and_the_cloud(
         ({"component": "no_such_module:Count"}, "cannot be imported: ModuleNotFound"),
         ({"inputs": {"examples": "StatisticsGen.statistics"}}, "'Count' cannot be"),
         ({"inputs": {"examples": "Trainer.nothing"}}, "Trainer has no output"),
-        ({"inputs": {}}, "'Count' cannot be built"),
-        ({"parameters": {"at_least": "two"}}, "'Count' cannot be built"),
+        ({"inputs": {}}, "component of 'Count' cannot be created"),
+        ({"parameters": {"at_least": "two"}}, "component of 'Count' cannot be created"),
     ],
 )
 def test_a_component_that_cannot_be_drawn_is_the_configs_error(

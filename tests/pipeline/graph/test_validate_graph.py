@@ -13,10 +13,10 @@ from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.custom_nodes import (
     files_of,
-    leads_to,
+    is_needed_for,
     modules_of,
     node_ids,
-    nodes_of,
+    sort_nodes,
     reads_outside,
 )
 from pipeline.graph.validate_graph import (
@@ -114,7 +114,7 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
         "after": ["Count"],
     }
     config = validate_pipeline(config_of(Last=last, Count=gate)).config
-    order = [node.id for node in nodes_of(config)]
+    order = [node.id for node in sort_nodes(config)]
     assert set(order) == {*node_ids(config_of()), "Last", "Count"}
     for first, second in [
         ("TFRecordGen", "Count"),
@@ -122,8 +122,8 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
         ("Transform", "Last"),
     ]:
         assert order.index(first) < order.index(second)
-    assert leads_to(config, "Count", ["DataGate"])
-    assert not leads_to(config, "Pusher", ["Last"])
+    assert is_needed_for(config, "Count", ["DataGate"])
+    assert not is_needed_for(config, "Pusher", ["Last"])
 
 
 @pytest.mark.parametrize(
