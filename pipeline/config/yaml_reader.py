@@ -62,7 +62,7 @@ class YamlReader:
 
     Attributes:
       shown: what error messages call the text.
-      locations: ``file:line`` for each key path, or what is shown if there are no lines.
+      locations: ``file:line`` by key path; ``shown`` alone if there are no lines.
     """
 
     def __init__(self, shown: str, *, lines: bool = True) -> None:

@@ -52,7 +52,7 @@ def sort_nodes(config: Config) -> list[Node]:
 
 
 def list_nodes(config: Config) -> list[Node]:
-    """Returns the nodes of a config's pipeline: those of ``NODES``, then custom ones."""
+    """Returns the nodes of a pipeline: those of ``NODES``, then custom ones."""
     gates: dict[str, list[str]] = {}
     for name, own in config.nodes.items():
         for guarded in own.before:

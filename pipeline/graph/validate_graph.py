@@ -18,7 +18,7 @@ from pipeline.config.custom_node import CustomNode
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig, validate_config
-from pipeline.graph.custom_nodes import node_ids, list_nodes
+from pipeline.graph.custom_nodes import list_nodes, node_ids
 from pipeline.graph.node_registry import NODES, Node
 from sluice.errors import ConfigError, did_you_mean, unknown_node
 from sluice.project import find_module, find_user_code

@@ -16,8 +16,8 @@ from pipeline.graph.custom_nodes import (
     is_needed_for,
     modules_of,
     node_ids,
-    sort_nodes,
     reads_outside,
+    sort_nodes,
 )
 from pipeline.graph.validate_graph import (
     check_node_ids,
