@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -17,32 +16,44 @@ from schemas.diff.observed import (
     merge_splits,
 )
 from sluice.errors import WorkspaceError
-from sluice.splits import SPLIT_PREFIX, STATISTICS_FILE, over_all_examples
+from sluice.splits import SPLIT_PREFIX, over_all_examples, split_statistics_path
+from sluice.storage.storage import storage_for
 
 
 def read_statistics(
-    directory: Path,
-) -> dict[str, statistics_pb2.DatasetFeatureStatistics]:
+    uri: str,
+) -> dict[str, statistics_pb2.DatasetFeatureStatistics] | None:
     """Returns the statistics over all examples of each split, by its name.
 
+    None where there is nothing at the address.
+
     Args:
-      directory: an ExampleStatistics artifact.
+      uri: of an ExampleStatistics artifact, local or remote.
 
     Raises:
-      WorkspaceError: a file is missing or damaged, or there is none.
+      WorkspaceError: a file is missing or damaged, or no split has one.
     """
-    splits = {}
-    for folder in sorted(directory.glob(f"{SPLIT_PREFIX}*")):
-        split = folder.name.removeprefix(SPLIT_PREFIX)
-        splits[split] = _read(folder / STATISTICS_FILE)
-    if not splits:
-        raise _unreadable(directory, "no split")
-    return splits
-
-
-def _read(path: Path) -> statistics_pb2.DatasetFeatureStatistics:
+    storage = storage_for(uri)
     try:
-        data = statistics_pb2.DatasetFeatureStatisticsList.FromString(path.read_bytes())
+        if not storage.exists(uri):
+            return None
+        names = storage.names(uri)
+    except OSError as error:
+        raise _unreadable(uri, error.strerror or str(error)) from error
+    splits = [
+        name.removeprefix(SPLIT_PREFIX)
+        for name in names
+        if name.startswith(SPLIT_PREFIX)
+    ]
+    if not splits:
+        raise _unreadable(uri, "no split")
+    return {split: _read(split_statistics_path(uri, split)) for split in splits}
+
+
+def _read(path: str) -> statistics_pb2.DatasetFeatureStatistics:
+    try:
+        content = storage_for(path).read(path)
+        data = statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
     except DecodeError as error:
@@ -53,7 +64,7 @@ def _read(path: Path) -> statistics_pb2.DatasetFeatureStatistics:
     return overall
 
 
-def _unreadable(where: Path, actual: str) -> WorkspaceError:
+def _unreadable(where: str, actual: str) -> WorkspaceError:
     return WorkspaceError(
         "These statistics cannot be read.",
         where=where,

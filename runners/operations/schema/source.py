@@ -90,12 +90,12 @@ def from_run(request: SchemaRequest, warn: Warn = ignore) -> Source:
         )
         records = [found.record]
     for record in records:
-        directory = _statistics(record)
-        if directory is not None:
-            observed = observe_statistics(read_statistics(directory))
+        for uri in _statistics_uris(record):
+            if (statistics := read_statistics(uri)) is None:
+                continue
             text = f"run {record.run_id} of {record.started_at[:10]}"
-            facts = {"kind": "run", "run_id": record.run_id, "path": str(directory)}
-            return Source(observed, text, facts)
+            facts = {"kind": "run", "run_id": record.run_id, "path": uri}
+            return Source(observe_statistics(statistics), text, facts)
     raise UsageError(
         f"run {run_id} has no statistics"
         if run_id
@@ -172,10 +172,10 @@ def expectations(config: Config) -> Expectations:
     return Expectations(config.sensitive, required)
 
 
-def _statistics(record: RunRecord) -> Path | None:
-    for node in record.nodes:
-        if node.id == STATISTICS:
-            for uri in node.outputs.get(_OUTPUT, []):
-                if Path(uri).is_dir():
-                    return Path(uri)
-    return None
+def _statistics_uris(record: RunRecord) -> list[str]:
+    return [
+        uri
+        for node in record.nodes
+        if node.id == STATISTICS
+        for uri in node.outputs.get(_OUTPUT, [])
+    ]

@@ -100,18 +100,16 @@ def test_files_are_read_by_split_and_damage_is_named(tmp_path: Path) -> None:
         path = tmp_path / f"Split-{split}" / "FeatureStats.pb"
         path.parent.mkdir()
         path.write_bytes(data.SerializeToString())
-    assert {
-        name: item.num_examples for name, item in read_statistics(tmp_path).items()
-    } == {
-        "train": 10,
-        "eval": 10,
-    }
+    found = read_statistics(str(tmp_path)) or {}
+    counts = {split: item.num_examples for split, item in found.items()}
+    assert counts == {"train": 10, "eval": 10}
+    assert read_statistics(str(tmp_path / "none")) is None
     path.write_bytes(b"\xff\xff")
     with pytest.raises(WorkspaceError, match="cannot be read") as damaged:
-        read_statistics(tmp_path)
+        read_statistics(str(tmp_path))
     assert str(path) in str(damaged.value)
     with pytest.raises(WorkspaceError, match="no split"):
-        read_statistics(tmp_path / "Split-train")
+        read_statistics(str(tmp_path / "Split-train"))
 
 
 def test_the_largest_integer_is_one_though_its_statistic_is_not() -> None:

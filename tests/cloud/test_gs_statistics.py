@@ -1,0 +1,73 @@
+"""``sluice schema diff`` with a run's statistics on ``gs://``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from runners.operations.schema.source import SchemaRequest, from_run
+from sluice.errors import WorkspaceError
+from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.workspace import Workspace
+
+pytestmark = pytest.mark.cloud
+
+STATISTICS = """
+  datasets {
+    num_examples: 20
+    features {
+      path { step: "tip" } type: INT
+      num_stats { common_stats { num_non_missing: 20 tot_num_values: 20 } max: 1 }
+    }
+  }
+"""
+
+
+def _record_run(root: Path, run_id: str, statistics: str) -> None:
+    workspace = Workspace(root / "trips")
+    workspace.prepare()
+    node = NodeRecord("StatisticsGen", "StatisticsGen", state="ran")
+    node.outputs = {"statistics": [statistics]}
+    record = RunRecord(run_id, "trips", "2026-01-01T00:00:00+00:00", "sluice run")
+    record.status, record.exit_code, record.nodes = "succeeded", 0, [node]
+    workspace.run_dir(run_id).mkdir()
+    record.save(workspace.run_dir(run_id))
+
+
+@pytest.fixture
+def request_of_trips(bucket: Any, tmp_path: Path) -> SchemaRequest:
+    """Two runs whose outputs are in the bucket; those of the newer are deleted."""
+    _record_run(tmp_path, "20260101-000000-old", bucket.uri("StatisticsGen/1"))
+    _record_run(tmp_path, "20260102-000000-new", bucket.uri("StatisticsGen/2"))
+    data = statistics_pb2.DatasetFeatureStatisticsList()
+    content = text_format.Parse(STATISTICS, data).SerializeToString()
+    for split in ("train", "eval"):
+        bucket.put(f"StatisticsGen/1/Split-{split}/FeatureStats.pb", content)
+    return SchemaRequest(name="trips", workspace_dir=str(tmp_path))
+
+
+def test_statistics_are_read_from_the_bucket(
+    bucket: Any, request_of_trips: SchemaRequest
+) -> None:
+    source = from_run(request_of_trips)
+    assert source.facts == {
+        "kind": "run",
+        "run_id": "20260101-000000-old",
+        "path": bucket.uri("StatisticsGen/1"),
+    }
+    assert source.observed.splits == {"eval": 20, "train": 20}
+    assert source.observed.features["tip"].high == 1
+
+
+@pytest.mark.parametrize("path", ["prefix=StatisticsGen/1", "alt=media"])
+def test_an_unreadable_bucket_is_named(
+    bucket: Any, request_of_trips: SchemaRequest, path: str
+) -> None:
+    bucket.fail("GET", path, 403, times=99)
+    with pytest.raises(WorkspaceError, match="permission denied") as caught:
+        from_run(request_of_trips)
+    assert bucket.uri("StatisticsGen/1") in str(caught.value)
