@@ -15,7 +15,7 @@ from pathlib import Path
 from sluice.mlmd_items import Artifact
 from sluice.storage import digest
 from sluice.storage.contents import Contents, Damage
-from sluice.storage.storage import storage_for
+from sluice.storage.storage import is_remote, storage_for
 
 # Custom properties of a Model artifact: why a person has retired it, and from which
 # version its damaged files were restored.
@@ -150,11 +150,11 @@ def restore(model: BlessedModel, source: Path) -> bool:
       source: a directory with the same bytes; see ``served_copy``.
 
     Returns:
-      Whether the model is undamaged now; not so on a full disk, or where files of the
-      artifact beside the SavedModel are damaged too.
+      Whether the model is undamaged now; not so on a full disk, in remote storage, or
+      where files of the artifact beside the SavedModel are damaged too.
     """
     contents = model.contents
-    if contents is None or contents.model_dir is None:
+    if contents is None or contents.model_dir is None or is_remote(model.model.uri):
         return False
     root = Path(model.model.uri)
     target = root / contents.model_dir

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,10 @@ from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError
 from sluice.mlmd_items import plain_properties
+from sluice.storage import digest
 from sluice.storage.contents import Contents
 from sluice.storage.destination import destination
+from sluice.storage.storage import is_remote, storage_for
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
 
@@ -44,17 +50,17 @@ class Executor(executor.Executor):
         source = input_dict.get("model") or input_dict["infra_blessing"]
         store = ModelStore(_directory(exec_properties["push_destination"]))
         model_dir = self.GetModelPath(input_dict)
-        publication = store.publish(
-            model_dir,
-            expected_digest=_digest_when_made(source, model_dir),
-            facts={
-                "pipeline_run_id": self._context.pipeline_run_id
-                if self._context
-                else None,
-                "model_uri": artifact_utils.get_single_uri(source),
-            },
-            owner=self._owner(exec_properties),
-        )
+        run_id = self._context.pipeline_run_id if self._context else None
+        with _local_copy(model_dir) as local_dir:
+            publication = store.publish(
+                local_dir,
+                expected_digest=_digest_when_made(source, model_dir),
+                facts={
+                    "pipeline_run_id": run_id,
+                    "model_uri": artifact_utils.get_single_uri(source),
+                },
+                owner=self._owner(exec_properties),
+            )
         pushed.set_int_custom_property("pushed", 1)
         pushed.set_string_custom_property("state", publication.state)
         pushed.set_string_custom_property("pushed_version", str(publication.version))
@@ -76,6 +82,24 @@ class Executor(executor.Executor):
             return None
         custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
         return Owner(pipeline.id, custom_config.get("workspace_id"))
+
+
+@contextmanager
+def _local_copy(model_dir: str) -> Iterator[str]:
+    """Yields a model's directory on this machine: a copy of a remote one."""
+    if not is_remote(model_dir):
+        yield model_dir
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in digest.files_below(model_dir):
+            target = Path(folder, entry.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with (
+                storage_for(entry.uri).open(entry.uri, "rb") as source,
+                target.open("wb") as copy,
+            ):
+                shutil.copyfileobj(source, copy)
+        yield folder
 
 
 def _digest_when_made(source: list[Any], model_dir: str) -> str | None:

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from serving.model_store import ModelStore
 from sluice.errors import ServingError, UsageError
 from sluice.storage.contents import PROPERTY, Contents
+from sluice.storage.storage import storage_for
 
 pytestmark = pytest.mark.tf
 
@@ -36,9 +38,13 @@ def push(tmp_path: Path, model_dir: Path) -> Push:
     made = Contents.read(str(model_dir), "Format-Serving")
     assert made is not None
 
-    def push(destination: dict | None = None, **blessings: int | None) -> Any:
+    def push(
+        destination: dict | None = None,
+        model_uri: str = str(model_dir),
+        **blessings: int | None,
+    ) -> Any:
         model = standard_artifacts.Model()
-        model.uri = str(model_dir)
+        model.uri = model_uri
         model.set_string_custom_property(PROPERTY, made.to_json())
         inputs: dict[str, list[Any]] = {"model": [model]}
         for key, blessed in blessings.items():
@@ -98,6 +104,23 @@ def test_a_blessing_that_was_refused_or_never_came_stops_the_push(
     assert pushed.get_int_custom_property("pushed") == 0
     assert pushed.get_string_custom_property("state") == "blocked"
     assert not (tmp_path / "serving").exists()
+
+
+def test_a_model_of_a_remote_pipeline_root_is_pushed(
+    push: Push, model_dir: Path, tmp_path: Path
+) -> None:
+    model_uri = f"ram://{uuid4()}"
+    remote = f"{model_uri}/Format-Serving/saved_model.pb"
+    storage_for(remote).write_atomically(remote, b"graph")
+
+    pushed = push(model_uri=model_uri, model_blessing=1)
+
+    (version,) = ModelStore(tmp_path / "serving").versions()
+    assert pushed.get_string_custom_property("pushed_destination") == str(version.path)
+    assert (version.path / "saved_model.pb").read_bytes() == b"graph"
+    storage_for(remote).write_atomically(remote, b"GRAPH")
+    with pytest.raises(ServingError, match="has changed since it was trained"):
+        push(model_uri=model_uri, model_blessing=1)
 
 
 def test_only_the_bytes_that_were_judged_are_pushed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,16 @@ def test_a_file_beside_the_model_is_not_restored(
 ) -> None:
     (Path(model.model.uri) / "notes.txt").write_text("not there when it was made")
     assert not restore(model, served)
+
+
+def test_a_model_in_a_bucket_is_not_restored_into_a_local_folder(
+    model: BlessedModel, served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(os.listdir())
+    remote = replace(model, model=replace(model.model, uri="gs://bucket/model"))
+    assert not restore(remote, served)
+    assert sorted(os.listdir()) == before
 
 
 def _push(model: BlessedModel, version: Path, artifact_id: int) -> Artifact:
