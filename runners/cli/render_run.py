@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -17,15 +16,12 @@ from sluice.record.states import NODE_STATES, RUN_STYLES
 
 _NO_NOTES: Mapping[str, str] = {}
 
-# Of a second, in the time of an event.
-_FRACTION = re.compile(r"\.\d+")
-
 
 def print_run(console: Console, record: RunRecord) -> None:
     """Prints all that the record says of a run, running or ended."""
     console.print(plain(f"{record.pipeline}  run {record.run_id}", "bold"))
     lines = [f"status    {record.status}", f"started   {record.started_at}"]
-    lines += [f"resumed   {_FRACTION.sub('', at)}" for at in record.resumed_at]
+    lines += [f"resumed   {at}" for at in record.resumed_at]
     if record.ended_at:
         lines.append(f"ended     {record.ended_at}")
     lines.append(f"command   {record.command}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -210,10 +211,17 @@ def _schedule(
         retries=plan.retries,
         memory=plan.memory,
         finished=finished,
+        attempts=_attempts(plan.run_dir) if plan.resumed else {},
         environment=_environment(plan),
         **only,
     )
     return Scheduler(process_pool, plan.run_dir, graph, options, watch).run()
+
+
+def _attempts(run_dir: Path) -> Counter[str]:
+    """Returns how often each node was started in this run."""
+    events = Journal(run_dir).events()
+    return Counter(event.node for event in events if isinstance(event, NodeStarted))
 
 
 def finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:

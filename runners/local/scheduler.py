@@ -57,6 +57,7 @@ class RunOptions:
       retries: of transient failures.
       memory: how much of it each node may use.
       finished: nodes that need not be started any more.
+      attempts: by node, the attempts of this run before it was resumed.
       nodes: the only ones that are looked at; None for all.
       may_start: the only ones that are started; None for all.
       environment: variables that the nodes' processes have.
@@ -68,6 +69,7 @@ class RunOptions:
     retries: Retries = field(default_factory=Retries)
     memory: MemoryLimits = field(default_factory=MemoryLimits)
     finished: Mapping[str, NodeResult] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
     nodes: frozenset[str] | None = None
     may_start: frozenset[str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class Scheduler:
         ]
         self._results: dict[str, NodeResult] = dict(options.finished)
         self._running: dict[str, float] = {}
-        self._attempts: dict[str, int] = {}
+        self._attempts: dict[str, int] = dict(options.attempts)
         self._log_starts: dict[str, int] = {}
         self._due: dict[str, float] = {}
 
@@ -272,12 +274,13 @@ class Scheduler:
 
     def _try_again(self, result: NodeResult) -> bool:
         error, attempt = result.error, self._attempts[result.node]
-        retries = self._options.retries
+        options = self._options
+        started = attempt - options.attempts.get(result.node, 0)
         if not error or not error.transient or error.gate or self._watch.stop.signal:
             return False
-        if attempt > retries.of(result.node):
+        if started > options.retries.of(result.node):
             return False
-        wait_s = retries.wait_s(attempt)
+        wait_s = options.retries.wait_s(started)
         self._due[result.node] = time.monotonic() + wait_s
         self._watch.on_event(
             NodeRetried(

@@ -110,7 +110,7 @@ class GraphDrawn(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeStarted(_Event):
-    """A node's process has started."""
+    """A node's process has started; ``attempt`` counts those of the run, from 1."""
 
     event: Literal["node_started"] = "node_started"
     node: str

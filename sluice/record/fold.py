@@ -158,7 +158,7 @@ class Fold:
         record = self.record
         record.status, record.exit_code, record.ended_at = "running", None, None
         record.error = record.resume_command = None
-        record.resumed_at.append(event.at)
+        record.resumed_at.append(_to_seconds(event.at))
         self._failures, self._finished = [], False
         self._resume_command = event.resume_command
         for note in event.notes:
@@ -180,8 +180,9 @@ class Fold:
     def _node_started(self, event: NodeStarted) -> None:
         node = self._node(event.node)
         node.state, node.reason, node.progress = "running", None, None
-        node.started_at = event.at
-        node.attempts += 1
+        node.started_at, node.duration_s, node.peak_memory_bytes = event.at, None, None
+        # Older journals have attempt 1 after every resume.
+        node.attempts = max(node.attempts + 1, event.attempt)
         # Nodes that are run one by one may be run again after a failure.
         self._failures = [item for item in self._failures if item[0].node != node.id]
 
@@ -196,7 +197,9 @@ class Fold:
     def _node_finished(self, event: NodeFinished) -> None:
         node, record = self._node(event.node), self.record
         node.state, node.reason, node.progress = event.state, event.reason, None
-        if event.duration_s or node.duration_s is None:
+        # A resume repeats the event of a node that finished before it. After a kill the
+        # duration is 0: unknown if there was an attempt.
+        if node.duration_s is None and (event.duration_s or not node.attempts):
             node.duration_s = round(event.duration_s, 3)
         node.peak_memory_bytes = event.peak_memory_bytes or node.peak_memory_bytes
         node.cache = event.cache

@@ -45,7 +45,8 @@ class NodeRecord:
       id: of the node.
       kind: the component's class.
       state: how it ended, or that it is running.
-      duration_s: wall time of the last attempt; None before it ended.
+      duration_s: wall time of the last attempt; None before its end, 0 if the node did
+        not have to run.
       reason: why it is in this state, where that needs saying.
       outputs: the URIs of each output's artifacts.
       inputs: likewise of each input's.

@@ -203,8 +203,8 @@ def test_the_same_run_goes_on_and_another_uses_the_cache(foreign, own) -> None:
     continued = foreign.run(nodes(), cache=True)
     assert continued.error is None
     assert set(continued.states.values()) == {"ran"}
-    started = [event["node"] for event in continued.of("node_started")]
-    assert started == ["DieAtFirst", "Copy"]
+    started = [(e["node"], e["attempt"]) for e in continued.of("node_started")]
+    assert started == [("DieAtFirst", 2), ("Copy", 1)]
     assert len(foreign.notes("Make")) == 1
     # What the killed attempt had written is gone, not read together with the rest.
     assert [note["found"] for note in foreign.notes("Dies")] == [[], []]

@@ -201,6 +201,40 @@ def test_a_resumed_run_starts_with_a_clean_slate_and_counts_on(folded: Folded) -
     assert len(record.resumed_at) == 2
 
 
+def test_times_of_a_node_are_those_of_its_last_attempt(folded: Folded) -> None:
+    """An attempt whose end is unknown has no duration."""
+    failed = _ran("Trainer", state="failed", error=NodeFailure("boom", 7))
+    first = [*_ran("DataGate", peak_memory_bytes=5), *failed, END, RESUMED, GRAPH]
+    # A resume repeats the results of finished nodes, with the time of the node alone.
+    repeated = NodeFinished(node="DataGate", state="cached", duration_s=0.4)
+    started = NodeStarted(node="Trainer", attempt=2)
+    record = folded(*first, repeated, started)
+    assert record.resumed_at == ["2026-01-01T00:00:07+00:00"]
+    gate, trainer = record.node("DataGate"), record.node("Trainer")
+    assert (gate.started_at, gate.duration_s) == ("2026-01-01T00:00:02.500000+00:00", 1)
+    assert (gate.attempts, gate.peak_memory_bytes) == (1, 5)
+    assert trainer.started_at == "2026-01-01T00:00:10.500000+00:00"
+    assert (trainer.duration_s, trainer.attempts) == (None, 2)
+
+    found_later = NodeFinished(node="Trainer", state="ran")
+    killed = [RunKilled(reason="was killed"), found_later]
+    assert folded(*first, started, *killed).node("Trainer").duration_s is None
+    ended = NodeFinished(node="Trainer", state="ran", duration_s=2.0)
+    assert folded(*first, started, ended).node("Trainer").duration_s == 2.0
+    skipped = NodeFinished(node="Pusher", state="skipped")
+    pusher = folded(*first, skipped).node("Pusher")
+    assert (pusher.started_at, pusher.duration_s, pusher.attempts) == (None, 0.0, 0)
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (1, 1, 1), (1, 3)])
+def test_attempts_count_on_after_a_resume(
+    folded: Folded, numbers: tuple[int, ...]
+) -> None:
+    """Also in older journals, which begin again at 1, and where a line is lost."""
+    starts = [NodeStarted(node="Trainer", attempt=number) for number in numbers]
+    assert folded(*starts).node("Trainer").attempts == 3
+
+
 def test_a_retried_node_runs_on_and_is_noted(folded: Folded) -> None:
     retried = NodeRetried(node="Trainer", attempt=1, wait_s=2.0, reason="no network")
     record = folded(NodeStarted(node="Trainer", attempt=1), retried, retried)
