@@ -147,8 +147,15 @@ class Workspace:
                     path.chmod(mode & allowed)
 
     def run_ids(self) -> list[str]:
-        """Returns the ids of the runs that have a record, oldest first."""
-        return sorted(path.parent.name for path in self.runs.glob("*/run.json"))
+        """Returns the ids of the runs that have a record or a journal, oldest first."""
+        recorded = {path.parent for path in self.runs.glob("*/run.json")}
+        # A run of LocalRunner has a journal, no config, and no record to begin with.
+        journaled = {
+            path.parent
+            for path in self.runs.glob("*/journal.jsonl")
+            if (path.parent / "config.json").exists() and path.stat().st_size
+        }
+        return sorted(run_dir.name for run_dir in recorded | journaled)
 
     def new_run_id(self) -> str:
         """Returns an id that sorts after those of all runs so far."""

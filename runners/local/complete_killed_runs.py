@@ -1,4 +1,4 @@
-"""Completes the records of killed runs."""
+"""Completes the records of killed runs, and rewrites damaged ``run.json`` files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sluice.errors import LockedError, SluiceError, WorkspaceError
 from sluice.record.events import Event, Note
 from sluice.record.fold import Fold
 from sluice.record.journal import JournalError
+from sluice.record.load_record import load_or_fold
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import ErrorRecord, RunRecord
 from sluice.storage.storage_errors import explain_full_disk
@@ -25,19 +26,20 @@ def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[
     """Brings the record of every killed run up to what really happened.
 
     Nodes that had finished keep what they made; the others are interrupted, and their
-    executions in ML Metadata are closed.
+    executions in ML Metadata are closed. A ``run.json`` that is missing or damaged is
+    written again from the journal. Every command that reads records calls this first.
 
     Args:
       workspace: whose runs are looked at.
       locked: whether the caller holds the run lock.
 
     Returns:
-      The ids of the runs that were completed; none while a run is in progress.
+      The ids of the killed runs; none while a run is in progress.
 
     Raises:
       WorkspaceError: a record or the metadata cannot be written: the disk is full.
     """
-    if not _open_runs(workspace):
+    if not _incomplete(workspace):
         return []
     with explain_full_disk(workspace.root):
         if locked:
@@ -50,22 +52,27 @@ def complete_killed_runs(workspace: Workspace, *, locked: bool = False) -> list[
             return []
 
 
-def _open_runs(workspace: Workspace) -> list[str]:
-    return [run_id for run_id in workspace.run_ids() if _is_open(workspace, run_id)]
+def _incomplete(workspace: Workspace) -> dict[str, RunRecord]:
+    """Returns the records that are open or not in ``run.json``, by run id."""
+    found = {}
+    for run_id in workspace.run_ids():
+        with suppress(WorkspaceError):
+            record, is_folded = load_or_fold(workspace.run_dir(run_id))
+            if is_folded or record.status == "running":
+                found[run_id] = record
+    return found
 
 
 def _complete_all(workspace: Workspace, note: str | None = None) -> list[str]:
-    run_ids = _open_runs(workspace)
-    for run_id in run_ids:
-        _complete(workspace.run_dir(run_id), note)
-    return run_ids
-
-
-def _is_open(workspace: Workspace, run_id: str) -> bool:
-    try:
-        return RunRecord.load(workspace.run_dir(run_id)).status == "running"
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    killed = []
+    for run_id, record in _incomplete(workspace).items():
+        run_dir = workspace.run_dir(run_id)
+        if record.status == "running":
+            _complete(run_dir, note)
+            killed.append(run_id)
+        else:
+            record.save(run_dir)
+    return killed
 
 
 def _complete(run_dir: Path, note: str | None) -> None:

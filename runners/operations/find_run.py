@@ -12,6 +12,7 @@ from runners.local.complete_killed_runs import complete_killed_runs
 from runners.operations.pipeline_request import next_command
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import find_root
+from sluice.record.load_record import load_record
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, locate
 
@@ -104,39 +105,16 @@ def find_run(
             hint=next_command("runs", name, workspace_dir=workspace_dir),
         )
     record = None if run_id else next(readable_runs(workspace, warn), None)
-    if record is None:
-        record = load_run(workspace, matching[-1], workspace_dir)
-    return FoundRun(workspace, record)
+    return FoundRun(workspace, record or load_record(workspace.run_dir(matching[-1])))
 
 
 def readable_runs(workspace: Workspace, warn: Warn = ignore) -> Iterator[RunRecord]:
     """Yields the records of the runs, newest first; warns of those that are damaged."""
     for run_id in reversed(workspace.run_ids()):
         try:
-            yield load_run(workspace, run_id)
+            yield load_record(workspace.run_dir(run_id))
         except WorkspaceError as error:
-            warn(error.what)
-
-
-def load_run(
-    workspace: Workspace, run_id: str, workspace_dir: str | None = None
-) -> RunRecord:
-    """Returns the record of a run.
-
-    Raises:
-      WorkspaceError: it is damaged.
-    """
-    run_dir = workspace.run_dir(run_id)
-    try:
-        return RunRecord.load(run_dir)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WorkspaceError(
-            f"the record of run {run_id} cannot be read",
-            where=run_dir / "run.json",
-            actual=str(error),
-            hint=next_command("run", workspace.root.name, workspace_dir=workspace_dir)
-            + "   (its cache skips finished nodes)",
-        ) from error
+            warn(f"{error.what}: {error.actual}")
 
 
 def all_workspaces(workspace_dir: str | None) -> list[Workspace]:

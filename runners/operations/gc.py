@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from runners.local.complete_killed_runs import complete_killed_runs
 from runners.operations.pipeline_request import PipelineRequest
 from runners.retention.collect_garbage import collect_garbage
 from runners.retention.find_garbage import Garbage
@@ -51,6 +52,9 @@ def gc(request: GcRequest) -> Collected:
     """Deletes what is not needed; raises as ``collect_garbage`` does."""
     config = request.load_config()
     workspace = request.workspace_of(config)
+    if not request.dry_run:
+        # A journal that is deleted can no longer replace a damaged run.json.
+        complete_killed_runs(workspace)
     garbage = collect_garbage(
         workspace,
         [request.serving_dir_of(config), workspace.serving],

@@ -13,11 +13,11 @@ from runners.operations.find_run import (
     Warn,
     find_run,
     ignore,
-    load_run,
     readable_runs,
 )
 from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError, unknown_node
+from sluice.record.load_record import load_record
 
 _POLL_S = 0.3
 START = "start"
@@ -112,9 +112,9 @@ def logs(request: LogsRequest, warn: Warn = ignore) -> Log:
 
 
 def is_running(found: FoundRun) -> bool:
-    """Whether a run goes on, by its record now and by the lock."""
-    record = load_run(found.workspace, found.record.run_id)
-    return record.status == "running" and found.workspace.is_running()
+    """Whether a run is in progress, by its record as it is now and by the lock."""
+    is_open = load_record(found.run_dir).status == "running"
+    return is_open and found.workspace.is_running()
 
 
 def _newest_with_log(found: FoundRun, node: str, warn: Warn) -> FoundRun:

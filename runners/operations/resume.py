@@ -110,7 +110,7 @@ def resume(
         # A run that was left open has no process that could continue it.
         holding = lock_workspace(workspace, command, wait, observer, end_shared=ANY)
         held = stack.enter_context(holding)
-        record = _find_resumable(pipeline, request.run_id, observer)
+        record = _find_resumable(pipeline, request.run_id)
         run_dir = workspace.run_dir(record.run_id)
         recorder = Recorder(run_dir, observer.on_event)
         if recorder.begun.resume_command is None:
@@ -151,11 +151,11 @@ def resume(
 
 
 def _find_pipeline(request: ResumeRequest, observer: Observer) -> _Pipeline:
-    given, warn = request.workspace_dir, observer.on_warning
+    given = request.workspace_dir
     if request.name is None:
-        workspace, name = newest_resumable(given, warn)
+        workspace, name = newest_resumable(given, observer.on_warning)
         return _Pipeline(name, workspace, given)
-    found = find_run(request.name, given, warn=warn)
+    found = find_run(request.name, given, warn=observer.on_warning)
     return _Pipeline(request.name, found.workspace, given)
 
 
@@ -172,9 +172,7 @@ def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> PreparedRun:
         ) from error
 
 
-def _find_resumable(
-    pipeline: _Pipeline, run_id: str | None, observer: Observer
-) -> RunRecord:
+def _find_resumable(pipeline: _Pipeline, run_id: str | None) -> RunRecord:
     """Returns the run to resume: the last one that was not an up-to-date check.
 
     An older one is never: its gates compared with what was served then.
@@ -183,7 +181,7 @@ def _find_resumable(
       UsageError: there is none, it has ended, or another one was named.
     """
     workspace, name = pipeline.workspace, pipeline.name
-    record = last_real_run(workspace, observer.on_warning)
+    record = last_real_run(workspace)
     hint = pipeline.next_command("run", name)
     if record is None:
         raise UsageError(f"{name} has not run yet", where=workspace.root, hint=hint)

@@ -45,6 +45,7 @@ from sluice.errors import (
     UsageError,
     unknown_node,
 )
+from sluice.record.load_record import load_record
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import NodeRecord, RunRecord
 from sluice.run_lock import RunLock, not_open
@@ -246,7 +247,7 @@ def end_run(run: SharedRun, observer: Observer | None = None) -> RunRecord:
 
 
 def _shared_run(workspace: Workspace, run_id: str) -> SharedRun:
-    record = RunRecord.load(workspace.run_dir(run_id))
+    record = load_record(workspace.run_dir(run_id))
     return SharedRun(workspace.root, run_id, tuple(node.id for node in record.nodes))
 
 

@@ -13,6 +13,8 @@ from runners.operations.find_run import (
     ignore,
     readable_runs,
 )
+from runners.operations.pipeline_request import next_command
+from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
 
 
@@ -56,7 +58,15 @@ def runs(
 
     Raises:
       UsageError: there is no such pipeline.
+      WorkspaceError: it has runs, but no readable record.
     """
     workspace = find_workspace(name, workspace_dir)
     complete_killed_runs(workspace)
-    return list(readable_runs(workspace, warn))
+    records = list(readable_runs(workspace, warn))
+    if not records and workspace.run_ids():
+        raise WorkspaceError(
+            f"{name} has run, but none of its records can be read",
+            where=workspace.runs,
+            hint=next_command("run", name, workspace_dir=workspace_dir),
+        )
+    return records

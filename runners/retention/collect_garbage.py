@@ -22,6 +22,7 @@ from runners.retention.find_garbage import Garbage, find_garbage, kept_uris
 from runners.retention.retention_policy import Kept, select_kept
 from runners.retention.retire_model import blessed_in
 from sluice.errors import WorkspaceError
+from sluice.record.load_record import load_record
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
 
@@ -87,8 +88,8 @@ def _records(workspace: Workspace) -> dict[str, RunRecord | None]:
     records: dict[str, RunRecord | None] = {}
     for run_id in workspace.run_ids():
         try:
-            records[run_id] = RunRecord.load(workspace.run_dir(run_id))
-        except (OSError, ValueError, KeyError, TypeError):
+            records[run_id] = load_record(workspace.run_dir(run_id))
+        except WorkspaceError:
             records[run_id] = None
     return records
 

@@ -37,6 +37,10 @@ NodeState = Literal[
 PushState = Literal["pushed", "already_served", "blocked", "failed", "not_reached"]
 
 
+class NewerRecordError(ValueError):
+    """``run.json`` was written by a newer version of Sluice."""
+
+
 @dataclass
 class NodeRecord:
     """One node of the graph.
@@ -207,12 +211,15 @@ class RunRecord:
         """Reads what ``save`` wrote; keys that a later Sluice added are left out.
 
         Raises:
-          ValueError: the file is damaged or was written in another format.
+          NewerRecordError: a newer version of Sluice wrote it.
+          ValueError: the file is damaged.
         """
         path = run_dir / RECORD_FILE
         data = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
-            raise ValueError(f"{path} has another format than {SCHEMA_VERSION}")
+        version = data.get("schema_version") if isinstance(data, dict) else None
+        if version != SCHEMA_VERSION:
+            kind = NewerRecordError if isinstance(version, int) else ValueError
+            raise kind(f"{path} has another format than {SCHEMA_VERSION}")
         error = data["error"]
         parts = {
             "status": _RENAMED.get(data["status"], data["status"]),

@@ -50,6 +50,7 @@ def test_a_damaged_record_hides_no_other(
     served: Any, damage: Callable[[Path], None]
 ) -> None:
     ids = served.workspace.run_ids()
+    (served.run_dir / "journal.jsonl").unlink()
     damage(served.run_dir / "run.json")
     runs = served.here("runs", "digits", "--json")
     assert runs.code == 0

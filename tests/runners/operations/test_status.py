@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,9 +56,79 @@ def test_what_has_not_run_names_the_command(written: Any) -> None:
     assert hint.endswith(f"run digits --workspace {written.root / 'elsewhere'}")
 
 
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _write_garbage(path: Path) -> None:
+    path.write_bytes(b"\xff\x00")
+
+
+def _drop_a_key(path: Path) -> None:
+    path.write_text(json.dumps({"schema_version": 1, "artifacts": []}))
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, _cut, _write_garbage, _drop_a_key])
+def test_a_lost_record_is_folded_and_written_again(
+    written: Any, damage: Callable[[Path], None]
+) -> None:
+    written.fail(written.FIRST)
+    path = written.fail(written.SECOND) / "run.json"
+    before = path.read_bytes()
+    damage(path)
+    with written.workspace.exclusive("sluice run digits"):
+        # Only the holder of the lock may write.
+        damaged = path.read_bytes() if path.exists() else None
+        (record,) = status(DIGITS)
+        assert record.run_id == written.SECOND
+        assert [item.run_id for item in runs("digits")] == [
+            written.SECOND,
+            written.FIRST,
+        ]
+        assert (path.read_bytes() if path.exists() else None) == damaged
+    assert [item.run_id for item in status(StatusRequest())] == [written.SECOND]
+    assert path.read_bytes() == before
+
+
+def test_a_lost_record_of_a_killed_run_is_completed(written: Any) -> None:
+    written.begin(written.FIRST).apply(NodeStarted(node="Examples", attempt=1))
+    (written.workspace.run_dir(written.FIRST) / "run.json").unlink()
+    (record,) = runs("digits")
+    assert (record.status, record.node("Examples").state) == (
+        "interrupted",
+        "interrupted",
+    )
+    assert record == RunRecord.load(written.workspace.run_dir(written.FIRST))
+
+
+def test_a_record_of_a_newer_version_is_not_overwritten(written: Any) -> None:
+    path = written.fail(written.FIRST) / "run.json"
+    path.write_text('{"schema_version": 2}')
+    with pytest.raises(WorkspaceError, match="another format than 1"):
+        status(DIGITS)
+    assert path.read_text() == '{"schema_version": 2}'
+
+
+def test_a_pipeline_without_a_readable_record_has_run(written: Any) -> None:
+    run_dir = written.fail(written.FIRST)
+    (run_dir / "run.json").unlink()
+    (run_dir / "journal.jsonl").write_text("{\n")
+    warnings: list[str] = []
+    with pytest.raises(WorkspaceError, match="none of its records can be read"):
+        runs("digits", warn=warnings.append)
+    (warning,) = warnings
+    assert "run.json is missing" in warning
+    assert "journal.jsonl does not replace it: no event says" in warning
+    with pytest.raises(WorkspaceError) as raised:
+        status(DIGITS)
+    assert str(run_dir / "run.json") in str(raised.value)
+
+
 def test_one_damaged_record_hides_no_other(written: Any) -> None:
     written.fail(written.FIRST)
-    (written.fail(written.SECOND) / "run.json").write_text("{")
+    run_dir = written.fail(written.SECOND)
+    (run_dir / "run.json").write_text("{")
+    (run_dir / "journal.jsonl").unlink()
     warnings: list[str] = []
     assert [item.run_id for item in status(DIGITS, warnings.append)] == [written.FIRST]
     assert [item.run_id for item in runs("digits")] == [written.FIRST]
