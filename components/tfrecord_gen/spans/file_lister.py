@@ -89,6 +89,18 @@ class FileLister:
         with _explain(path, "a directory of the data cannot be read"):
             return sorted(map(_shown, self._storage.names(path)))
 
+    def children(self, folders: Sequence[str], segment: Segment) -> list[str]:
+        """Returns what lies in some folders and matches, whatever it is; for messages.
+
+        Unlike ``folders``, it also looks for a name that is written out.
+        """
+        return [
+            _join(folder, name)
+            for folder in folders
+            for name in self.names(folder)
+            if segment.match(name) is not None
+        ]
+
     def _in(self, folder: str, segment: Segment) -> list[str]:
         names = self._names(folder, segment, of_folders=True)
         return [_join(folder, name) for name in names]

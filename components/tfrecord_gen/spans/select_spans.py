@@ -35,7 +35,7 @@ Splits = Mapping[str | None, str]
 
 
 class NoFilesError(UsageError):
-    """A pattern without placeholders matches no file."""
+    """A pattern matches no file."""
 
 
 def select_spans(
@@ -62,7 +62,7 @@ def select_spans(
       ConfigError: a pattern cannot be used, or not together with the others.
       DataError: no span is complete, one of ``only`` is gone, a span has two names,
         or a file is matched by the patterns of two splits.
-      NoFilesError: a pattern without placeholders matches no file.
+      NoFilesError: a pattern matches no file.
       UsageError: a directory cannot be read, or what is matched is no readable file.
     """
     parsed = {split: SpanPattern.parse(text) for split, text in patterns.items()}
@@ -216,36 +216,40 @@ def _check_overlap(base: str, files: Sequence[SourceFile]) -> None:
 def _nothing(
     search: SpanSearch, skipped: Sequence[SkippedSpan], keys: Splits
 ) -> DataError | UsageError:
-    lister = search.lister
+    """Returns the error for data with no complete span, or without a file at all."""
     for split, pattern in search.patterns.items():
-        if search.has_spans or lister.matches(pattern.segments):
-            continue
-        names = lister.names("")
-        return NoFilesError(
-            f"the pattern {pattern.text!r} matches no file",
-            where=f"{lister.base} ({keys[split]})" if split in keys else lister.base,
-            actual=None if names else "an empty or missing directory",
-            examples=names,
-            hint="correct the pattern; the directory's files are above",
-        )
+        found = skipped if search.has_spans else search.lister.matches(pattern.segments)
+        if not found:
+            return _no_files(search.lister, pattern, keys.get(split))
     patterns = ", ".join(repr(p.text) for p in search.patterns.values())
-    if search.has_spans and skipped:
-        return DataError(
-            "no span of the data is complete",
-            where=search.lister.base,
-            expected=f"files such as {patterns}",
-            examples=[f"{span.name}: {span.why}" for span in skipped],
-            hint="wait until a span is complete, or change examples.complete_when",
-        )
-    names = search.lister.names("")
     return DataError(
-        "no file matches the patterns of the data"
+        "no span of the data is complete"
         if search.has_spans
-        else "the data does not exist or is incomplete",
+        else "the data is not complete",
         where=search.lister.base,
         expected=f"files such as {patterns}",
-        actual=None if names else "an empty or missing directory",
-        examples=[f"{span.name}: {span.why}" for span in skipped]
-        or [f"there is {name}" for name in names],
-        hint="correct data.dir and the patterns in the config",
+        examples=[f"{span.name}: {span.why}" for span in skipped],
+        hint="wait until it is complete, or change examples.complete_when",
+    )
+
+
+def _no_files(lister: FileLister, pattern: SpanPattern, key: str | None) -> UsageError:
+    """Returns the error of a pattern; says which of its directories is missing."""
+    parents = [""]
+    for segment in pattern.segments:
+        inner = lister.children(parents, segment)
+        if not inner:
+            break
+        parents = inner
+    directory, is_last = lister.path(parents[-1]), segment is pattern.segments[-1]
+    names = lister.names(parents[-1])
+    kind = "file" if is_last else "directory"
+    return NoFilesError(
+        f"no file matches the pattern {pattern.text!r}",
+        where=f"{lister.base} ({key})" if key else lister.base,
+        expected=f"a {kind} {segment.text} in {directory}",
+        actual=None if names else f"{directory} is empty or does not exist",
+        examples=names,
+        hint="if the files were deleted or moved, restore them; otherwise correct "
+        "data.dir or the pattern",
     )

@@ -80,7 +80,7 @@ def test_missing_and_wrong_places(data: Path) -> None:
         choose_data(_config(data / "none"))
     with pytest.raises(UsageError, match="the data directory is a file"):
         choose_data(_config(data / "train-0"))
-    with pytest.raises(UsageError, match="matches no file[\\s\\S]*eval-0"):
+    with pytest.raises(UsageError, match="no file matches[\\s\\S]*eval-0"):
         choose_data(_config(data, "nothing-*"))
 
 

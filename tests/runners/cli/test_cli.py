@@ -119,7 +119,7 @@ def _rewrite(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('train: "train-*"', 'train: "tarin-*"', ["tarin-*", "matches no file"]),
+        ('train: "train-*"', 'train: "tarin-*"', ["tarin-*", "no file matches"]),
         ('eval: "eval-*"', 'eval: "dir-*"', ["dir-*", "matches a directory"]),
         ("dir: data/digits", "dir: data/digitz", ["data directory does not exist"]),
         ("  image: {", "  imgae: {", ["imgae", "image"]),

@@ -46,7 +46,7 @@ def test_spans_are_selected_from_listings() -> None:
 
 def test_what_is_not_there_is_said() -> None:
     base = f"ram://{uuid4()}/nowhere"
-    with pytest.raises(DataError, match="an empty or missing directory"):
+    with pytest.raises(UsageError, match="nowhere is empty or does not exist"):
         select_spans(base, PATTERNS, 1, CompleteWhen(), time.time())
     with pytest.raises(UsageError, match="cannot be looked at"):
         FileLister(base).stat("gone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pytest
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import NoFilesError, select_spans
 from components.tfrecord_gen.spans.window import Span, Window, read_spans
-from sluice.errors import ConfigError, DataError, UsageError
+from sluice.errors import ConfigError, DataError, ExitCode, UsageError
 
 pytestmark = pytest.mark.unit
 
@@ -152,12 +153,48 @@ def test_nothing_complete_says_what_each_span_lacks(tmp_path: Path) -> None:
     assert "and 2 more" in text
 
 
-def test_no_span_at_all_says_what_is_there(tmp_path: Path) -> None:
-    touch(tmp_path, "spans-1/train-0")
-    with pytest.raises(DataError, match="there is spans-1"):
-        select(tmp_path)
-    with pytest.raises(DataError, match="an empty or missing directory"):
+@pytest.mark.parametrize(
+    ("pattern", "file", "missing"),
+    [
+        ("span-{SPAN}/train-*", "spans-1/train-0", "directory span-{SPAN} in BASE"),
+        ("trips/{SPAN}/train-*", "trips/notes", "directory {SPAN} in BASE/trips"),
+        ("trips/{SPAN}/train-*", "other/1/train-0", "directory trips in BASE"),
+        ("trips/train-{SPAN}", "trips/eval-1", "file train-{SPAN} in BASE/trips"),
+        ("trips/*/train-*", "trips/a/eval-0", "file train-* in BASE/trips/a"),
+        ("trips/train-*", "eval-0", "directory trips in BASE"),
+    ],
+)
+def test_a_pattern_without_files_names_the_missing_directory(
+    tmp_path: Path, pattern: str, file: str, missing: str
+) -> None:
+    touch(tmp_path, file)
+    with pytest.raises(NoFilesError) as caught:
+        select(tmp_path, {"train": pattern})
+    error = caught.value
+    expected = f"a {missing.replace('BASE', str(tmp_path))}"
+    directory = Path(expected.rpartition(" in ")[2])
+    assert error.what == f"no file matches the pattern {pattern!r}"
+    assert error.expected == expected
+    assert list(error.examples) == os.listdir(directory)
+
+
+def test_a_missing_data_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoFilesError, match="nowhere is empty or does not exist"):
         select(tmp_path / "nowhere")
+
+
+def test_deleted_data_is_the_same_error_with_and_without_spans(tmp_path: Path) -> None:
+    texts = []
+    for pattern in ("trips/{SPAN}/train-*", "trips/1/train-*"):
+        touch(tmp_path, "trips/1/train-0")
+        assert select(tmp_path, {"train": pattern}).files
+        shutil.rmtree(tmp_path / "trips")
+        with pytest.raises(NoFilesError) as caught:
+            select(tmp_path, {"train": pattern})
+        assert caught.value.exit_code == ExitCode.USAGE
+        texts.append(str(caught.value).replace(pattern, "PATTERN"))
+    assert texts[0] == texts[1]
+    assert f"a directory trips in {tmp_path}" in texts[0]
 
 
 def test_patterns_without_placeholders_are_one_set_of_files(tmp_path: Path) -> None:
@@ -168,7 +205,7 @@ def test_patterns_without_placeholders_are_one_set_of_files(tmp_path: Path) -> N
     assert window.spans == ()
     assert window.newest is None
     assert window.files[0].span is None
-    with pytest.raises(NoFilesError, match=r"'test-\*' matches no file(.|\n)*- eval-0"):
+    with pytest.raises(NoFilesError, match=r"pattern 'test-\*'(.|\n)*- eval-0"):
         select(tmp_path, {**patterns, "test": "test-*"})
     with pytest.raises(DataError, match=f"the data: no _SUCCESS in {tmp_path}"):
         select(tmp_path, patterns, complete_when=MARKED)
