@@ -12,12 +12,13 @@ import ast
 import difflib
 import importlib.machinery
 import importlib.util
+import pkgutil
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import ConfigError, UsageError, bounded
 
 OWN_PACKAGES = (
     "sluice",
@@ -30,6 +31,7 @@ OWN_PACKAGES = (
     "sample_data",
 )
 
+_MAX_LISTED = 20
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -121,16 +123,20 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
 
     Raises:
       ConfigError: it is not of that form, there is no such module, the module is not
-        Python, or it binds no such name; names the nearest function that there is.
+        Python, or it binds no such name; suggests the nearest name.
     """
     if not _REFERENCE.fullmatch(reference):
+        module, _, name = reference.removesuffix("()").rpartition(".")
+        meant = f"{module}:{name}"
         raise ConfigError(
             f"{reference!r} is not an import path.",
-            expected="package.module:function",
-            hint="give the module as Python imports it, without .py, "
-            "then a colon and the function's name",
+            expected=f"package.module:{kind}",
+            hint=f"write a colon before the name: {meant}"
+            if _REFERENCE.fullmatch(meant)
+            else "give the module as Python imports it, without .py, "
+            f"then a colon and the {kind}'s name",
         )
-    module, function = reference.split(":")
+    module, name = reference.split(":")
     path = find_module(root, module)
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
@@ -140,20 +146,22 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
             f"The module of {reference!r} is not Python: {error}",
             where=f"{path}:{line}" if line else path,
         ) from error
-    bound = set(_bound_names(tree.body))
-    if function in bound or bound & {"*", "__getattr__"}:
+    bound = list(_bound_names(tree.body))
+    if name in bound or {"*", "__getattr__"} & {*bound}:
         return path
-    functions = [
+    defined = [
         node.name
         for node in tree.body
         if isinstance(node, ast.FunctionDef)
         or (isinstance(node, ast.ClassDef) and kind != "function")
     ]
-    near = difflib.get_close_matches(function, functions, n=1)
+    # The components of a package such as tfx.components are imported into it.
+    known = [item for item in defined or bound if not item.startswith("_")]
+    near = difflib.get_close_matches(name, known, n=1)
     raise ConfigError(
-        f"There is no {kind} {function!r} in the module {module!r}.",
+        f"There is no {kind} {name!r} in the module {module!r}.",
         where=path,
-        expected=f"one of {', '.join(functions)}" if functions else None,
+        expected=f"one of {', '.join(bounded(known, _MAX_LISTED))}" if known else None,
         hint=f"did you mean {module}:{near[0]}?" if near else None,
     )
 
@@ -164,7 +172,7 @@ def find_module(root: Path, module: str) -> Path:
     It is found part by part: ``find_spec`` would import the module's parents.
 
     Raises:
-      ConfigError: there is no such module, or it is not Python.
+      ConfigError: there is no such module, or it is not Python; suggests the nearest.
     """
     importlib.invalidate_caches()
     parts = module.split(".")
@@ -176,15 +184,21 @@ def find_module(root: Path, module: str) -> Path:
             # An editable installation is known to a meta path finder only.
             spec = importlib.util.find_spec(part)
         if spec is None:
+            siblings = [found.name for found in pkgutil.iter_modules(locations)]
+            near = difflib.get_close_matches(part, siblings, n=1)
+            parts[depth : depth + 1] = near or [part]
             break
         locations = list(spec.submodule_search_locations or ())
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        meant = ".".join(parts)
         raise ConfigError(
             f"There is no module {module!r}.",
             where=root,
-            expected=f"the file {'/'.join(parts)}.py below the project root "
+            expected=f"the file {module.replace('.', '/')}.py below the project root "
             "(the directory that holds configs/), or an installed package",
-            hint="check the spelling, or create the file",
+            hint=f"did you mean {meant!r}?"
+            if meant != module
+            else "check the spelling, or create the file",
         )
     return Path(spec.origin)
 

@@ -1,32 +1,28 @@
-"""Checks the graph of a config before TFX is imported.
+"""Validates the graph of a config before TFX is imported.
 
-Names of nodes and outputs, cycles, and the import paths of components. The arguments of
-a component are read off its source; where the source does not show them, such as of a
-class that inherits its constructor, the prepare job finds out.
+Checks the names of nodes and outputs, cycles, and the components of custom nodes with
+their arguments, as far as their source code shows them (``component_source``).
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import difflib
+from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
+from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.config.custom_node import CustomNode
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig, validate_config
+from pipeline.config.yaml_reader import describe
+from pipeline.graph.component_source import Argument, ComponentSource, read_component
 from pipeline.graph.custom_nodes import list_nodes, node_ids
 from pipeline.graph.node_registry import NODES, Node
+from pipeline.graph.parameter_type import DECIMAL, INPUT, STRING
 from sluice.errors import ConfigError, did_you_mean, unknown_node
-from sluice.project import find_module, find_user_code
-
-_DEPTH = 5
-_OUTPUT = "OutputArtifact"
-# What TFX gives a function component itself.
-_GIVEN = (_OUTPUT, "BeamComponentParameter")
+from sluice.project import find_user_code
 
 
 def validate_pipeline(config: Config) -> ValidConfig:
@@ -84,18 +80,29 @@ def _check_node(config: Config, name: str, own: CustomNode, problems: Problems) 
     for key in ("after", "before"):
         for index, other in enumerate(getattr(own, key)):
             _check_known(other, (*path, key, index), list(nodes), problems)
-    for key, source in own.inputs.items():
-        maker, _, output = source.partition(".")
+    for key, value in own.inputs.items():
+        producer, _, output = value.partition(".")
         here = (*path, "inputs", key)
-        if _check_known(maker, here, list(nodes), problems):
-            _check_output(config, nodes[maker], output, here, problems)
+        if _check_known(producer, here, list(nodes), problems):
+            _check_output(config, nodes[producer], output, here, problems)
     try:
         find_user_code(config.root, own.component, "component")
     except ConfigError as error:
         problems.add_error((*path, "component"), error)
         return
-    if found := signature_of(config.root, own.component):
-        _check_arguments(found, own, path, problems)
+    source = read_component(config.root, own.component)
+    if source is None:
+        return
+    if source.not_component:
+        problems.add(
+            (*path, "component"),
+            f"{own.component} is not a TFX component.",
+            expected="a class with TFX's base class BaseComponent, or a function with "
+            "@component",
+            actual=f"{source.not_component}, {source.location}",
+        )
+        return
+    _check_arguments(source, own, path, problems)
 
 
 def _check_output(
@@ -103,8 +110,8 @@ def _check_output(
 ) -> None:
     known = node.outputs
     if known is None:
-        found = signature_of(config.root, config.nodes[node.id].component)
-        known = found.outputs if found else None
+        source = read_component(config.root, config.nodes[node.id].component)
+        known = source.outputs if source else None
     if known is not None and output not in known:
         problems.add(
             path,
@@ -115,28 +122,61 @@ def _check_output(
 
 
 def _check_arguments(
-    found: Signature, own: CustomNode, path: KeyPath, problems: Problems
+    source: ComponentSource, own: CustomNode, path: KeyPath, problems: Problems
 ) -> None:
-    for key in ("inputs", "parameters"):
-        for argument in getattr(own, key):
-            if not found.any and argument not in found.arguments:
-                what = f"{own.component} takes no argument {argument!r}."
-                here = (*path, key, argument)
-                problems.unknown(here, what, argument, found.arguments)
-    for argument in own.parameters:
-        if argument in own.inputs:
+    component = f"{own.component} ({source.location})"
+    required = [name for name, item in source.arguments.items() if item.required]
+    missing = [name for name in required if name not in {*own.inputs, *own.parameters}]
+    for key, name, value in [
+        *(("inputs", name, None) for name in own.inputs),
+        *(("parameters", name, value) for name, value in own.parameters.items()),
+    ]:
+        here = (*path, key, name)
+        argument = source.arguments.get(name)
+        if argument is None and not source.takes_any:
+            what = f"{component} has no argument {name!r}."
+            problems.unknown(here, what, name, source.arguments)
+            # A misspelt argument is one problem, not an unknown and a missing one.
+            for meant in difflib.get_close_matches(name, missing, n=1):
+                missing.remove(meant)
+        elif key == "parameters" and name in own.inputs:
             problems.add(
-                (*path, "parameters", argument),
-                f"{argument!r} is an input and a parameter.",
+                here,
+                f"{name!r} is an input and a parameter.",
                 hint="leave one of them out",
             )
-    if missing := set(found.required) - {*own.inputs, *own.parameters}:
-        names = [name for name in found.required if name in missing]
+        elif argument is not None:
+            _check_type(argument, here, value, problems)
+    if missing:
         problems.add(
             path,
-            f"{own.component} is not given {', '.join(map(repr, names))}.",
+            f"{component} requires {', '.join(map(repr, missing))}.",
             hint="add it to 'inputs', as <node>.<output>, or to 'parameters'",
         )
+
+
+def _check_type(
+    argument: Argument, path: KeyPath, value: Any, problems: Problems
+) -> None:
+    *_, key, name = path
+    is_input = key == "inputs"
+    if not argument.accepts:
+        return
+    if INPUT in argument.accepts if is_input else argument.accepts_value(value):
+        return
+    expected = " or ".join(sorted(argument.accepts))
+    hint = None
+    if type(value) in (int, float) and STRING in argument.accepts:
+        hint = f'quote it: "{value}"'
+    elif type(value) is int and argument.accepts == {DECIMAL}:
+        hint = f"write {value}.0"
+    problems.add(
+        path,
+        f"The argument {name!r} has the wrong type.",
+        expected=f"{expected}, declared in {argument.location}",
+        actual="an output of a node" if is_input else describe(value),
+        hint=hint,
+    )
 
 
 def _check_order(config: Config, problems: Problems) -> None:
@@ -146,116 +186,8 @@ def _check_order(config: Config, problems: Problems) -> None:
     except CycleError as error:
         cycle = error.args[1]
         own = next(name for name in cycle if name in config.nodes)
-        # The sorter lists each before the one that waits for it.
         problems.add(
             ("nodes", own),
-            "Nodes wait for each other: " + " waits for ".join(reversed(cycle)) + ".",
+            "The graph has a cycle: " + " -> ".join(cycle) + ".",
             hint="correct 'inputs', 'after' or 'before'",
         )
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What the source of a component shows of its arguments.
-
-    Attributes:
-      arguments: the names of all that it takes.
-      required: those without a default.
-      any: whether it takes others as well.
-      outputs: the names of its outputs; None where the source does not show them.
-    """
-
-    arguments: tuple[str, ...]
-    required: tuple[str, ...]
-    any: bool = False
-    outputs: tuple[str, ...] | None = None
-
-
-def signature_of(root: Path, reference: str, depth: int = 0) -> Signature | None:
-    """Returns the arguments of a component, read off its source; None if not shown.
-
-    Args:
-      root: the project root.
-      reference: ``package.module:name``; followed where the module imports the name.
-      depth: how often it was followed already.
-
-    Raises:
-      ConfigError: there is no such module.
-    """
-    module, _, name = reference.partition(":")
-    path = find_module(root, module)
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in _statements(ast.parse(path.read_bytes()).body):
-        match node:
-            case ast.FunctionDef(name=found) if found == name:
-                return _of_function(node)
-            case ast.ClassDef(name=found) if found == name:
-                return _of_class(node)
-            case ast.ImportFrom(level=0 | 1) if depth < _DEPTH:
-                for alias in node.names:
-                    if name == (alias.asname or alias.name):
-                        parts = (package, node.module) if node.level else (node.module,)
-                        inner = ".".join(part for part in parts if part)
-                        return _followed(root, f"{inner}:{alias.name}", depth)
-    return None
-
-
-def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yields the statements of a module, also those that a try or an if holds."""
-    for item in body:
-        if isinstance(item, ast.Try):
-            # TFX 1.21 imports its components so, where an extra may be missing.
-            yield from _statements(item.body)
-        elif isinstance(item, ast.If):
-            yield from _statements([*item.body, *item.orelse])
-        else:
-            yield item
-
-
-def _followed(root: Path, reference: str, depth: int) -> Signature | None:
-    try:
-        return signature_of(root, reference, depth + 1)
-    except ConfigError:
-        return None  # A name that is a module itself, or made at run time.
-
-
-def _of_class(node: ast.ClassDef) -> Signature | None:
-    for item in node.body:
-        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-            return _arguments(item.args, skip=1)
-    return None
-
-
-def _of_function(node: ast.FunctionDef) -> Signature | None:
-    """Returns the arguments of a function with TFX's decorator."""
-    decorators = {ast.unparse(item).partition("(")[0] for item in node.decorator_list}
-    if not any(name.rpartition(".")[2] == "component" for name in decorators):
-        return None
-    marked = {
-        arg.arg: ast.unparse(arg.annotation) if arg.annotation else ""
-        for arg in (*node.args.args, *node.args.kwonlyargs)
-    }
-    given = {
-        name for name, text in marked.items() if any(mark in text for mark in _GIVEN)
-    }
-    found = _arguments(node.args, skip=0)
-    return Signature(
-        tuple(name for name in found.arguments if name not in given),
-        tuple(name for name in found.required if name not in given),
-        # What it returns are outputs as well.
-        outputs=None
-        if node.returns
-        else tuple(name for name, text in marked.items() if _OUTPUT in text),
-    )
-
-
-def _arguments(args: ast.arguments, skip: int) -> Signature:
-    positional = [arg.arg for arg in (*args.posonlyargs, *args.args)]
-    bare = positional[skip : len(positional) - len(args.defaults)]
-    bare += [
-        arg.arg
-        for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
-        if default is None
-    ]
-    names = [*positional[skip:], *(arg.arg for arg in args.kwonlyargs)]
-    return Signature(tuple(names), tuple(bare), any=args.kwarg is not None)
