@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from runners.cli.echo import echo, echo_json
@@ -24,7 +22,7 @@ def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
     request = operations.CancelRequest(name=name, workspace_dir=workspace_dir)
     cancelled = operations.cancel(request)
     if as_json:
-        echo_json(asdict(cancelled))
+        echo_json(cancelled.to_dict())
     elif cancelled.ended:
         echo(f"ended: {cancelled.command}")
     else:

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from pipeline.config.reference import json_schema
-from pipeline.config.serialize import to_yaml
-from runners.cli.echo import echo
-from runners.cli.options import config_options
+from pipeline.config.serialize import plain_config, to_yaml
+from runners.cli.echo import echo, echo_json
+from runners.cli.options import config_options, json_option
 from runners.operations.pipeline_request import PipelineRequest
 
 
@@ -30,7 +30,12 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     callback=_print_schema,
     help="Print the JSON schema of all configs, for editors; NAME is not needed.",
 )
-def config(**asked: Any) -> None:
-    """Print the resolved config of NAME as YAML."""
+@json_option
+def config(as_json: bool, **asked: Any) -> None:
+    """Print the resolved config of NAME as YAML, or with --json as JSON."""
     resolved = PipelineRequest(**asked).load_config()
-    echo(*to_yaml(resolved).rstrip("\n").split("\n"))
+    if as_json:
+        facts = {"pipeline": resolved.name, "config": plain_config(resolved)}
+        echo_json({"schema_version": 1, **facts})
+    else:
+        echo(*to_yaml(resolved).rstrip("\n").split("\n"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from runners.cli.echo import echo
+from runners.cli.echo import echo, echo_json
+from runners.cli.options import json_option
 from runners.operations import make_data as operation
 from sample_data import catalog
 
@@ -15,20 +16,30 @@ def data() -> None:
 
 
 @data.command("list")
-def list_data() -> None:
+@json_option
+def list_data(as_json: bool) -> None:
     """List the sample data sets."""
-    for name in catalog.names():
-        echo(f"{name:<10} {catalog.get(name).description}")
+    described = {name: catalog.get(name).description for name in catalog.names()}
+    if as_json:
+        rows = [{"name": x, "description": text} for x, text in described.items()]
+        echo_json({"schema_version": 1, "data_sets": rows})
+        return
+    for name, description in described.items():
+        echo(f"{name:<10} {description}")
 
 
 @data.command("make")
 @click.argument("name")
-def make_data(name: str) -> None:
-    """Write the data set NAME into data/NAME of the project whose config NAME names.
+@json_option
+def make_data(name: str, as_json: bool) -> None:
+    """Write the data set NAME into data/NAME of the project that has its config.
 
-    Does nothing where it is there and intact.
+    Nothing is written if it is there and intact.
     """
     made = operation.make_data(name)
+    if as_json:
+        echo_json(made.to_dict())
+        return
     splits = ", ".join(f"{split} {count:,}" for split, count in made.records.items())
     total = sum(made.records.values())
     echo(f"{name}: {total:,} records in {made.directory} ({splits})")

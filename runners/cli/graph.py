@@ -10,8 +10,8 @@ import click
 from reports.graph_mermaid import as_mermaid
 from reports.graph_svg import as_svg
 from reports.graph_text import as_text
-from runners.cli.echo import echo
-from runners.cli.options import config_options, workspace_option
+from runners.cli.echo import echo, echo_json
+from runners.cli.options import config_options, json_option, workspace_option
 from runners.cli.rich_console import make_console
 from runners.operations import graph as operation
 from runners.operations.pipeline_request import PipelineRequest
@@ -32,25 +32,32 @@ _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "te
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 @workspace_option
-def graph(form: str | None, output: str | None, **asked: Any) -> None:
-    """Draw the graph of the pipeline NAME."""
+@json_option
+def graph(form: str | None, output: str | None, as_json: bool, **asked: Any) -> None:
+    """Draw the graph of the pipeline NAME, or with --json list its nodes."""
     file = destination(output, Path.cwd(), "--output") if output else None
     form = form or _FORMATS.get(file.suffix if file else ".txt", "text")
     console = make_console()
-    nodes = operation.graph(PipelineRequest(**asked))
+    drawn = operation.graph(PipelineRequest(**asked))
     if form == "svg":
-        text = as_svg(nodes)
+        text = as_svg(drawn.nodes)
     elif form == "mermaid":
-        text = as_mermaid(nodes)
+        text = as_mermaid(drawn.nodes)
     else:
-        text = as_text(nodes, width=console.width if file is None else None)
-    if file is None:
+        text = as_text(drawn.nodes, width=console.width if file is None else None)
+    if file is not None:
+        _write(file, text)
+        echo(f"wrote {output}", err=as_json)
+    elif not as_json:
         echo(*text.split("\n"))
-        return
+    if as_json:
+        echo_json(drawn.to_dict())
+
+
+def _write(file: Path, text: str) -> None:
     try:
         atomic.write_text(file, text + "\n")
     except OSError as error:
         raise UsageError(
             "the graph cannot be written", where=file, actual=error.strerror
         ) from error
-    echo(f"wrote {output}")

@@ -9,7 +9,8 @@ import errno
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runners.engine import Engine
@@ -27,8 +28,9 @@ def _packages_missing(name: str | None) -> None:
 try:
     import click
 
-    from runners.cli.echo import echo_error
+    from runners.cli.echo import echo_error, echo_json
     from runners.cli.exit_on_sigint import exit_on_sigint
+    from runners.cli.options import CliState
     from sluice.errors import ExitCode, SluiceError, UsageError
     from sluice.printable import printable
     from sluice.version import __version__
@@ -128,35 +130,44 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
       engine: executes runs; None for processes of this machine.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    verbose = "-v" in arguments[:1] or "--verbose" in arguments[:1]
+    state = CliState(engine)
     try:
-        code = cli.main(
-            arguments, prog_name="sluice", standalone_mode=False, obj=engine
-        )
-    except click.exceptions.Abort:
-        code = ExitCode.INTERRUPTED
-    except click.ClickException as error:
-        error.message = printable(error.message)
-        error.show()
-        code = ExitCode.USAGE
-    except SluiceError as error:
-        code = _report(error, verbose)
-    except KeyboardInterrupt:
-        code = ExitCode.INTERRUPTED
+        result = cli.main(arguments, "sluice", standalone_mode=False, obj=state)
+        code = result if isinstance(result, int) else ExitCode.DONE
     except BrokenPipeError:
         # The reader, such as `head`, has enough.
         sys.stderr.close()
         code = ExitCode.DONE
-    except ModuleNotFoundError as error:
+    except (Exception, KeyboardInterrupt) as error:
+        code, message = _report(error, verbose=arguments[:1] in (["-v"], ["--verbose"]))
+        if "--json" in arguments:
+            with suppress(BrokenPipeError):
+                echo_json(state.error_document or _error_document(code, message))
+    sys.exit(int(code))
+
+
+def _report(error: BaseException, verbose: bool) -> tuple[ExitCode, str]:
+    """Prints an error to stderr; returns its exit code and message."""
+    if isinstance(error, KeyboardInterrupt | click.exceptions.Abort):
+        return ExitCode.INTERRUPTED, "interrupted"
+    if isinstance(error, click.ClickException):
+        error.message = printable(error.message)
+        error.show()
+        return ExitCode.USAGE, error.format_message()
+    if isinstance(error, ModuleNotFoundError):
         _packages_missing(error.name)
-        code = ExitCode.USAGE
-    except Exception as error:
-        code = _report(_explain(error), verbose)
-    sys.exit(int(code or 0) if isinstance(code, int) else 0)
+        return ExitCode.USAGE, str(error)
+    if verbose:
+        import traceback
+
+        traceback.print_exc()
+    explained = error if isinstance(error, SluiceError) else _explain(error)
+    echo_error(str(explained))
+    return explained.exit_code, str(explained)
 
 
-def _explain(error: Exception) -> SluiceError:
-    """Returns what is said of an error that is not one of ours."""
+def _explain(error: BaseException) -> SluiceError:
+    """Returns the error to show for an exception that is not one of ours."""
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         # Whatever names a file comes from the arguments or the config.
         name = max(str(error.filename).split("/"), key=len)
@@ -169,13 +180,15 @@ def _explain(error: Exception) -> SluiceError:
     return SluiceError(what, hint="sluice -v ...")
 
 
-def _report(error: SluiceError, verbose: bool) -> ExitCode:
-    if verbose:
-        import traceback
-
-        traceback.print_exc()
-    echo_error(str(error))
-    return error.exit_code
+def _error_document(code: ExitCode, message: str) -> dict[str, Any]:
+    """Returns the JSON form of an error: keys that the record of a run has too."""
+    interrupted = code == ExitCode.INTERRUPTED
+    return {
+        "schema_version": 1,
+        "status": "interrupted" if interrupted else "failed",
+        "exit_code": int(code),
+        "error": {"node": None, "message": message, "log": None, "log_tail": []},
+    }
 
 
 if __name__ == "__main__":

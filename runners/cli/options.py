@@ -1,11 +1,30 @@
-"""Options shared by several verbs."""
+"""Options shared by several verbs, and the state of one call of the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from runners.engine import Engine
+
+
+@dataclass
+class CliState:
+    """State of one call of the command line: click's context object.
+
+    Attributes:
+      engine: executes runs; None for processes of this machine.
+      error_document: what ``--json`` prints if the verb fails; None for the form that
+        all verbs share.
+    """
+
+    engine: Engine | None = None
+    error_document: dict[str, Any] | None = None
+
 
 _CONFIG_OPTIONS = (
     click.argument("name"),

@@ -25,12 +25,18 @@ from runners.operations import predict as operation
     help="Load a version even if it is not what was pushed; models can run any code.",
 )
 @workspace_option
+@click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    help="Print an error as a JSON object too; predictions always are.",
+)
 def predict(**asked: Any) -> None:
     """Predict FILES with the pushed model of NAME; one JSON object per line.
 
     Each file is TFRecords of tf.Example, an image, or JSON lines of raw features; "-"
-    reads JSON lines from standard input. Only a version that is what was pushed, byte
-    for byte, is loaded.
+    reads JSON lines from standard input. A version is loaded only if it is byte for
+    byte what was pushed.
     """
     for prediction in operation.predict(operation.PredictRequest(**asked)):
         echo_json(asdict(prediction))

@@ -8,9 +8,8 @@ from functools import partial
 
 import click
 
-from runners.cli.options import json_option, workspace_option
+from runners.cli.options import CliState, json_option, workspace_option
 from runners.cli.run_view import run_with_view
-from runners.engine import Engine
 from runners.operations import resume as operations
 
 
@@ -23,7 +22,7 @@ from runners.operations import resume as operations
 @json_option
 @click.pass_obj
 def resume(
-    engine: Engine | None,
+    state: CliState,
     name: str | None,
     run_id: str | None,
     workers: int | None,
@@ -44,5 +43,5 @@ def resume(
         workers=workers,
         wait=wait,
     )
-    operate = partial(operations.resume, request, engine=engine)
-    return run_with_view(as_json, name or "", request.command, operate)
+    operate = partial(operations.resume, request, engine=state.engine)
+    return run_with_view(state, as_json, name or "", request.command, operate)

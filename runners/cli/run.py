@@ -14,8 +14,12 @@ import click
 from pipeline.config.find import find_config
 from runners.cache.up_to_date import is_probably_up_to_date
 from runners.cli.exit_on_sigint import exit_on_sigint
-from runners.cli.options import config_options, json_option, workspace_option
-from runners.engine import Engine
+from runners.cli.options import (
+    CliState,
+    config_options,
+    json_option,
+    workspace_option,
+)
 from runners.local.engine import LocalEngine
 from sluice.errors import UsageError
 from sluice.project import find_root
@@ -72,7 +76,7 @@ def _run_options(function: Callable) -> Callable:
 @json_option
 @click.pass_obj
 def run(
-    engine: Engine | None,
+    state: CliState,
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
@@ -102,7 +106,9 @@ def run(
         raise click.UsageError("--only cannot be used with --from or --to.")
     command = shlex.join(["sluice", *sys.argv[1:]])
     prewarmed = (
-        nullcontext(engine) if engine else _prewarm(name, workspace_dir, command)
+        nullcontext(state.engine)
+        if state.engine
+        else _prewarm(name, workspace_dir, command)
     )
     with prewarmed as chosen:
         with exit_on_sigint():
@@ -125,7 +131,7 @@ def run(
             accept_data=accept_data,
         )
         operate = partial(operations.run, request, engine=chosen)
-        return run_with_view(as_json, name, command, operate)
+        return run_with_view(state, as_json, name, command, operate)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from runners.cli.echo import echo_json
+from runners.cli.options import CliState
 from runners.cli.render_run import (
     describe_progress,
     node_table,
@@ -141,24 +142,27 @@ class RunView(Observer):
 
 
 def run_with_view(
-    as_json: bool, name: str, command: str, operate: Callable[[Observer], RunRecord]
+    state: CliState,
+    as_json: bool,
+    name: str,
+    command: str,
+    operate: Callable[[Observer], RunRecord],
 ) -> int:
-    """Runs an operation and returns the exit code of the record that comes of it.
+    """Runs an operation with a live view and returns the exit code of its record.
 
     Args:
-      as_json: whether the record goes to stdout, also that of a refused run, and what
-        is for people to stderr.
+      state: receives the record of a run that was refused.
+      as_json: whether to print the record to stdout, and the view to stderr.
       name: of the pipeline, as it was given.
       command: as it was typed.
-      operate: runs the pipeline, and tells it to the observer.
+      operate: runs the pipeline with an observer.
     """
     console = make_console(to_stderr=as_json)
     try:
         with RunView(console) as view:
             record = operate(view)
     except (Exception, KeyboardInterrupt) as error:
-        if as_json:
-            echo_json(_not_run(name, command, error).to_dict())
+        state.error_document = _refused(name, command, error).to_dict()
         raise
     predict = view.commands.get("predict")
     show = partial(print_outcome, console, record, predict=predict)
@@ -168,8 +172,8 @@ def run_with_view(
     return record.exit_code or 0
 
 
-def _not_run(name: str, command: str, error: BaseException) -> RunRecord:
-    """Returns the record of a run that was refused before it began, or broke."""
+def _refused(name: str, command: str, error: BaseException) -> RunRecord:
+    """Returns the record of a run that failed before it had one."""
     code = ExitCode.BUG
     if isinstance(error, SluiceError):
         code = error.exit_code

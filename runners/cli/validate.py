@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
-from runners.cli.echo import echo
-from runners.cli.options import config_options
+from runners.cli.echo import echo, echo_json
+from runners.cli.options import config_options, json_option
 from runners.operations import validate as operation
 from runners.operations.pipeline_request import PipelineRequest
 
 
 @click.command()
 @config_options
-def validate(**asked: Any) -> None:
+@json_option
+def validate(as_json: bool, **asked: Any) -> None:
     """Check the config NAME without running anything or importing TensorFlow.
 
     Missing data is only a warning here: it may not have arrived yet.
@@ -22,4 +23,7 @@ def validate(**asked: Any) -> None:
     found = operation.validate(PipelineRequest(**asked))
     for warning in found.warnings:
         echo(*f"warning: {warning}".split("\n"), fg="yellow", err=True)
-    echo(f"{found.file}: valid")
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        echo(f"{found.file}: valid")

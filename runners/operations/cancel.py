@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from runners.operations.find_run import find_workspace
 from runners.operations.pipeline_request import next_command
@@ -41,6 +42,10 @@ class Cancelled:
     command: str
     pids: tuple[int, ...]
     ended: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return {"schema_version": 1, **asdict(self)}
 
 
 def cancel(request: CancelRequest) -> Cancelled:

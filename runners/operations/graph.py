@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from runners.local.graph_file import GraphFile
 from runners.local.job_result import PREPARE
 from runners.local.processes.job import Job
@@ -10,11 +13,25 @@ from runners.operations.pipeline_request import PipelineRequest
 from sluice.graph import GraphNode
 
 
-def graph(request: PipelineRequest) -> list[GraphNode]:
-    """Returns the nodes of a pipeline; takes as long as importing TFX does.
+@dataclass(frozen=True)
+class PipelineGraph:
+    """The nodes of a pipeline, in the order in which TFX compiled them."""
+
+    pipeline: str
+    nodes: tuple[GraphNode, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        keys = ("id", "kind", "upstream", "gate")
+        rows = [{key: getattr(node, key) for key in keys} for node in self.nodes]
+        return {"schema_version": 1, "pipeline": self.pipeline, "nodes": rows}
+
+
+def graph(request: PipelineRequest) -> PipelineGraph:
+    """Compiles a pipeline and returns its graph; takes as long as importing TFX does.
 
     Raises:
-      UsageError: the config is wrong.
+      UsageError: the config is invalid.
       NodeError: the process failed otherwise.
     """
     config = request.validated_config()
@@ -34,7 +51,8 @@ def graph(request: PipelineRequest) -> list[GraphNode]:
         query_job(job, run_dir, PREPARE, cwd=config.root)
         compiled = GraphFile.load(run_dir)
     assert compiled is not None
-    return [
+    nodes = (
         GraphNode(node.id, node.kind, node.upstream, node.gate)
         for node in compiled.nodes
-    ]
+    )
+    return PipelineGraph(config.name, tuple(nodes))

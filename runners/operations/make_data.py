@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pipeline.config.load import load_config
 from sample_data import catalog
@@ -17,9 +18,14 @@ class MadeData:
     directory: Path
     records: dict[str, int]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        facts = {"name": self.name, "path": str(self.directory)}
+        return {"schema_version": 1, **facts, "records": self.records}
+
 
 def make_data(name: str) -> MadeData:
-    """Writes the data set ``name`` into data/; nothing where it is there and intact.
+    """Writes the data set ``name`` into data/, unless it is there and intact.
 
     Raises:
       UsageError: there is no such data set, or no config of that name.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.validate_graph import validate_pipeline
@@ -13,23 +14,28 @@ from sluice.project import activate
 
 @dataclass(frozen=True)
 class Validated:
-    """A config that holds.
+    """A config that was found to be valid.
 
     Attributes:
-      file: where it is.
-      warnings: what may keep a run from what it is for; missing data among them, which
-        may arrive yet.
+      pipeline: its name.
+      file: its path.
+      warnings: what may still make a run fail, such as missing data.
     """
 
+    pipeline: str
     file: str
     warnings: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return {"schema_version": 1, **asdict(self)}
+
 
 def validate(request: PipelineRequest) -> Validated:
-    """Checks a config.
+    """Checks a config with its schema and code.
 
     Raises:
-      UsageError: it is not to be found or is wrong.
+      UsageError: the config does not exist or is invalid.
     """
     config = request.load_config()
     activate(config.root)
@@ -38,4 +44,4 @@ def validate(request: PipelineRequest) -> Validated:
         choose_data(config)
     except UsageError as error:
         warnings.append(str(error))
-    return Validated(str(config.origin.file), tuple(warnings))
+    return Validated(config.name, str(config.origin.file), tuple(warnings))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -188,6 +189,66 @@ def test_a_refused_run_is_one_json_object(root: Path, sluice: Sluice) -> None:
     assert (code, document["exit_code"], document["status"]) == (2, 2, "failed")
     assert "does not exist" in document["error"]["message"]
     assert "does not exist" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "cancel nothing",
+        "config nothing",
+        "data make nothing",
+        "doctor nothing",
+        "explain nothing Trainer",
+        "gc nothing",
+        "graph nothing",
+        "init nothing --examples nothing",
+        "lineage nothing 1",
+        "logs nothing",
+        "models list nothing",
+        "models retire nothing 1 --reason why",
+        "predict nothing file",
+        "resume nothing",
+        "run nothing",
+        "runs nothing",
+        "schema diff nothing",
+        "schema infer nothing",
+        "status nothing",
+        "validate nothing",
+        "validate",
+        "run digits --workers 0",
+        "nothing",
+    ],
+)
+def test_every_error_has_the_same_json_form(
+    root: Path, sluice: Sluice, arguments: str
+) -> None:
+    code, out, err = sluice(*arguments.split(), "--json")
+    document = json.loads(out)
+    assert document.keys() >= {"schema_version", "status", "exit_code", "error"}
+    assert (code, document["exit_code"], document["status"]) == (2, 2, "failed")
+    error = document["error"]
+    assert error.keys() == {"node", "message", "log", "log_tail"}
+    assert error["message"].splitlines()[0] in err
+
+
+def test_verbs_without_a_table_print_json_too(root: Path, sluice: Sluice) -> None:
+    def document(*arguments: str) -> Any:
+        code, out, _ = sluice(*arguments, "--json")
+        assert code == 0
+        return json.loads(out)
+
+    assert document("validate", "taxi").keys() == {
+        "schema_version",
+        "pipeline",
+        "file",
+        "warnings",
+    }
+    config = document("config", "digits", "--set", "train.epochs=3")
+    assert config["config"]["train"]["epochs"] == 3
+    listed = document("data", "list")
+    assert [row["name"] for row in listed["data_sets"]] == ["digits", "taxi"]
+    made = document("data", "make", "taxi")
+    assert made["records"].keys() == {"train", "eval", "test"}
 
 
 def test_a_project_whose_package_hides_ours(root: Path, sluice: Sluice) -> None:
