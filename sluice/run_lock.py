@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 
+from sluice.clock import utc_now
 from sluice.errors import LockedError, UsageError, WorkspaceError
 from sluice.storage import atomic
 from sluice.storage.storage_errors import FULL
@@ -284,8 +284,7 @@ def not_open(run_id: str, path: Path) -> UsageError:
 
 
 def _this_process(command: str, brief: bool = False) -> Owner:
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Owner(os.getpid(), socket.gethostname(), command, now, brief)
+    return Owner(os.getpid(), socket.gethostname(), command, utc_now(), brief)
 
 
 def _write(handle: int, owner: Owner) -> None:

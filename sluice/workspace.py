@@ -257,11 +257,6 @@ def new_run_id(after: str | None = None) -> str:
     return f"{now.strftime(_ID_TIME)}-{secrets.token_hex(2)}"
 
 
-def utc_now() -> str:
-    """Returns the time as ISO 8601 in UTC, to the second."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
 def _check_format(path: Path) -> None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["format"]

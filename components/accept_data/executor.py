@@ -11,11 +11,11 @@ from tfx.types import artifact_utils
 
 from components.accept_data.baseline_store import SplitStatistics, identify, write_entry
 from components.tfrecord_gen.report import Report
+from sluice.clock import utc_now
 from sluice.errors import DataError
 from sluice.record.verdict import Verdict
 from sluice.splits import number_of_examples, split_statistics_path
 from sluice.storage.storage import storage_for
-from sluice.workspace import utc_now
 
 
 class Executor(base_executor.BaseExecutor):

@@ -30,6 +30,7 @@ from sluice import code_fingerprint
 from sluice.errors import ConfigError, did_you_mean
 from sluice.node_kinds import kind_of
 from sluice.project import own_root
+from sluice.storage.storage import remote_modules
 from sluice.workspace import installed_version, locate
 
 
@@ -97,7 +98,7 @@ def _create_component(
     properties = component.exec_properties
     is_system = kind_of(component.type).system
     if not (is_system or code_fingerprint.PROPERTY in properties):
-        properties[code_fingerprint.PROPERTY] = _fingerprint(node, context.config)
+        properties[code_fingerprint.PROPERTY] = _fingerprint(node, context)
     return component
 
 
@@ -173,12 +174,18 @@ def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-def _fingerprint(node: Node, config: Config) -> str:
+def _fingerprint(node: Node, context: GraphContext) -> str:
     """Returns the digests of a node's code and the versions of its packages."""
+    config = context.config
     # Code is looked up here first, then at the user's.
     roots = list(dict.fromkeys([own_root(), config.root]))
+    code = code_fingerprint.digests_of(node.all_code(config), roots)
+    if "sluice.storage.storage" in code:
+        addresses = f"{config.data} {config.nodes} {context.locations}"
+        modules = remote_modules(addresses)
+        code |= code_fingerprint.digests_of(modules, roots)
     parts = {
-        "code": code_fingerprint.digests_of(node.all_code(config), roots),
+        "code": code,
         "packages": {
             name: installed_version(name) for name in node.all_packages(config)
         },

@@ -24,7 +24,7 @@ from sluice.errors import bounded
 from sluice.project import own_root
 from sluice.storage import digest, source_files
 from sluice.storage.stat_cache import FileDigests
-from sluice.storage.storage import is_remote
+from sluice.storage.storage import is_remote, remote_modules
 from sluice.storage.storage_errors import explain_unreadable
 from sluice.workspace import Workspace, installed_version
 
@@ -103,7 +103,8 @@ def run_inputs(
     """
     source_files.remember_in(Workspace(workspace_root).sources_file)
     roots = list(dict.fromkeys([own_root(), config.root]))
-    entries = ["pipeline.graph.create_pipeline", *modules_of(config)]
+    remote = remote_modules(f"{config.data} {config.nodes}")
+    entries = ["pipeline.graph.create_pipeline", *modules_of(config), *remote]
     code = code_fingerprint.digests_of(entries, roots)
     for path in files_of(config):
         code |= file_digests(path, roots)

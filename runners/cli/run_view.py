@@ -27,6 +27,7 @@ from runners.cli.rich_console import (
     plain_lines,
 )
 from runners.engine import Observer
+from sluice.clock import utc_now
 from sluice.errors import ExitCode, SluiceError
 from sluice.record.events import (
     Event,
@@ -39,7 +40,6 @@ from sluice.record.events import (
 )
 from sluice.record.run_record import ErrorRecord, RunRecord
 from sluice.record.states import NODE_STATES
-from sluice.workspace import utc_now
 
 _PLAIN_PROGRESS_S = 10.0
 

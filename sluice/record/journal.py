@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 
+from sluice.clock import utc_now
 from sluice.errors import UsageError
 from sluice.record.events import Event, parse_event
 
@@ -39,8 +39,7 @@ class Journal:
         Raises:
           OSError: it could not be written whole, such as on a full disk.
         """
-        at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        dated = replace(event, at=at)
+        dated = replace(event, at=utc_now("microseconds"))
         content = json.dumps(dated.to_dict()).encode()
         line = content + b"\n"
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)

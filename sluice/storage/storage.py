@@ -10,7 +10,9 @@ as something lies in it.
 from __future__ import annotations
 
 import functools
+import importlib
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,12 @@ from pathlib import Path
 from typing import IO, Literal
 
 Kind = Literal["file", "folder", "other"]
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+# By scheme. Imported by name, so that the fingerprint of a node's code has them only if
+# the node may access remote files; see ``remote_modules``.
+_REMOTE = {"gs": "sluice.storage.gcs_storage:GcsStorage"}
+_OTHER = "sluice.storage.fileio_storage:FileioStorage"
 
 
 @dataclass(frozen=True)
@@ -182,15 +190,16 @@ def storage_for(uri: str | Path) -> Storage:
 
 @functools.cache
 def _storage_of(scheme: str) -> Storage:
-    # Each brings what it needs: the client of a bucket, or TFX and TensorFlow.
+    # Each imports what it needs: the client of a bucket, or TFX and TensorFlow.
     if not scheme:
         from sluice.storage.local_storage import LocalStorage
 
         return LocalStorage()
-    if scheme == "gs":
-        from sluice.storage.gcs_storage import GcsStorage
+    module, _, name = _REMOTE.get(scheme, _OTHER).partition(":")
+    return getattr(importlib.import_module(module), name)()
 
-        return GcsStorage()
-    from sluice.storage.fileio_storage import FileioStorage
 
-    return FileioStorage()
+def remote_modules(text: str) -> list[str]:
+    """Returns the modules that access the remote addresses in a text, by name."""
+    classes = {_REMOTE.get(scheme, _OTHER) for scheme in _SCHEME.findall(text)}
+    return sorted(name.partition(":")[0] for name in classes)

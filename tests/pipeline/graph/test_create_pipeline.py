@@ -205,6 +205,30 @@ def test_every_node_but_the_resolver_has_a_fingerprint(
     assert "pipeline.training.models.dense" not in trainer["code"]
 
 
+def test_code_for_remote_storage_counts_where_something_is_remote(
+    project: Path, tmp_path: Path
+) -> None:
+    def nodes(**locations: str) -> set[str]:
+        compiled = _compile(_config(project, "digits"), tmp_path, **locations)
+        return {
+            node
+            for node, found in _properties(compiled).items()
+            if "sluice.storage.gcs_storage" in found.get("fingerprint", "")
+        }
+
+    assert nodes() == set()
+    # TFX's own components and the trainer do not use it.
+    assert nodes(pipeline_root="gs://bucket/root") == {
+        "TFRecordGen",
+        "DataVerdict",
+        "DataGate",
+        "AcceptData",
+        "Evaluator",
+        "ModelVerdict",
+        "Pusher",
+    }
+
+
 @pytest.mark.parametrize("name", ["digits", "taxi"])
 def test_the_baseline_need_not_be_evaluated_each_time(
     project: Path, tmp_path: Path, name: str
