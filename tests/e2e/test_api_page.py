@@ -1,4 +1,4 @@
-"""The snippets of docs/api.md are one program that runs in a project."""
+"""Runs the snippets of docs/api.md, which are one program."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from runners.local import engine
 from runners.local.processes.process_pool import ProcessPool
+from runners.operations import run_node
 from sluice.project import own_root
 
 pytestmark = pytest.mark.e2e
@@ -17,14 +18,15 @@ pytestmark = pytest.mark.e2e
 PAGE = own_root() / "docs" / "api.md"
 
 
-def test_every_snippet_runs(
+def test_snippets_run(
     project: Path,
     process_pool: ProcessPool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = partial(engine.LocalEngine, process_pool)
-    monkeypatch.setattr(engine, "LocalEngine", shared)
+    for module in (engine, run_node):
+        monkeypatch.setattr(module, "LocalEngine", shared)
     monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path))
     monkeypatch.chdir(project)
     lines = PAGE.read_text().splitlines()
