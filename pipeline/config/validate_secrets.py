@@ -1,8 +1,9 @@
-"""Validates ``${env:NAME}`` references: allowed keys, and that variables are set."""
+"""Validates ``${env:NAME}`` references: spelling, allowed keys, set variables."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,41 +12,56 @@ from pipeline.config.origin import KeyPath, key_path
 from pipeline.config.problems import Problems
 from sluice.secrets import references
 
-# What a node's own process reads when it runs. Everything else is written down on the
-# way there: paths in ML Metadata, names in pages and file names.
-_PLACES = "model_params and nodes.*.parameters"
-_FREE_TEXT = (("description",),)
+# Everything else is stored as it is used: paths and names in ML Metadata and pages.
+_ALLOWED = "values in model_params and nodes.*.parameters only"
+# Such as ${ENV:X}, $env:X and {env.X}; neither ${env:X} nor its escape, $${env:X}.
+_MISSPELT = re.compile(
+    r"(?<!\$)(?!\$\{env:)(?:\$[{(]?|\{)\s*(?i:env)\s*[:.]\s*([A-Za-z_]\w*)[)}]?",
+    re.ASCII,
+)
 
 
 def check_secrets(config: Config, problems: Problems) -> None:
-    """Notes references to variables that are not set, or where none can stand."""
+    """Adds references that are misspelt, not allowed, or to variables not set."""
     document = config.model_dump(by_alias=True)
-    for path, text in _strings(document, ()):
-        if path in _FREE_TEXT:
+    for path, text, is_key in _strings(document, ()):
+        found = [
+            (name, "${env:" + (f"{name}}}" if name else ""))
+            for name in references(text)
+        ]
+        misspelt = list(_MISSPELT.finditer(text))
+        if not _is_allowed(path) or is_key:
+            found += [(match[1], match[0]) for match in misspelt]
+            what = "A key" if is_key else key_path(path)
+            for _, reference in found[:1]:
+                problems.add(
+                    path,
+                    f"{what} cannot refer to a secret.",
+                    expected=f"references in {_ALLOWED}",
+                    actual=reference,
+                )
             continue
-        for name in references(text):
-            shown = "${env:" + (name or "")
+        for match in misspelt:
+            problems.add(
+                path,
+                f"{match[0]} looks like a secret reference but is not one.",
+                hint=f"did you mean ${{env:{match[1]}}}?",
+            )
+        for name, reference in found:
             if name is None:
                 problems.add(
                     path,
                     "A secret reference names no environment variable.",
                     expected="${env:NAME}",
-                    actual=shown,
-                    hint=f"for the text itself, write ${shown}",
-                )
-            elif not _may_refer(path):
-                problems.add(
-                    path,
-                    f"{key_path(path)} cannot refer to a secret: it is stored as it "
-                    "is used.",
-                    expected=f"references in {_PLACES} only",
-                    actual=shown + "}",
+                    actual=reference,
+                    hint=f"for the text itself, write ${reference}",
                 )
             elif name not in os.environ:
                 problems.add(
                     path,
                     f"The environment variable {name} is not set.",
-                    hint=f"export {name}=..., or write ${shown}}} for the text itself",
+                    hint=f"export {name}=..., or write ${reference} for the text "
+                    "itself",
                 )
 
 
@@ -56,17 +72,19 @@ def require_secrets(config: Config) -> None:
     problems.raise_if_any()
 
 
-def _may_refer(path: KeyPath) -> bool:
-    """Whether a value is resolved there."""
-    own = path[0] == "nodes" and path[2:3] == ("parameters",)
-    return own or path[0] == "model_params"
+def _is_allowed(path: KeyPath) -> bool:
+    return path[0] == "model_params" or (
+        path[0] == "nodes" and path[2:3] == ("parameters",)
+    )
 
 
-def _strings(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _strings(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str, bool]]:
+    """Yields all strings of a config with their path, and whether each is a key."""
     if isinstance(value, str):
-        yield path, value
+        yield path, value, False
     elif isinstance(value, dict):
         for key, item in value.items():
+            yield (*path, key), key, True
             yield from _strings(item, (*path, key))
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):

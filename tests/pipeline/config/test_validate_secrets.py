@@ -1,5 +1,8 @@
+"""Secret references in a config: where they may be, and how they are written."""
+
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -59,15 +62,50 @@ def test_a_variable_that_is_not_set_is_refused_by_file_and_line(
     "override",
     [
         "data.dir=${env:TOKEN}/digits",
+        "data.dir=$env:TOKEN/digits",
         "evaluate.metrics=[{class: SparseCategoricalAccuracy, name: '${env:TOKEN}'}]",
+        "description=reads ${env:TOKEN}",
+        "model_params={'${env:TOKEN}': 1}",
+        "model_params={a: {'x ${env:TOKEN}': 1}}",
+        "nodes={Count: {component: a:b, parameters: {'${env:TOKEN}': 1}}}",
     ],
 )
-def test_what_is_written_down_as_it_is_used_cannot_be_a_secret(override: str) -> None:
+def test_references_are_refused_outside_of_parameter_values(override: str) -> None:
     with pytest.raises(ConfigError) as caught:
         validate(override)
 
     assert "cannot refer to a secret" in str(caught.value)
-    assert "model_params" in str(caught.value)
+    assert "values in model_params and nodes.*.parameters only" in str(caught.value)
+    assert "env:TOKEN" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "${ENV:TOKEN}",
+        "Bearer ${Env:TOKEN}",
+        "${env.TOKEN}",
+        "${ env:TOKEN}",
+        "$env:TOKEN",
+        "$ENV:TOKEN",
+        "$(env:TOKEN)",
+        "{env:TOKEN}",
+        "${env:TOKEN} or $env:TOKEN",
+    ],
+)
+def test_a_misspelt_reference_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="looks like a secret reference") as caught:
+        validate(f"model_params.token={json.dumps(text)}")
+
+    assert caught.value.hint == "did you mean ${env:TOKEN}?"
+    assert caught.value.where and "model_params.token" in caught.value.where
+
+
+@pytest.mark.parametrize(
+    "text", ["$environment", "$ENVOY", "env:TOKEN", "$${env:X}", "${HOME}", "a $5 env."]
+)
+def test_other_texts_with_a_dollar_are_not_references(text: str) -> None:
+    assert validate(f"model_params.token={json.dumps(text)}")
 
 
 def test_a_stored_config_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,9 +123,7 @@ def test_a_malformed_reference_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "override", ["model_params.x=$${env:UNSET}", "description=reads ${env:UNSET}"]
+    "override", ["model_params.x=$${env:UNSET}", "description=reads $${env:UNSET}"]
 )
-def test_an_escaped_reference_and_a_description_refer_to_nothing(
-    override: str,
-) -> None:
+def test_an_escaped_reference_is_accepted(override: str) -> None:
     assert validate(override)
