@@ -1,7 +1,7 @@
-# Every target but help, lock, protos and clean makes the environment first, or finds it made.
-# TFX=1.21 takes the second lock; see setup/environment.sh.
-# Two test processes: each starts one zygote that imports TFX, for all nodes and commands
-# of its tests, and takes whole test modules, the longest first (tests/conftest.py).
+# All targets but help, lock, protos and clean first install the environment, if needed.
+# TFX=1.21 uses the second lock file; see setup/environment.sh.
+# Two test processes: each starts one zygote, which imports TFX for all nodes and commands
+# of its tests, and runs whole test modules, the longest first (tests/conftest.py).
 TFX ?=
 
 environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&
@@ -9,15 +9,15 @@ environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&
 .PHONY: help demo setup test test-unit test-acceptance lint format lock protos clean
 
 help:
-	@echo "make demo       set up, make the digits data, train, judge and push a model"
-	@echo "make test       set up, run the tests; the long ones are left out"
-	@echo "make test-unit  set up, run the tests that take milliseconds"
-	@echo "make test-acceptance   set up, run the long ones"
-	@echo "make lint       set up, check format, lint, types and layers"
-	@echo "make format     set up, format and fix what can be fixed"
+	@echo "make demo       set up, write the digits data, train, evaluate and push a model"
+	@echo "make test       set up, run all tests but the long ones (acceptance)"
+	@echo "make test-unit  set up, run the unit tests: milliseconds each, no TensorFlow"
+	@echo "make test-acceptance   set up, run the long tests: whole pipelines, TFX's examples"
+	@echo "make lint       set up, check format, lint, types and package layers"
+	@echo "make format     set up, format the code, apply automatic lint fixes"
 	@echo "make setup      set up only"
-	@echo "make lock       resolve requirements/*.in again"
-	@echo "make protos     generate sluice/tfrecords/tf_example_pb2.py again"
+	@echo "make lock       resolve requirements/*.in into the lock files"
+	@echo "make protos     regenerate sluice/tfrecords/tf_example_pb2.py"
 	@echo "make clean      remove environments and caches; data/ and workspace/ stay"
 	@echo "make TFX=1.21 TARGET   the same on TFX 1.21 (Python 3.12, glibc 2.39)"
 

@@ -1,7 +1,8 @@
 """Metadata and the `sluice` console script; everything else is in pyproject.toml.
 
-There is no `install_requires`: a free resolve of TFX 1.16 takes packages that came
-years later and breaks. The hash-checked locks in requirements/ are the dependencies.
+There is no `install_requires`: TFX 1.16's requirements, resolved today, include
+packages published years later, and TFX breaks at import. The dependencies are the
+hash-checked locks in requirements/.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PACKAGES = (
 setup(
     name="sluice",
     version=runpy.run_path(str(ROOT / "sluice" / "version.py"))["__version__"],
-    description="From TFRecords to a served model, with gates that hold and explain",
+    description="TFX pipelines from TFRecords to a pushed model, with quality gates",
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
