@@ -15,7 +15,7 @@ model's own digest. It is written before the rename and found by the version's n
 the rename publishes both at once.
 
 This module neither loads models nor deletes versions, and of other files only those
-that a killed publisher left. It follows no link (``serving.reject_links``). It wants a
+that a killed publisher left. It follows no link (``serving.regular_files``). It wants a
 POSIX file system (``flock``, atomic rename), not an object store.
 """
 
@@ -34,7 +34,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from serving.reject_links import find_non_regular, is_directory, read_file, refuse_links
+from serving.regular_files import (
+    find_non_regular,
+    is_directory,
+    read_file,
+    refuse_links,
+)
 from serving.saved_model_tree import SavedModelTree
 from serving.store_owner import Owner, check_owner, claim
 from sluice.errors import ServingError, SluiceError, UsageError

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from serving.reject_links import read_file
+from serving.regular_files import read_file
 from sluice.errors import UsageError
 from sluice.storage import atomic
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from sluice.storage.destination import problem_of
+from sluice.storage.output_path import output_path_problem
 
 Classes = tuple[int, ...] | tuple[str, ...]
 Slice = dict[str, int | str] | tuple[str, ...]
@@ -67,7 +67,7 @@ def _pattern(value: str) -> str:
 
 
 def _destination(value: str) -> str:
-    if problem := problem_of(value):
+    if problem := output_path_problem(value):
         expect(problem)
     return value
 

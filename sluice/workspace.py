@@ -33,7 +33,7 @@ from sluice import run_lock
 from sluice.errors import WorkspaceError
 from sluice.run_lock import RunLock, unwritable
 from sluice.storage import atomic
-from sluice.storage.destination import destination
+from sluice.storage.output_path import resolve_output_path
 
 FORMAT = 1
 _FORMAT_FILE = "workspace.json"
@@ -237,7 +237,7 @@ def locate(root: Path, pipeline: str, override: str | None = None) -> Workspace:
     base, what = override, "--workspace"
     if not base:
         base, what = os.environ.get("SLUICE_WORKSPACE"), "SLUICE_WORKSPACE"
-    parent = destination(base, Path.cwd(), what) if base else root / "workspace"
+    parent = resolve_output_path(base, Path.cwd(), what) if base else root / "workspace"
     return Workspace(parent / pipeline)
 
 

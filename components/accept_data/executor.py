@@ -9,7 +9,7 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from components.accept_data.baseline_store import SplitStatistics, identify, write_entry
+from components.accept_data.data_baselines import SplitStatistics, identify, write_entry
 from components.tfrecord_gen.report import Report
 from sluice.clock import utc_now
 from sluice.errors import DataError

@@ -17,7 +17,7 @@ from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils
 
-from components.accept_data.baseline_store import find_baseline, identify
+from components.accept_data.data_baselines import find_data_baseline, identify
 from components.tfrecord_gen.report import Report
 
 
@@ -32,7 +32,7 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         quarantine = execution_info.input_dict["quarantine"]
         report = Report.load(artifact_utils.get_single_uri(quarantine))
         baseline_store = execution_info.exec_properties["baseline_store"]
-        found = find_baseline(baseline_store, identify(report))
+        found = find_data_baseline(baseline_store, identify(report))
         result = driver_output_pb2.DriverOutput()
         result.exec_properties["baseline"].string_value = json.dumps(asdict(found))
         return result

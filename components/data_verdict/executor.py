@@ -13,16 +13,16 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
-from components.accept_data.baseline_store import (
-    Found,
-    find_baseline,
+from components.accept_data.data_baselines import (
+    DataBaseline,
+    find_data_baseline,
     identify,
     read_entry,
 )
 from components.accept_data.entry import Entry
 from components.artifacts import publish_verdict
-from components.data_verdict.comparison import Comparison, compare, validate
 from components.data_verdict.distances import Pair
+from components.data_verdict.drift import Comparison, compare, validate
 from components.data_verdict.int_range import int_breaches
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy
@@ -191,9 +191,9 @@ def _read(path: str, message: Any) -> Any:
 def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
     """Reads what the driver found; where there was no driver, looks for it."""
     if text := exec_properties.get("baseline"):
-        found = Found(**json.loads(text))
+        found = DataBaseline(**json.loads(text))
     else:
-        found = find_baseline(exec_properties["baseline_store"], identify(report))
+        found = find_data_baseline(exec_properties["baseline_store"], identify(report))
     if not found.record:
         return _Accepted(None, {}, tuple(found.damaged))
     entry, contents = read_entry(found.record)

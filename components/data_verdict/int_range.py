@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from components.data_verdict.expectation import expectation
-from components.data_verdict.expected import expected, seen
 from components.data_verdict.finding import Finding
+from components.data_verdict.limit_and_actual import describe_actual, describe_limit
+from components.data_verdict.record_check import record_check
 from components.data_verdict.schema_findings import features_of, withheld
 from components.data_verdict.search_records import Search
 from schemas.features import live_features, number_bounds
@@ -51,7 +51,7 @@ def int_breaches(
         Search(split, name, breaks, most=1)
         for split, found in breaches.items()
         for name, breach in found.items()
-        if breach is None and (breaks := expectation(_OUTSIDE, name, schema))
+        if breach is None and (breaks := record_check(_OUTSIDE, name, schema))
     ]
     if searches:
         search(searches)
@@ -134,8 +134,8 @@ def int_range_findings(
                 finding,
                 kind=_OUTSIDE,
                 why="contains integers outside the schema's range",
-                limit=expected(_OUTSIDE, name, schema),
-                actual=seen(_OUTSIDE, by_name[name]),
+                limit=describe_limit(_OUTSIDE, name, schema),
+                actual=describe_actual(_OUTSIDE, by_name[name]),
             )
             finding = withheld(finding) if name in sensitive else finding
         findings.append(finding)

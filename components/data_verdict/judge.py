@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from components.data_verdict.anomaly_kind import COMPARISON_NAMES
-from components.data_verdict.comparison import Comparison
+from components.data_verdict.drift import Comparison
 from components.data_verdict.finding import Finding
 from components.data_verdict.ingestion_findings import (
     CORRUPT,

@@ -13,8 +13,8 @@ from dataclasses import replace
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from components.data_verdict.anomaly_kind import KINDS, anomaly_kind
-from components.data_verdict.expected import expected, seen
 from components.data_verdict.finding import Finding
+from components.data_verdict.limit_and_actual import describe_actual, describe_limit
 from schemas.features import live_features
 from sluice.printable import printable
 
@@ -92,8 +92,8 @@ def _of_feature(
             check=f"feature {name!r}",
             why=told(" ".join(reason.description.strip() for reason in reasons)),
             feature=name,
-            limit=expected(kind, name, schema) or words,
-            actual=seen(kind, by_name.get(name)) or "anomaly",
+            limit=describe_limit(kind, name, schema) or words,
+            actual=describe_actual(kind, by_name.get(name)) or "anomaly",
         )
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.expectation import Expectation, expectation
-from components.tfrecord_gen.checking.scan import sound_records
+from components.data_verdict.record_check import RecordCheck, record_check
+from components.tfrecord_gen.checking.scan import valid_records
 from components.tfrecord_gen.report import FileReport
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
@@ -70,7 +70,7 @@ def _searches(
         if row.severity in ("fail", "warn") and row.feature and row.kind:
             alike[row.kind, row.feature].append(index)
     for (kind, feature), indices in alike.items():
-        breaks = expectation(kind, feature, schema)
+        breaks = record_check(kind, feature, schema)
         if breaks is None:
             continue
         for place, index in enumerate(indices):
@@ -97,7 +97,7 @@ class Search:
 
     split: str
     feature: str
-    breaks: Expectation
+    breaks: RecordCheck
     is_sensitive: bool = False
     most: int = MAX_EXAMPLES
     found: list[str] = field(default_factory=list)
@@ -170,7 +170,7 @@ def _records(
         wanted = [item for item in searches if item.may_be_in(file.split)]
         if all(item.is_done for item in wanted):
             continue
-        for record in sound_records(file.path, source.max_record_bytes):
+        for record in valid_records(file.path, source.max_record_bytes):
             yield file, record
             if all(item.is_done for item in wanted):
                 break

@@ -20,7 +20,7 @@ from tensorflow_model_analysis.utils import config_util
 from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
-from components.evaluator.evaluated import BASELINE, CANDIDATE
+from components.evaluator.evaluation_digests import BASELINE, CANDIDATE
 from sluice.storage import atomic
 from sluice.tfrecords import tfrecord
 
@@ -65,10 +65,10 @@ def _fields(messages: Iterable[Any]) -> set[str]:
     return {field.name for message in messages for field, _ in message.ListFields()}
 
 
-def read_metrics(folder: Path, role: str) -> ModelMetrics:
+def read_metrics(folder: Path, model_name: str) -> ModelMetrics:
     """Returns the metrics of the ``candidate`` or the ``baseline`` of an evaluation."""
     # TFMA leaves the name out where there is one model.
-    names = {role, ""} if role == CANDIDATE else {role}
+    names = {model_name, ""} if model_name == CANDIDATE else {model_name}
     found = {}
     for path in tfrecord.shards(folder, "metrics"):
         for record in map(_parse, tfrecord.read(path)):

@@ -22,11 +22,11 @@ from components.evaluator.add_baseline import (
     can_add_baseline,
     read_metrics,
 )
-from components.evaluator.evaluated import (
+from components.evaluator.evaluation_digests import (
     BASELINE,
     CANDIDATE,
-    about_to_evaluate,
-    find_earlier,
+    digest_inputs,
+    find_reusable,
 )
 from sluice.storage.storage import is_remote
 
@@ -46,7 +46,7 @@ class Executor(executor.Executor):
         uri = artifact_utils.get_single_uri(output_dict[specs.EVALUATION_KEY])
         evaluated = None
         if can_add_baseline(exec_properties) and not is_remote(uri):
-            evaluated = about_to_evaluate(input_dict, exec_properties)
+            evaluated = digest_inputs(input_dict, exec_properties)
         if evaluated is None:
             super().Do(input_dict, output_dict, exec_properties)
             return
@@ -54,7 +54,7 @@ class Executor(executor.Executor):
         if evaluated.models.get(BASELINE) == evaluated.models[CANDIDATE]:
             known = folder, CANDIDATE
         elif BASELINE in evaluated.models:
-            known = find_earlier(folder, evaluated)
+            known = find_reusable(folder, evaluated)
         if known is None:
             super().Do(input_dict, output_dict, exec_properties)
         else:

@@ -14,13 +14,13 @@ from tfx.dsl.components.base import base_driver
 from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 
-from components.baseline_resolver.blessed_models import (
+from components.baseline_model.blessed_models import (
     RESTORED,
     BlessedModel,
     blessed_models,
     name_of,
 )
-from components.model_verdict.baseline_choice import Baseline, PassedOver
+from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
 from sluice.mlmd_items import Artifact, origin_of
 from sluice.node_kinds import ABOUT_BASELINE
 
@@ -38,15 +38,15 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         candidate = [item.id for item in inputs["model"]]
         used = [item.id for item in inputs.get("baseline_model", ())]
         with self._mlmd_connection as handle:
-            found = find_baseline(handle.store, pipeline, candidate, used)
+            found = summarize_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()
         result.exec_properties[ABOUT_BASELINE].string_value = found.to_json()
         return result
 
 
-def find_baseline(
+def summarize_baseline(
     store: Any, pipeline: str, candidate: list[int], used: list[int]
-) -> Baseline:
+) -> BaselineSummary:
     """Returns what a candidate is compared with.
 
     Args:
@@ -65,13 +65,13 @@ def find_baseline(
 
     newest = next((item for item in blessed if item.model.id in used), None)
     is_candidate = bool(used) and used == candidate
-    return Baseline(
+    return BaselineSummary(
         pipeline=pipeline,
         name=name(newest) if newest and not is_candidate else None,
         is_candidate=is_candidate,
         restored=newest.model.properties.get(RESTORED) if newest else None,
-        passed_over=tuple(
-            PassedOver(name(model), why, model.retired is not None)
+        skipped=tuple(
+            SkippedModel(name(model), why, model.retired is not None)
             for model, why in _newer(blessed, newest)
         ),
     )

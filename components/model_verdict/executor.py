@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
 from components.artifacts import publish_verdict
-from components.model_verdict.baseline_choice import Baseline
+from components.model_verdict.baseline_summary import BaselineSummary
 from components.model_verdict.judge import judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Threshold
@@ -51,12 +51,12 @@ class Executor(base_executor.BaseExecutor):
 
 def _compared_with(
     exec_properties: dict[str, Any], given: list[Any], baselines: list[Any]
-) -> Baseline:
+) -> BaselineSummary:
     """Returns what the driver found; where there was no driver, what inputs say."""
     if text := exec_properties.get(ABOUT_BASELINE):
-        return Baseline.from_json(text)
+        return BaselineSummary.from_json(text)
     name = baselines[0].uri if baselines else None
-    return Baseline(name=name, is_candidate=bool(given) and not baselines)
+    return BaselineSummary(name=name, is_candidate=bool(given) and not baselines)
 
 
 def _bless(blessing: Any, passed: bool, model: Any, baselines: list[Any]) -> None:

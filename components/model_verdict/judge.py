@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from components.model_verdict.baseline_choice import Baseline
+from components.model_verdict.baseline_summary import BaselineSummary
 from components.model_verdict.threshold import Threshold
 from sluice.record.verdict import Check, Verdict
 
@@ -40,7 +40,7 @@ def judge(
     candidate: Evaluation,
     baseline: Evaluation | None,
     split: str,
-    compared_with: Baseline | None = None,
+    compared_with: BaselineSummary | None = None,
 ) -> Verdict:
     """Returns the verdict of the model gate.
 
@@ -54,7 +54,7 @@ def judge(
         where nothing is known of it.
     """
     rows: list[Check] = []
-    compared_with = compared_with or Baseline()
+    compared_with = compared_with or BaselineSummary()
     if split != "test":
         why = f"there is no test split, so the model is judged on {split!r}"
         rows.append(Check("split", "overall", None, None, split, True, why))
@@ -79,7 +79,7 @@ class _Compared:
 
     candidate: Evaluation
     baseline: Evaluation | None
-    compared_with: Baseline
+    compared_with: BaselineSummary
 
     @property
     def why_none(self) -> str:

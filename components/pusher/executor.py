@@ -22,7 +22,7 @@ from sluice.errors import UsageError
 from sluice.mlmd_items import plain_properties
 from sluice.storage import digest
 from sluice.storage.contents import Contents
-from sluice.storage.destination import destination
+from sluice.storage.output_path import resolve_output_path
 from sluice.storage.storage import is_remote, storage_for
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
@@ -125,4 +125,6 @@ def _directory(push_destination: str) -> Path:
             "numbered one by one",
             actual=push_destination,
         )
-    return destination(filesystem.base_directory, Path.cwd(), "push_destination")
+    return resolve_output_path(
+        filesystem.base_directory, Path.cwd(), "push_destination"
+    )

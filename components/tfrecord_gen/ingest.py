@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from components.tfrecord_gen.checking.find_problems import find_problems
+from components.tfrecord_gen.checking.check_files import check_files
 from components.tfrecord_gen.ingestion import Ingested, Ingestion
 from components.tfrecord_gen.report import (
     REPORT_FILE,
@@ -145,7 +145,7 @@ def _report(
         corrupt_fraction=max(of_records, of_bytes, of_files),
         errors=dict(ingested.errors),
         first_errors=tuple(ingested.first_errors),
-        problems=find_problems(ingested.files),
+        problems=check_files(ingested.files),
         spans=tuple(sorted(spans)),
         skipped_spans=ingestion.skipped_spans,
         quarantine_cut=kept < quarantined,

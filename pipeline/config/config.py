@@ -33,7 +33,7 @@ from sluice.config_section import (
     Text,
 )
 from sluice.retries import Retries
-from sluice.storage.destination import destination
+from sluice.storage.output_path import resolve_output_path
 from sluice.storage.storage import is_remote
 
 CONFIG_VERSION = 1
@@ -204,4 +204,4 @@ class Config(Section):
         given = self.push.serving_dir
         if given is None:
             return None
-        return destination(given, self.root, "push.serving_dir")
+        return resolve_output_path(given, self.root, "push.serving_dir")

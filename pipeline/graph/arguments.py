@@ -163,7 +163,7 @@ def of_baseline_resolver(context: GraphContext) -> Arguments:
     )
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_resolver.resolver_strategy import LatestIntactBlessedModel
+    from components.baseline_model.resolver_strategy import LatestIntactBlessedModel
 
     strategy: Arguments = {"strategy_class": LatestBlessedModelStrategy}
     if not context.locations.is_service:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from schemas.diff.observed import (
-    Observed,
+from schemas.diff.observed_data import (
+    ObservedData,
     ObservedFeature,
     SplitPresence,
     merge_splits,
@@ -217,7 +217,7 @@ def _is_text(value: bytes) -> bool:
 _TYPES = {"int": "INT", "float": "FLOAT", "bytes": "BYTES"}
 
 
-def observe_summary(splits: Mapping[str, Summary]) -> Observed:
+def observe_summary(splits: Mapping[str, Summary]) -> ObservedData:
     """Returns what the summaries of all splits show."""
     return merge_splits(
         {

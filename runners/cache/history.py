@@ -121,7 +121,7 @@ def _properties(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
 
 
 def _is_about_baseline(value: Any) -> bool:
-    return isinstance(value, Mapping) and "passed_over" in value
+    return isinstance(value, Mapping) and "skipped" in value
 
 
 def _about_baseline(old: Any, new: Any) -> Iterator[str]:
@@ -137,11 +137,11 @@ def _about_baseline(old: Any, new: Any) -> Iterator[str]:
         yield f"baseline: {_change(*names)}"
     if new["restored"] and new["restored"] != was.get("restored"):
         yield f"baseline: restored from {_cut(new['restored'])}"
-    passed_over = [
-        {item["name"]: item["why"] for item in values.get("passed_over", ())}
+    skipped = [
+        {item["name"]: item["why"] for item in values.get("skipped", ())}
         for values in (was, new)
     ]
-    for name, _, why in _differences(*passed_over):
+    for name, _, why in _differences(*skipped):
         gone = "no longer passed over"
         yield f"baseline: {name} is {gone if why is _MISSING else _cut(why)}"
 

@@ -220,7 +220,7 @@ def still_accepted(facts: NodeFacts) -> bool:
     """
     if not kind_of(facts.kind).accepts_data:
         return True
-    from components.accept_data.baseline_store import holds
+    from components.accept_data.data_baselines import holds
     from components.tfrecord_gen.report import Report
 
     try:

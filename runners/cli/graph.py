@@ -17,7 +17,7 @@ from runners.operations import graph as operation
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
 from sluice.storage import atomic
-from sluice.storage.destination import destination
+from sluice.storage.output_path import resolve_output_path
 
 _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 
@@ -35,7 +35,7 @@ _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "te
 @json_option
 def graph(form: str | None, output: str | None, as_json: bool, **asked: Any) -> None:
     """Draw the graph of the pipeline NAME, or with --json list its nodes."""
-    file = destination(output, Path.cwd(), "--output") if output else None
+    file = resolve_output_path(output, Path.cwd(), "--output") if output else None
     form = form or _FORMATS.get(file.suffix if file else ".txt", "text")
     console = make_console()
     drawn = operation.graph(PipelineRequest(**asked))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from components.baseline_resolver.blessed_models import served_copy, up_to_usable
+from components.baseline_model.blessed_models import search_baseline, served_copy
 from runners.doctor.check import Check, CheckState
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import ServedModel, served_models
@@ -34,7 +34,7 @@ def check_baselines(folder: Path) -> Check:
 def _check_baseline(metadata_db: Path) -> Check:
     pipeline = metadata_db.parent.name
     graph = read_metadata(metadata_db)
-    looked_at = list(up_to_usable(blessed_in(graph)))
+    looked_at = list(search_baseline(blessed_in(graph)))
     damaged = [(model, why) for model, why in looked_at if why and not model.retired]
     usable = [name_in(graph, model) for model, why in looked_at if not why]
     if not damaged:

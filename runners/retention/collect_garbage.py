@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from components.baseline_resolver.blessed_models import up_to_usable
+from components.baseline_model.blessed_models import search_baseline
 from runners.cache import up_to_date
 from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.read_metadata import open_store, read_metadata
@@ -70,7 +70,7 @@ def _find(
     graph = read_metadata(workspace.metadata_db)
     records = _records(workspace)
     served = served_models(graph, serving_dirs)
-    baselines = [model for model, _ in up_to_usable(blessed_in(graph))]
+    baselines = [model for model, _ in search_baseline(blessed_in(graph))]
     kept = select_kept(graph, records, served, baselines, keep)
     try:
         garbage = find_garbage(workspace, graph, records, kept, running=running)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from components.baseline_resolver.blessed_models import BlessedModel
+from components.baseline_model.blessed_models import BlessedModel
 from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.served_models import ServedModel
 from sluice.record.run_record import RunRecord

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.baseline_resolver.blessed_models import (
+from components.baseline_model.blessed_models import (
     RETIRED,
     BlessedModel,
     blessed_models,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff import messages
-from schemas.diff.observed import ObservedFeature
+from schemas.diff.observed_data import ObservedFeature
 from schemas.edit.edit import AddValues, Edit, Owner
 
 

@@ -14,7 +14,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.diff import messages
 from schemas.diff.change import Case, Change
-from schemas.diff.observed import Observed, ObservedFeature
+from schemas.diff.observed_data import ObservedData, ObservedFeature
 from schemas.diff.rules import (
     invalid_text,
     missing,
@@ -62,7 +62,7 @@ class Diff:
 
 
 def diff_schema(
-    schema: schema_pb2.Schema, observed: Observed, expected: Expectations
+    schema: schema_pb2.Schema, observed: ObservedData, expected: Expectations
 ) -> Diff:
     """Returns the differences between a schema and data.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.diff.observed import ObservedFeature, SplitPresence
+from schemas.diff.observed_data import ObservedFeature, SplitPresence
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
 

@@ -9,8 +9,8 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from schemas.diff.observed import (
-    Observed,
+from schemas.diff.observed_data import (
+    ObservedData,
     ObservedFeature,
     SplitPresence,
     merge_splits,
@@ -90,7 +90,7 @@ _TYPES = {
 
 def observe_statistics(
     splits: Mapping[str, statistics_pb2.DatasetFeatureStatistics],
-) -> Observed:
+) -> ObservedData:
     """Returns what the statistics of all splits show; nested features are left out.
 
     Of a feature with many values TFDV keeps the most frequent (1,000), and of infinite

@@ -198,12 +198,12 @@ def test_a_users_code_may_evaluate_as_it_likes(place: Any, name: str) -> None:
 
 
 def test_predictions_without_a_model_are_evaluated_as_tfx_does(place: Any) -> None:
-    from components.evaluator.evaluated import about_to_evaluate
+    from components.evaluator.evaluation_digests import digest_inputs
 
     examples = place.write_examples("examples", _records(1))
     inputs = place.inputs(examples, place.folder / "model")
     del inputs["model"]
-    assert about_to_evaluate(inputs, place.properties()) is None
+    assert digest_inputs(inputs, place.properties()) is None
 
 
 def _touch_model(place: Any) -> None:
@@ -250,10 +250,10 @@ def _other_schema(place: Any) -> None:
 def test_no_metrics_of_something_else_are_taken(
     place: Any, change: Callable[[Any], None]
 ) -> None:
-    from components.evaluator.evaluated import (
-        Evaluated,
-        about_to_evaluate,
-        find_earlier,
+    from components.evaluator.evaluation_digests import (
+        EvaluationDigests,
+        digest_inputs,
+        find_reusable,
     )
 
     for name, text in (("old", "1"), ("new", "2")):
@@ -265,14 +265,14 @@ def test_no_metrics_of_something_else_are_taken(
     tfrecord.write(earlier / "metrics-00000-of-00001.tfrecord", [b"metrics"])
     old, new = place.folder / "old", place.folder / "new"
 
-    def evaluated(*models: Path) -> Evaluated:
+    def evaluated(*models: Path) -> EvaluationDigests:
         inputs = place.inputs(examples, *models)
-        found = about_to_evaluate(inputs, place.properties())
+        found = digest_inputs(inputs, place.properties())
         assert found is not None
         return found
 
     def found() -> Any:
-        return find_earlier(later, evaluated(new, old))
+        return find_reusable(later, evaluated(new, old))
 
     assert found() is None
     evaluated(old).save(earlier)
@@ -286,8 +286,8 @@ def test_no_metrics_of_something_else_are_taken(
 
 
 def test_what_is_not_local_is_evaluated_as_tfx_does(place: Any) -> None:
-    from components.evaluator.evaluated import about_to_evaluate
+    from components.evaluator.evaluation_digests import digest_inputs
 
     inputs = place.inputs(Path("examples"), Path("model"))
     inputs["model"][0].uri = "gs://bucket/model"
-    assert about_to_evaluate(inputs, place.properties()) is None
+    assert digest_inputs(inputs, place.properties()) is None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from components.tfrecord_gen.checking.scan import sound_records
+from components.tfrecord_gen.checking.scan import valid_records
 from sluice.errors import MAX_EXAMPLES
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 from sluice.tfrecords.image_decoder import why_undecodable
@@ -80,7 +80,7 @@ def _records(
     files: Iterable[tuple[str, str | None]], max_record_bytes: int
 ) -> Iterator[tuple[str | None, str, bytes]]:
     for path, split in files:
-        for record in sound_records(path, max_record_bytes):
+        for record in valid_records(path, max_record_bytes):
             yield split, f"{path}, record {record.number:,}", record.data
 
 

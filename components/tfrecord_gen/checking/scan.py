@@ -119,7 +119,7 @@ def _sequence_example(path: str, number: int) -> DataError:
     )
 
 
-def sound_records(
+def valid_records(
     path: str, max_record_bytes: int = MAX_RECORD_BYTES
 ) -> Iterator[Record]:
     """Yields the records whose bytes are tf.Examples.

@@ -13,7 +13,7 @@ from schemas.edit.schema_text import plain_text, without_values
 from schemas.loader import feature_names
 from sluice.errors import DataError, UsageError
 from sluice.storage import atomic
-from sluice.storage.destination import destination
+from sluice.storage.output_path import resolve_output_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def infer(request: InferRequest) -> Inferred:
     """
     config = request.load_config()
     output = request.output
-    path = destination(output, Path.cwd(), "--output") if output else None
+    path = resolve_output_path(output, Path.cwd(), "--output") if output else None
     summary, counted = summary_of(config, request.examples)
     label = config.label.feature
     found = infer_schema(summary, label if label in summary.features else None)

@@ -23,7 +23,7 @@ from runners.operations.find_run import (
 )
 from runners.operations.pipeline_request import PipelineRequest
 from schemas.diff.diff_schema import Expectations
-from schemas.diff.observed import Observed
+from schemas.diff.observed_data import ObservedData
 from schemas.diff.statistics import observe_statistics, read_statistics
 from sluice.errors import UsageError
 from sluice.record.run_record import RunRecord
@@ -60,7 +60,7 @@ class SchemaRequest(PipelineRequest):
 
 @dataclass(frozen=True)
 class Source:
-    """Observed data, and where it was observed.
+    """ObservedData data, and where it was observed.
 
     Attributes:
       observed: what it shows.
@@ -68,7 +68,7 @@ class Source:
       facts: where, for ``--json``.
     """
 
-    observed: Observed
+    observed: ObservedData
     text: str
     facts: dict[str, Any]
 

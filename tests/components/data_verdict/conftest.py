@@ -165,7 +165,7 @@ class Workbench:
         from tfx.types import standard_artifacts
 
         from components import artifacts
-        from components.data_verdict.comparison import validate
+        from components.data_verdict.drift import validate
 
         folder = self.folder
         files = []

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from components.data_verdict.comparison import Comparison
+from components.data_verdict.drift import Comparison
 from components.data_verdict.finding import Finding
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy, Rule

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from components.accept_data.baseline_store import RECORD_FILE, find_baseline, identify
+from components.accept_data.data_baselines import (
+    RECORD_FILE,
+    find_data_baseline,
+    identify,
+)
 from components.data_verdict.policy import Policy
 from components.tfrecord_gen.report import Report
 from sluice.record.verdict import Verdict
@@ -24,7 +28,7 @@ def test_the_driver_names_the_entry_that_the_store_has(bench: Any) -> None:
     bench.accept()
     bench.judge(bench.records(220), spans=(2,))
     report = Report.load(str(bench.folder / "q"))
-    found = asdict(find_baseline(str(bench.baseline_store), identify(report)))
+    found = asdict(find_data_baseline(str(bench.baseline_store), identify(report)))
     found["damaged"] = list(found["damaged"])
     assert json.loads(bench.properties["baseline"]) == found
     assert Path(found["record"]).is_file()

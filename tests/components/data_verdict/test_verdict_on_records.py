@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.accept_data.baseline_store import RECORD_FILE
+from components.accept_data.data_baselines import RECORD_FILE
 from components.data_verdict.policy import Policy, Rule
 from sluice.record.verdict import Check, Verdict
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.model_verdict.baseline_choice import Baseline, PassedOver
+from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
 from components.model_verdict.judge import Evaluation, judge, slice_name
 from components.model_verdict.threshold import Change, Threshold
 from sluice.record.verdict import Check, Verdict
@@ -40,7 +40,7 @@ def _judge(
     *thresholds: Threshold,
     baseline: Evaluation | None = None,
     split: str = "test",
-    compared_with: Baseline | None = None,
+    compared_with: BaselineSummary | None = None,
 ) -> Verdict:
     return judge(thresholds, _evaluation(), baseline, split, compared_with)
 
@@ -184,28 +184,28 @@ def test_a_slice_that_the_baseline_never_saw_has_no_change() -> None:
     assert row.why == "the baseline has no value for it on this slice"
 
 
-DAMAGED = PassedOver(
+DAMAGED = SkippedModel(
     "version 3 (artifact 30 of run c)", "damaged: held 5, now 4", False
 )
-RETIRED = PassedOver("artifact 20 of run b", "retired: wrong labels", True)
+RETIRED = SkippedModel("artifact 20 of run b", "retired: wrong labels", True)
 
 
 def test_the_latest_blessed_model_is_no_baseline_of_itself() -> None:
     """It said that this would be the first blessed model."""
-    row = _only(_judge(CHANGE, compared_with=Baseline(is_candidate=True)))
+    row = _only(_judge(CHANGE, compared_with=BaselineSummary(is_candidate=True)))
     assert row.passed
     assert row.why == "not compared: this model is the latest blessed one itself"
 
 
 def test_the_baseline_is_named() -> None:
-    with_name = Baseline(name="version 1 (artifact 10 of run a)")
+    with_name = BaselineSummary(name="version 1 (artifact 10 of run a)")
     change, row = _judge(CHANGE, baseline=_evaluation(), compared_with=with_name).rows
     assert (row.check, row.baseline) == ("baseline", "version 1 (artifact 10 of run a)")
     assert (row.passed, row.why, change.baseline) == (True, "", 0.95)
 
 
 def test_a_baseline_that_stands_in_is_said() -> None:
-    stands_in = Baseline(name="artifact 10 of run a", passed_over=(DAMAGED, RETIRED))
+    stands_in = BaselineSummary(name="artifact 10 of run a", skipped=(DAMAGED, RETIRED))
     *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=stands_in).rows
     assert row.why == (
         "an older model stands in: version 3 (artifact 30 of run c) is damaged: held "
@@ -214,13 +214,15 @@ def test_a_baseline_that_stands_in_is_said() -> None:
 
 
 def test_a_restored_baseline_is_said() -> None:
-    restored = Baseline(name="version 1 (artifact 10 of run a)", restored="/serving/1")
+    restored = BaselineSummary(
+        name="version 1 (artifact 10 of run a)", restored="/serving/1"
+    )
     *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=restored).rows
     assert row.why == "its files were once damaged, and restored from /serving/1"
 
 
 def test_a_change_against_a_lost_baseline_fails_and_says_the_way_out() -> None:
-    lost = Baseline(pipeline="digits", passed_over=(DAMAGED, RETIRED))
+    lost = BaselineSummary(pipeline="digits", skipped=(DAMAGED, RETIRED))
     verdict = _judge(CHANGE, compared_with=lost)
     change, row = verdict.rows
     assert not verdict.passed
@@ -230,7 +232,7 @@ def test_a_change_against_a_lost_baseline_fails_and_says_the_way_out() -> None:
 
 
 def test_without_any_model_that_is_not_retired_a_change_passes() -> None:
-    change, row = _judge(CHANGE, compared_with=Baseline(passed_over=(RETIRED,))).rows
+    change, row = _judge(CHANGE, compared_with=BaselineSummary(skipped=(RETIRED,))).rows
     assert change.passed
     assert change.why == "no baseline: all models blessed before are retired"
     assert row.why == "artifact 20 of run b is retired: wrong labels"
@@ -238,10 +240,13 @@ def test_without_any_model_that_is_not_retired_a_change_passes() -> None:
 
 @pytest.mark.parametrize(
     "baseline",
-    [Baseline(), Baseline("digits", "a", True, "b", passed_over=(DAMAGED, RETIRED))],
+    [
+        BaselineSummary(),
+        BaselineSummary("digits", "a", True, "b", skipped=(DAMAGED, RETIRED)),
+    ],
 )
-def test_it_travels_as_json(baseline: Baseline) -> None:
-    assert Baseline.from_json(baseline.to_json()) == baseline
+def test_it_travels_as_json(baseline: BaselineSummary) -> None:
+    assert BaselineSummary.from_json(baseline.to_json()) == baseline
 
 
 def test_judging_on_eval_is_said() -> None:

@@ -22,7 +22,7 @@ LOCAL = {
     "storage.storage_errors",
 }
 ARTIFACTS = {*LOCAL, "record.verdict"}
-CONFIG = {"config_section", "storage.destination"}
+CONFIG = {"config_section", "storage.output_path"}
 # The modules of `sluice` by node, without their packages' `__init__`.
 SHARED = {
     "TFRecordGen": {
@@ -61,7 +61,7 @@ SHARED = {
         *ARTIFACTS,
         "mlmd_items",
         "storage.contents",
-        "storage.destination",
+        "storage.output_path",
         "storage.digest",
     },
 }

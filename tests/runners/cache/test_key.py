@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components.model_verdict.baseline_choice import Baseline, PassedOver
+from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
 from runners.cache.history import changes
 from runners.cache.key import (
     ABOUT_BASELINE,
@@ -348,16 +348,16 @@ def test_inputs_that_come_and_go_are_told(root: Path) -> None:
 
 
 def test_what_is_said_of_the_baseline_is_told_in_words(root: Path) -> None:
-    damaged = PassedOver("artifact 7 of run b", "damaged: 1 file", retired=False)
-    retired = PassedOver("artifact 7 of run b", "retired: old", retired=True)
-    first = Baseline("taxi", "artifact 2 of run a")
-    pushed = Baseline("taxi", "version 1 (artifact 2 of run a)")
-    stands_in = replace(pushed, restored="/serving/1", passed_over=(damaged,))
-    decided = replace(pushed, passed_over=(retired,))
-    lost = Baseline("taxi", passed_over=(damaged,))
+    damaged = SkippedModel("artifact 7 of run b", "damaged: 1 file", retired=False)
+    retired = SkippedModel("artifact 7 of run b", "retired: old", retired=True)
+    first = BaselineSummary("taxi", "artifact 2 of run a")
+    pushed = BaselineSummary("taxi", "version 1 (artifact 2 of run a)")
+    stands_in = replace(pushed, restored="/serving/1", skipped=(damaged,))
+    decided = replace(pushed, skipped=(retired,))
+    lost = BaselineSummary("taxi", skipped=(damaged,))
     old = InputArtifact(2, "/artifacts/Trainer/model/2")
 
-    def parts(about: Baseline, *baseline: InputArtifact) -> dict:
+    def parts(about: BaselineSummary, *baseline: InputArtifact) -> dict:
         return _parts(
             root, _judge(MODEL, *baseline), **{ABOUT_BASELINE: about.to_json()}
         )
@@ -367,7 +367,7 @@ def test_what_is_said_of_the_baseline_is_told_in_words(root: Path) -> None:
         parts(pushed, old),
         parts(stands_in, old),
         parts(decided, old),
-        parts(Baseline("taxi", is_candidate=True), MODEL),
+        parts(BaselineSummary("taxi", is_candidate=True), MODEL),
         parts(lost),
         parts(first, old),
     ]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.baseline_resolver.blessed_models import RESTORED, RETIRED
-from components.model_verdict.baseline_choice import Baseline
+from components.baseline_model.blessed_models import RESTORED, RETIRED
+from components.model_verdict.baseline_summary import BaselineSummary
 
 pytestmark = pytest.mark.tf
 
@@ -64,7 +64,7 @@ class History:
         from tfx.dsl.components.common.resolver import Resolver
         from tfx.types import Channel, standard_artifacts
 
-        from components.baseline_resolver.resolver_strategy import (
+        from components.baseline_model.resolver_strategy import (
             LatestIntactBlessedModel,
         )
 
@@ -87,12 +87,12 @@ class History:
         ids = {item["id"]: text for text, item in self.models.items()}
         return ids.get(note["baseline"])
 
-    def told(self, used: str | None) -> Baseline:
+    def told(self, used: str | None) -> BaselineSummary:
         """Returns what the model verdict says where a model is the baseline."""
-        from components.model_verdict.driver import find_baseline
+        from components.model_verdict.driver import summarize_baseline
 
         ids = [self.models[used]["id"]] if used else []
-        return find_baseline(self.foreign.store(), "foreign", [999], ids)
+        return summarize_baseline(self.foreign.store(), "foreign", [999], ids)
 
 
 @pytest.fixture
@@ -102,18 +102,18 @@ def history(foreign, own) -> History:
 
 def test_a_damaged_baseline_is_passed_over_or_restored(history: History) -> None:
     assert history.baseline("none") is None
-    assert history.told(None) == Baseline(pipeline="foreign")
+    assert history.told(None) == BaselineSummary(pipeline="foreign")
     history.train("a", push=True)
     history.train("b")
     assert history.baseline("intact") == "b"
-    assert history.told("b").passed_over == ()
+    assert history.told("b").skipped == ()
 
     # No version has these bytes: the next older model stands in.
     history.damage("b")
     assert history.baseline("older") == "a"
     told = history.told("a")
     assert told.name == f"version 1 (artifact {history.models['a']['id']} of run run-a)"
-    (newer,) = told.passed_over
+    (newer,) = told.skipped
     assert newer.name == f"artifact {history.models['b']['id']} of run run-b"
     assert newer.why.startswith("damaged: held 2 files (2 bytes), now 2 files (1 byte")
     assert not newer.retired
@@ -133,7 +133,7 @@ def test_a_damaged_baseline_is_passed_over_or_restored(history: History) -> None
     (version / "saved_model.pb").write_text("?")
     assert history.baseline("lost") is None
     told = history.told(None)
-    assert told.is_lost and len(told.passed_over) == 2
+    assert told.is_lost and len(told.skipped) == 2
 
 
 def test_a_retired_baseline_is_passed_over_though_it_is_intact(
@@ -143,14 +143,14 @@ def test_a_retired_baseline_is_passed_over_though_it_is_intact(
     history.train("b", push=True)
     history.set("b", RETIRED, "wrong labels")
     assert history.baseline("older") == "a"
-    (newer,) = history.told("a").passed_over
+    (newer,) = history.told("a").skipped
     assert (newer.why, newer.retired) == ("retired: wrong labels", True)
     history.set("a", RETIRED, "so are these")
     assert history.baseline("none") is None
     assert not history.told(None).is_lost
     history.train("c")
     assert history.baseline("newer") == "c"
-    assert history.told("c") == Baseline(
+    assert history.told("c") == BaselineSummary(
         pipeline="foreign",
         name=f"artifact {history.models['c']['id']} of run run-c",
     )
@@ -160,7 +160,7 @@ def test_who_only_asks_restores_nothing(history: History) -> None:
     from ml_metadata.proto import metadata_store_pb2
     from tfx.types import standard_artifacts
 
-    from components.baseline_resolver.resolver_strategy import LatestIntactBlessedModel
+    from components.baseline_model.resolver_strategy import LatestIntactBlessedModel
 
     history.train("a", push=True)
     history.damage("a")

@@ -11,7 +11,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.scaffold.summarize import observe_summary, summarize
 from sample_data.tf_example import encode
 from schemas.diff.diff_schema import Expectations, diff_schema
-from schemas.diff.observed import Observed
+from schemas.diff.observed_data import ObservedData
 from schemas.diff.statistics import observe_statistics
 from schemas.edit.edit_schema import edit_schema
 from schemas.features import TRAINING
@@ -69,7 +69,7 @@ def test_tfdv_agrees(source: str) -> None:
         found = tfdv.validate_statistics(statistics, schema, environment=TRAINING)
         return statistics, set(found.anomaly_info)
 
-    def observe(statistics: Any) -> Observed:
+    def observe(statistics: Any) -> ObservedData:
         if source == "statistics":
             return observe_statistics({"train": statistics.datasets[0]})
         return observe_summary({"train": summarize(records)})

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from schemas.diff.observed import SplitPresence
+from schemas.diff.observed_data import SplitPresence
 from schemas.diff.statistics import observe_statistics, read_statistics
 from sluice.errors import WorkspaceError
 

@@ -12,7 +12,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from schemas.features import number_bounds, string_domain
 
 
-def expected(kind: str, name: str, schema: schema_pb2.Schema) -> str | None:
+def describe_limit(kind: str, name: str, schema: schema_pb2.Schema) -> str | None:
     """Returns what the schema says; None where it says nothing about the kind."""
     if kind == "new_feature":
         return "a feature of the schema"
@@ -32,7 +32,9 @@ def expected(kind: str, name: str, schema: schema_pb2.Schema) -> str | None:
     return "UTF-8" if kind == "invalid_text" else None
 
 
-def seen(kind: str, stats: statistics_pb2.FeatureNameStatistics | None) -> str | None:
+def describe_actual(
+    kind: str, stats: statistics_pb2.FeatureNameStatistics | None
+) -> str | None:
     """Returns what the statistics show; None where they show nothing about the kind.
 
     Only for ``out_of_range`` does it hold values of the data.

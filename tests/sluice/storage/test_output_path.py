@@ -10,7 +10,7 @@ import pytest
 from pipeline.config.load import load_config
 from sluice.errors import ConfigError, UsageError
 from sluice.project import own_root
-from sluice.storage.destination import destination
+from sluice.storage.output_path import resolve_output_path
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.unit
@@ -53,7 +53,7 @@ def test_what_would_be_made_a_folder_of_by_mistake_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=why):
-        destination(text, tmp_path, "--output")
+        resolve_output_path(text, tmp_path, "--output")
     if not text.startswith("\udcff"):  # YAML has no such character.
         with pytest.raises(ConfigError, match=f"(?s)push.serving_dir.*{why}"):
             _from_config(text)
@@ -91,7 +91,7 @@ def test_a_path_is_made_absolute(
         text = means.format(base=base, above=base.parent, home=tmp_path / "home")
         return Path(text)
 
-    assert destination(text, base, "--output") == expected(base)
+    assert resolve_output_path(text, base, "--output") == expected(base)
     assert _from_config(text) == expected(own_root())
     monkeypatch.chdir(base)
     assert locate(tmp_path, "digits", text).root == expected(base) / "digits"
@@ -105,5 +105,5 @@ def test_a_loop_of_links_is_refused_and_other_links_are_followed(
     (tmp_path / "models").symlink_to("disk")
 
     with pytest.raises(UsageError, match="not a usable output path"):
-        destination("loop/x", tmp_path, "--output")
-    assert destination("models", tmp_path, "--output") == tmp_path / "disk"
+        resolve_output_path("loop/x", tmp_path, "--output")
+    assert resolve_output_path("models", tmp_path, "--output") == tmp_path / "disk"

@@ -27,7 +27,7 @@ _MAX_NAMED = 5
 _ENTRY = {"name": str, "sha256": str, "records": int}
 
 
-def find_problems(files: Sequence[FileReport]) -> tuple[Problem, ...]:
+def check_files(files: Sequence[FileReport]) -> tuple[Problem, ...]:
     """Returns duplicates, incomplete sets, and what a manifest contradicts."""
     folders: dict[str, list[FileReport]] = defaultdict(list)
     for file in files:

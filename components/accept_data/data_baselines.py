@@ -42,7 +42,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Found:
+class DataBaseline:
     """The answer to what new data is compared with.
 
     Attributes:
@@ -193,7 +193,7 @@ def read_entry(record: str) -> tuple[Entry, dict[str, bytes]]:
     return entry, found
 
 
-def find_baseline(store: str, identity: Identity) -> Found:
+def find_data_baseline(store: str, identity: Identity) -> DataBaseline:
     """Returns the entry that data is compared with: the newest that is not this data.
 
     Neither the data itself counts nor an earlier version of its span, so a run that is
@@ -213,7 +213,7 @@ def find_baseline(store: str, identity: Identity) -> Found:
         except FileNotFoundError:
             continue  # A writer has not come to its record, or was killed before.
         except (OSError, ValueError) as error:
-            damaged.append(_passed_over(record, error))
+            damaged.append(_skipped(record, error))
             continue
         if identity.name != name and identity.fingerprint != entry.fingerprint:
             newest_span = max(entry.spans, default=-1)
@@ -223,13 +223,13 @@ def find_baseline(store: str, identity: Identity) -> Found:
         try:
             read_entry(record)
         except (OSError, ValueError) as error:
-            damaged.append(_passed_over(record, error))
+            damaged.append(_skipped(record, error))
             continue
-        return Found(record, tuple(damaged))
-    return Found("", tuple(damaged))
+        return DataBaseline(record, tuple(damaged))
+    return DataBaseline("", tuple(damaged))
 
 
-def _passed_over(record: str, error: Exception) -> str:
+def _skipped(record: str, error: Exception) -> str:
     reason = getattr(error, "strerror", None) or str(error)
     return f"{os.path.dirname(record)} was skipped: {reason}"
 

@@ -30,7 +30,7 @@ _MODELS = {
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluationDigests:
     """What an evaluation is of.
 
     Attributes:
@@ -59,9 +59,9 @@ class Evaluated:
         atomic.write_json(folder / _FILE, content)
 
 
-def about_to_evaluate(
+def digest_inputs(
     inputs: Mapping[str, Sequence[Any]], properties: Mapping[str, Any]
-) -> Evaluated | None:
+) -> EvaluationDigests | None:
     """Returns what an Evaluator will evaluate.
 
     None if its inputs are not local, or predictions without a model.
@@ -83,13 +83,15 @@ def about_to_evaluate(
     ]
     contents = {key: [_content(Path(uri)) for uri in uris[key]] for key in uris}
     models = {
-        role: contents.pop(key)[0] for role, key in _MODELS.items() if key in contents
+        model_name: contents.pop(key)[0]
+        for model_name, key in _MODELS.items()
+        if key in contents
     }
     data = json.dumps([contents, dict(properties)], sort_keys=True, default=str)
-    return Evaluated(digest.of_bytes(data.encode()), models)
+    return EvaluationDigests(digest.of_bytes(data.encode()), models)
 
 
-def find_earlier(folder: Path, wanted: Evaluated) -> tuple[Path, str] | None:
+def find_reusable(folder: Path, wanted: EvaluationDigests) -> tuple[Path, str] | None:
     """Returns an undamaged evaluation that has measured the wanted baseline.
 
     Args:
@@ -103,9 +105,9 @@ def find_earlier(folder: Path, wanted: Evaluated) -> tuple[Path, str] | None:
         try:
             found = json.loads((path / _FILE).read_bytes())
             if found["data"] == wanted.data and found["metrics"] == _metrics_in(path):
-                for role, model in found["models"].items():
+                for model_name, model in found["models"].items():
                     if model == wanted.models[BASELINE]:
-                        return path, role
+                        return path, model_name
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # Not finished, of before there was such a file, or damaged.
     return None

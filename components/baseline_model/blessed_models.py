@@ -77,7 +77,7 @@ def blessed_models(artifacts: Iterable[Artifact]) -> list[BlessedModel]:
     ]
 
 
-def up_to_usable(
+def search_baseline(
     blessed: Iterable[BlessedModel],
 ) -> Iterator[tuple[BlessedModel, str | None]]:
     """Yields each model and why it cannot be the baseline, up to the first that can."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from tfx.dsl.components.common import resolver
 
-from components.baseline_resolver.blessed_models import (
+from components.baseline_model.blessed_models import (
     RESTORED,
     blessed_models,
     restore,

@@ -18,7 +18,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _VARIABLE = re.compile(r"(^|/)\$[A-Za-z_{]")
 
 
-def problem_of(text: str) -> str | None:
+def output_path_problem(text: str) -> str | None:
     """Returns what a destination would have to be instead, None if it can be one."""
     odd = any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
     if odd or not text or text != text.strip():
@@ -35,7 +35,7 @@ def problem_of(text: str) -> str | None:
     return None
 
 
-def destination(text: str, base: Path, what: str) -> Path:
+def resolve_output_path(text: str, base: Path, what: str) -> Path:
     """Returns the absolute path that a destination means, links resolved.
 
     Args:
@@ -46,7 +46,7 @@ def destination(text: str, base: Path, what: str) -> Path:
     Raises:
       UsageError: it names none that can be written to.
     """
-    if expected := problem_of(text):
+    if expected := output_path_problem(text):
         raise UsageError(
             f"{what} is not a usable output path.", expected=expected, actual=repr(text)
         )

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from components.accept_data.baseline_store import (
+from components.accept_data.data_baselines import (
     RECORD_FILE,
     Identity,
     SplitStatistics,
-    find_baseline,
+    find_data_baseline,
     write_entry,
 )
 from sluice.project import own_root
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.fault
 TOO_FEW = ("--set", "validate.min_examples.train=1000")
 WRITER = """
 import os, resource, signal, sys
-from components.accept_data.baseline_store import Identity, SplitStatistics, write_entry
+from components.accept_data.data_baselines import Identity, SplitStatistics, write_entry
 from sluice.storage import atomic
 
 store, fault = sys.argv[1:]
@@ -148,10 +148,10 @@ def test_a_writer_that_dies_spoils_nothing(tmp_path: Path, fault: str) -> None:
         assert writer.returncode == -signal.SIGKILL
     else:
         assert "File too large" in writer.stderr
-    found = find_baseline(str(tmp_path), Identity("3", "third"))
+    found = find_data_baseline(str(tmp_path), Identity("3", "third"))
     # Without a record there is no entry, and nothing to warn of.
     assert (Path(found.record).parent.name, found.damaged) == ("1", ())
     write_entry(str(tmp_path), Identity("2", "second"), good, **facts)
-    found = find_baseline(str(tmp_path), Identity("3", "third"))
+    found = find_data_baseline(str(tmp_path), Identity("3", "third"))
     assert Path(found.record).parent.name == "2" and found.damaged == ()
     assert json.loads(Path(found.record).read_text())["fingerprint"] == "second"

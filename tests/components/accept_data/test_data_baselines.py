@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from components.accept_data.baseline_store import (
+from components.accept_data.data_baselines import (
     RECORD_FILE,
-    Found,
+    DataBaseline,
     Identity,
     SplitStatistics,
-    find_baseline,
+    find_data_baseline,
     identify,
     read_entry,
     write_entry,
@@ -41,7 +41,7 @@ def _write(store: Path, identity: Identity, minute: int, **changes: Any) -> Entr
 
 
 def _baseline(store: Path, identity: Identity) -> str:
-    return Path(find_baseline(str(store), identity).record).parent.name
+    return Path(find_data_baseline(str(store), identity).record).parent.name
 
 
 def test_an_entry_reads_back_with_its_statistics(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_an_entry_reads_back_with_its_statistics(tmp_path: Path) -> None:
 
 
 def test_the_baseline_is_the_newest_that_is_not_this_data(tmp_path: Path) -> None:
-    assert find_baseline(str(tmp_path / "none"), ONE).record == ""
+    assert find_data_baseline(str(tmp_path / "none"), ONE).record == ""
     _write(tmp_path, TWO, 1)
     _write(tmp_path, ONE, 2)
     _write(tmp_path, THREE, 3)
@@ -122,7 +122,7 @@ def test_two_writers_at_once_leave_a_whole_entry(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LocalStorage, "write_atomically", slow)
         _write(tmp_path, Identity("1", "second version"), 2)
-    found = find_baseline(str(tmp_path), TWO)
+    found = find_data_baseline(str(tmp_path), TWO)
     assert found.damaged == ()
     assert read_entry(found.record)[0].fingerprint == "second version"
     # Nothing is left of the two that were replaced.
@@ -168,18 +168,18 @@ def _change(folder: Path, key: str, value: Any) -> None:
         ),
     ],
 )
-def test_a_damaged_entry_is_named_and_passed_over(
+def test_a_damaged_entry_is_named_and_skipped(
     tmp_path: Path, damage: Any, reason: str
 ) -> None:
     _write(tmp_path, ONE, 1)
     _write(tmp_path, TWO, 2)
     damage(tmp_path / "2")
-    found = find_baseline(str(tmp_path), THREE)
+    found = find_data_baseline(str(tmp_path), THREE)
     assert Path(found.record).parent.name == "1"
     (line,) = found.damaged
     assert line.startswith(f"{tmp_path / '2'} was skipped: ") and reason in line
     _write(tmp_path, TWO, 4)
-    assert find_baseline(str(tmp_path), THREE).damaged == ()
+    assert find_data_baseline(str(tmp_path), THREE).damaged == ()
 
 
 def test_a_writer_that_does_not_come_to_its_record_leaves_no_entry(
@@ -191,9 +191,9 @@ def test_a_writer_that_does_not_come_to_its_record_leaves_no_entry(
     monkeypatch.setattr(atomic, "create", full)
     with pytest.raises(OSError, match="No space left"):
         _write(tmp_path, ONE, 1)
-    found = find_baseline(str(tmp_path), TWO)
+    found = find_data_baseline(str(tmp_path), TWO)
     # It warns of no damage: there is no entry yet.
-    assert found == Found("", ())
+    assert found == DataBaseline("", ())
 
 
 def _report(*digests: str, spans: tuple[int, ...] = ()) -> Report:

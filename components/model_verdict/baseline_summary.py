@@ -14,7 +14,7 @@ from sluice.record.verdict import Check
 
 
 @dataclass(frozen=True)
-class PassedOver:
+class SkippedModel:
     """A blessed model that is not the baseline though it is newer.
 
     Attributes:
@@ -29,7 +29,7 @@ class PassedOver:
 
 
 @dataclass(frozen=True)
-class Baseline:
+class BaselineSummary:
     """What the candidate is compared with.
 
     Attributes:
@@ -37,20 +37,20 @@ class Baseline:
       name: of the baseline; None where there is none.
       is_candidate: whether the latest blessed model is the candidate itself.
       restored: the version from which its damaged files were restored.
-      passed_over: newer blessed models, newest first.
+      skipped: newer blessed models, newest first.
     """
 
     pipeline: str = ""
     name: str | None = None
     is_candidate: bool = False
     restored: str | None = None
-    passed_over: tuple[PassedOver, ...] = ()
+    skipped: tuple[SkippedModel, ...] = ()
 
     @property
     def is_lost(self) -> bool:
         """Whether there is none only because files are damaged."""
         nothing = self.name is None and not self.is_candidate
-        return nothing and any(not item.retired for item in self.passed_over)
+        return nothing and any(not item.retired for item in self.skipped)
 
     @property
     def why_none(self) -> str:
@@ -62,23 +62,23 @@ class Baseline:
                 "the baseline is lost; restore its files, or let this model be the "
                 f"first: sluice models retire {self.pipeline} --damaged --reason WHY"
             )
-        if self.passed_over:
+        if self.skipped:
             return "no baseline: all models blessed before are retired"
         return "no baseline: no model was blessed before this one"
 
     def row(self) -> Check | None:
         """Returns the row that names the baseline, None where there is none to name."""
-        if self.name is None and not self.passed_over:
+        if self.name is None and not self.skipped:
             return None
-        passed_over = [f"{item.name} is {item.why}" for item in self.passed_over]
+        skipped = [f"{item.name} is {item.why}" for item in self.skipped]
         parts = []
         if self.restored:
             parts.append(
                 f"its files were once damaged, and restored from {self.restored}"
             )
-        if passed_over:
+        if skipped:
             stands_in = "an older model stands in: " if self.name else ""
-            parts.append(stands_in + "; ".join(passed_over))
+            parts.append(stands_in + "; ".join(skipped))
         name = "this model itself" if self.is_candidate else self.name or "none"
         why = "; ".join(parts)
         return Check("baseline", "overall", None, name, None, True, why)
@@ -88,6 +88,6 @@ class Baseline:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Baseline:
+    def from_json(cls, text: str) -> BaselineSummary:
         """Reads what ``to_json`` wrote."""
         return TypeAdapter(cls).validate_json(text)

@@ -9,8 +9,8 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.comparison import compare
 from components.data_verdict.distances import Pair
+from components.data_verdict.drift import compare
 
 pytestmark = pytest.mark.tf
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from components import artifacts
-from components.accept_data.baseline_store import (
-    Found,
+from components.accept_data.data_baselines import (
+    DataBaseline,
     Identity,
     SplitStatistics,
-    find_baseline,
+    find_data_baseline,
     read_entry,
     write_entry,
 )
@@ -45,7 +45,7 @@ def accept(store: str, name: str, data: bytes, minute: int) -> Entry:
 def test_an_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
     store = bucket.uri("accepted")
     new = Identity("new", "fingerprint of the new data")
-    assert find_baseline(store, new).record == ""
+    assert find_data_baseline(store, new).record == ""
 
     # Broken off in front of its last object, it is not an entry yet.
     bucket.fail("POST", "name=accepted/7/record.json", 403, times=99)
@@ -53,7 +53,7 @@ def test_an_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
         accept(store, "7", b"seven", 1)
     assert bucket.uri("accepted/7/record.json") in str(caught.value)
     assert len(files_in(bucket, "accepted/7")) == 2
-    assert find_baseline(store, new) == Found("", ())
+    assert find_data_baseline(store, new) == DataBaseline("", ())
 
     bucket.server.heal()
     entry = accept(store, "7", b"seven", 1)
@@ -64,19 +64,19 @@ def test_an_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
     for number in range(8, 12):
         accept(store, str(number), b"%d" % number, number)
     accept(store, "5", b"five", 5)
-    assert find_baseline(store, new).record == f"{store}/11/record.json"
+    assert find_data_baseline(store, new).record == f"{store}/11/record.json"
     own = Identity("11", "fingerprint of other data of this span")
-    assert find_baseline(store, own).record == f"{store}/10/record.json"
+    assert find_data_baseline(store, own).record == f"{store}/10/record.json"
 
     bucket.remove(next(n for n in bucket.names("accepted/11/train-")))
-    found = find_baseline(store, new)
+    found = find_data_baseline(store, new)
     assert found.record == f"{store}/10/record.json"
     assert found.damaged[0].startswith(f"{store}/11 was skipped: ")
 
     # The earlier version of a span is replaced, the same data is not.
     replaced = accept(store, "10", b"ten, corrected", 30)
     assert accept(store, "10", b"ten, corrected", 40) == replaced
-    assert find_baseline(store, new).record == f"{store}/10/record.json"
+    assert find_data_baseline(store, new).record == f"{store}/10/record.json"
     assert len(files_in(bucket, "accepted/10")) == 3
 
 
@@ -85,7 +85,7 @@ def test_a_store_that_cannot_be_listed_is_not_an_empty_one(bucket: Any) -> None:
     accept(store, "7", b"seven", 1)
     bucket.fail("GET", r"/o\?.*prefix=accepted/", 403, times=99)
     with pytest.raises(Exception, match="403") as caught:
-        find_baseline(store, Identity("new", "fingerprint"))
+        find_data_baseline(store, Identity("new", "fingerprint"))
     assert store in str(caught.value)
 
 
@@ -99,8 +99,8 @@ def test_two_writers_of_a_store(bucket: Any) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(write, [("1", b"one", 1), ("2", b"two", 2)]))
-        found = find_baseline(store, Identity("3", ""))
-        assert found == Found(f"{store}/2/record.json", ())
+        found = find_data_baseline(store, Identity("3", ""))
+        assert found == DataBaseline(f"{store}/2/record.json", ())
         # Of the same span, but of other data: one of them wins, and is whole.
         for minute in range(10, 20):
             list(pool.map(write, [("9", b"%c%d" % (w, minute), minute) for w in b"ab"]))

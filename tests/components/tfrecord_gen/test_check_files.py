@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from components.tfrecord_gen.checking.find_problems import find_problems
+from components.tfrecord_gen.checking.check_files import check_files
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.spans.window import SourceFile
 from sample_data import catalog
@@ -247,7 +247,7 @@ def test_ten_thousand_sets_of_one_file(tmp_path):
     ]
     started = time.perf_counter()
 
-    assert find_problems(files) == ()
+    assert check_files(files) == ()
     assert time.perf_counter() - started < 5
 
 

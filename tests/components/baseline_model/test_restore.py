@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.baseline_resolver.blessed_models import (
+from components.baseline_model.blessed_models import (
     BlessedModel,
     restore,
     served_copy,

@@ -80,7 +80,7 @@ class ObservedFeature:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedData:
     """What was counted.
 
     Attributes:
@@ -109,7 +109,7 @@ class Observed:
 
 def merge_splits(
     splits: Mapping[str, tuple[int, Mapping[str, ObservedFeature]]],
-) -> Observed:
+) -> ObservedData:
     """Returns what all splits together show.
 
     Args:
@@ -129,7 +129,7 @@ def merge_splits(
             if count
         )
         features[name] = replace(_merged(name, list(parts.values())), presence=presence)
-    return Observed(records, features)
+    return ObservedData(records, features)
 
 
 def _merged(name: str, parts: list[ObservedFeature]) -> ObservedFeature:

@@ -20,7 +20,7 @@ MAX_SHOWN = 60
 Values = Sequence[Any]
 # Takes the feature of a record, None where it is missing; returns what breaks the
 # expectation, as text, or None.
-Expectation = Callable[[Any], str | None]
+RecordCheck = Callable[[Any], str | None]
 
 _KIND_OF_TYPE = {
     schema_pb2.BYTES: "bytes_list",
@@ -29,7 +29,7 @@ _KIND_OF_TYPE = {
 }
 
 
-def expectation(kind: str, name: str, schema: schema_pb2.Schema) -> Expectation | None:
+def record_check(kind: str, name: str, schema: schema_pb2.Schema) -> RecordCheck | None:
     """Returns what a record is asked, None for kinds that no record is an example of.
 
     Args:
@@ -42,7 +42,7 @@ def expectation(kind: str, name: str, schema: schema_pb2.Schema) -> Expectation 
         return lambda found: None if found is None else _shown(_values(found))
     if feature is None:
         return None
-    makers: Mapping[str, Callable[[], Expectation | None]] = {
+    makers: Mapping[str, Callable[[], RecordCheck | None]] = {
         "missing": lambda: _missing,
         "wrong_type": lambda: _wrong_type(feature),
         "wrong_shape": lambda: _wrong_shape(feature),
@@ -64,7 +64,7 @@ def _missing(feature: Any) -> str | None:
     return None if _values(feature) else "missing"
 
 
-def _wrong_type(declared: schema_pb2.Feature) -> Expectation:
+def _wrong_type(declared: schema_pb2.Feature) -> RecordCheck:
     expected = _KIND_OF_TYPE.get(declared.type)
 
     def breaks(feature: Any) -> str | None:
@@ -76,7 +76,7 @@ def _wrong_type(declared: schema_pb2.Feature) -> Expectation:
     return breaks
 
 
-def _wrong_shape(declared: schema_pb2.Feature) -> Expectation:
+def _wrong_shape(declared: schema_pb2.Feature) -> RecordCheck:
     least, most = 0.0, math.inf
     if declared.HasField("shape"):
         least = most = math.prod(dim.size for dim in declared.shape.dim)
@@ -91,7 +91,7 @@ def _wrong_shape(declared: schema_pb2.Feature) -> Expectation:
     return breaks
 
 
-def _bad_value(is_bad: Callable[[Any], bool] | None) -> Expectation | None:
+def _bad_value(is_bad: Callable[[Any], bool] | None) -> RecordCheck | None:
     if is_bad is None:
         return None
 
