@@ -23,8 +23,8 @@ from components.tfrecord_gen.report import (
 from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
 from components.tfrecord_gen.writing.quarantine import Quarantine, write_quarantine
-from components.tfrecord_gen.writing.run_forked import run_forked
 from components.tfrecord_gen.writing.shard_writer import name_shards
+from sluice.run_forked import run_forked
 from sluice.storage.storage import is_remote, storage_for
 from sluice.storage.storage_errors import explain_unreadable
 

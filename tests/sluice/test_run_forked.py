@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from components.tfrecord_gen.writing import run_forked as run_forked_module
-from components.tfrecord_gen.writing.run_forked import run_forked
 from sluice import interrupt
+from sluice import run_forked as run_forked_module
 from sluice.errors import DataError, NodeError
 from sluice.interrupt import Interrupted
+from sluice.run_forked import run_forked
 
 pytestmark = pytest.mark.unit
 
@@ -132,7 +132,7 @@ def test_a_worker_ends_though_its_parent_s_handler_does_not(tmp_path):
 
 _ORPHANS = """
 import os, sys, time
-from components.tfrecord_gen.writing.run_forked import run_forked
+from sluice.run_forked import run_forked
 
 def work(value):
     with open(sys.argv[1], "a") as file:
