@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import pkgutil
+import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +35,12 @@ from sluice.node_kinds import kind_of
 from sluice.project import own_root
 from sluice.storage.storage import remote_modules
 from sluice.workspace import installed_version, locate
+
+_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+# What ``json_format.ParseDict`` says; it names the known fields in camelCase.
+_UNKNOWN_FIELD = re.compile(r'has no field named "(\w+)"[\s\S]*"\[(.*)\]"')
+_CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def create_pipeline(
@@ -133,7 +142,7 @@ def _instantiate_custom(
             f"The component {node.component!r} cannot be imported: "
             f"{type(error).__name__}: {error}",
             where=where,
-            hint="correct its module",
+            hint=_similar_name(node.component) or "correct its module",
         ) from error
     if not (isinstance(found, type) and issubclass(found, BaseComponent)):
         raise ConfigError(
@@ -146,7 +155,7 @@ def _instantiate_custom(
     try:
         return found(**_with_protos(found, arguments))
     except Exception as error:
-        first, *more = str(error).splitlines() or [type(error).__name__]
+        first, *more = _readable(str(error)).splitlines() or [type(error).__name__]
         raise ConfigError(
             f"The component of {node.id!r} cannot be created: {first}",
             details=[line.strip() for line in more[:5]],
@@ -161,6 +170,25 @@ def _import(reference: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+def _similar_name(reference: str) -> str | None:
+    """Returns a hint that names what a misspelt import path probably means, or None."""
+    module, _, name = reference.partition(":")
+    prefix, path = "", None
+    for part in module.split("."):
+        if prefix + part not in sys.modules:
+            names = [item.name for item in pkgutil.iter_modules(path)]
+            close = did_you_mean(prefix + part, [prefix + name for name in names])
+            return None if part in names else close
+        path = getattr(sys.modules[prefix + part], "__path__", ())
+        prefix += f"{part}."
+    return did_you_mean(name, vars(sys.modules[module]))
+
+
+def _readable(text: str) -> str:
+    """Returns the text of an exception without module paths and memory addresses."""
+    return _ADDRESS.sub("", _CLASS.sub(r"\1", text))
+
+
 def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns arguments, mappings converted to protos where the component wants one."""
     declared = component.SPEC_CLASS.PARAMETERS
@@ -170,8 +198,21 @@ def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]
         if not (isinstance(kind, type) and isinstance(value, Mapping)):
             continue
         if issubclass(kind, message.Message):
-            found[key] = json_format.ParseDict(value, kind())
+            try:
+                found[key] = json_format.ParseDict(value, kind())
+            except json_format.ParseError as error:
+                raise ValueError(f"{key}: {_with_proto_names(str(error))}") from error
     return found
+
+
+def _with_proto_names(text: str) -> str:
+    """Returns an error of ``ParseDict`` with the fields named as in the proto."""
+    unknown = _UNKNOWN_FIELD.search(text)
+    if unknown is None:
+        return text
+    name, fields = unknown.groups()
+    known = _CAMEL.sub(lambda match: f"_{match[0].lower()}", fields)
+    return f"unknown field {name!r}, expected one of {known}"
 
 
 def _fingerprint(node: Node, context: GraphContext) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runners.local.bad_records import BadRecords
 from sluice.errors import (
+    ConfigError,
     DataError,
     ExitCode,
     GateError,
@@ -16,6 +17,7 @@ from sluice.errors import (
     SluiceError,
     TransientError,
 )
+from sluice.project import own_root
 from sluice.record.events import NodeFailure
 from sluice.storage.storage_errors import FULL, FULL_TEXTS
 from sluice.tfrecords.image_decoder import reason_in
@@ -39,6 +41,8 @@ _TRANSIENT_NAMES = (
 _TRANSIENT = (TransientError, ConnectionError, TimeoutError)
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
 _LAUNCHER = Path(__file__).parent
+# What creates the graph: its frames are not those of the user's component.
+_OF_GRAPH = (own_root() / "pipeline", own_root() / "sluice")
 
 
 def explain_failure(
@@ -48,8 +52,9 @@ def explain_failure(
 ) -> NodeFailure:
     """Returns what to tell the user about a node that raised.
 
-    Errors of ours, also those wrapped by Beam, speak for themselves. Anything else is
-    reported as what it is, with the last line of the user's or our own code.
+    Errors of ours, also those wrapped by Beam, are reported as they are; a config error
+    with the line of the user's code that raised its cause. Any other exception is
+    reported with its class and the last line of the user's or our own code.
 
     Args:
       node: its id.
@@ -60,6 +65,9 @@ def explain_failure(
     explicit = _explicit_causes(error)
     for cause in causes:
         if isinstance(cause, SluiceError):
+            origin = cause.__cause__ if isinstance(cause, ConfigError) else None
+            if line := origin and _own_line(origin, _OF_GRAPH):
+                cause.details = (*cause.details, f"    raised at {line}")
             gate = isinstance(cause, GateError)
             transient = isinstance(cause, TransientError) and cause in explicit
             return NodeFailure(str(cause), int(cause.exit_code), gate, transient)
@@ -142,12 +150,15 @@ def _explicit_causes(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _own_line(error: BaseException) -> str | None:
+def _own_line(error: BaseException, skipped: Sequence[Path] = ()) -> str | None:
     """Returns the innermost line of code that is neither installed nor generated.
 
-    The frames of this package, which launches every node, say nothing.
+    Frames of this package, which launches every node, are left out. Keras hides the
+    frames of a layer's ``call`` in the message of what it raises.
 
-    Keras hides the frames of a layer's ``call`` in the message of what it raises.
+    Args:
+      error: the exception; its causes count as well.
+      skipped: folders whose frames are left out too.
     """
     places = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', str(error))
     for cause in _causes(error)[::-1]:
@@ -159,6 +170,6 @@ def _own_line(error: BaseException) -> str | None:
         generated = path.name.startswith(_GENERATED)
         if installed or generated or not path.is_file():
             continue
-        if not {_STANDARD_LIBRARY, _LAUNCHER} & {*path.parents}:
+        if not {_STANDARD_LIBRARY, _LAUNCHER, *skipped} & {*path.parents}:
             return f"{name}:{line} in {function}"
     return None

@@ -377,6 +377,18 @@ def test_nodes_of_ones_own_are_drawn_for_the_laptop_and_the_cloud(
         ({"component": "no_such_module:Count"}, "cannot be imported: ModuleNotFound"),
         ({"inputs": {"examples": "StatisticsGen.statistics"}}, "'Count' cannot be"),
         ({"inputs": {"examples": "Trainer.nothing"}}, "Trainer has no output"),
+        ({"inputs": {"examples": "Trainer.model"}}, r"of type Examples \(got Model\)"),
+        ({"component": "own_parts:Cuont"}, "did you mean 'Count'"),
+        ({"component": "tfx.component:Pusher"}, "did you mean 'tfx.components'"),
+        ({"component": "tfx.components:Puscher"}, "did you mean 'Pusher'"),
+        (
+            {
+                **BULK_INFERRER,
+                "parameters": {"data_spec": {"example_split": ["test"]}},
+            },
+            "data_spec: unknown field 'example_split', expected one of "
+            "'example_splits'",
+        ),
         ({"inputs": {}}, "component of 'Count' cannot be created"),
         ({"parameters": {"at_least": "two"}}, "component of 'Count' cannot be created"),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from runners.local.explain_failure import explain_failure
 from runners.local.processes.process_pool import describe_end
-from sluice.errors import DataError, TransientError
+from sluice.errors import ConfigError, DataError, TransientError
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +50,27 @@ def test_an_error_of_ours_speaks_through_its_wrappers() -> None:
     message, code = _explain(read)
     assert message.startswith("shard 3 is truncated")
     assert code == 3
+
+
+def test_a_config_error_names_the_line_of_the_component(tmp_path: Path) -> None:
+    module = tmp_path / "own_parts.py"
+    module.write_text("def make():\n    return {}['limit']\n")
+    names: dict = {}
+    exec(compile(module.read_text(), str(module), "exec"), names)
+
+    def create() -> None:
+        try:
+            names["make"]()
+        except KeyError as error:
+            raise ConfigError("The component cannot be created.", hint="h") from error
+
+    message, code = _explain(create)
+    assert message.splitlines() == [
+        "The component cannot be created.",
+        f"    raised at {module}:2 in make",
+        "  try:      h",
+    ]
+    assert code == 2
 
 
 def test_keras_hides_the_users_line_in_its_message(tmp_path: Path) -> None:
