@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.origin import KeyPath
-from pipeline.config.yaml_reader import MAX_DEPTH, YamlReader, describe
+from pipeline.config.yaml_reader import MAX_DEPTH, YamlReader
+from pipeline.config.yaml_values import describe
 from sluice.errors import ConfigError, UsageError
 
 

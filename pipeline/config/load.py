@@ -17,7 +17,7 @@ from pipeline.config.find import find_config, find_profile
 from pipeline.config.layers import Layer, read_file, read_override
 from pipeline.config.origin import KeyPath, Origin, key_path
 from pipeline.config.problems import Problems
-from pipeline.config.yaml_reader import describe
+from pipeline.config.yaml_values import describe
 from sluice.errors import UsageError
 from sluice.project import find_root
 

@@ -17,10 +17,31 @@ from pydantic_core import ErrorDetails
 from pipeline.config.config import Config
 from pipeline.config.features import FEATURE_KINDS
 from pipeline.config.origin import KeyPath, Origin, key_path
-from pipeline.config.yaml_reader import describe
+from pipeline.config.yaml_values import (
+    BOOLEAN,
+    DECIMAL_NUMBER,
+    LIST,
+    MAPPING,
+    STRING,
+    WHOLE_NUMBER,
+    describe,
+    one_of,
+    type_hint,
+)
 from sluice.errors import ConfigError, bounded, did_you_mean
 
 _MAX_LISTED = 30
+# The types that a value should have, by the type of pydantic's error.
+_TYPES = {
+    "bool_type": (BOOLEAN,),
+    "int_type": (WHOLE_NUMBER,),
+    "float_type": (WHOLE_NUMBER, DECIMAL_NUMBER),
+    "string_type": (STRING,),
+    "tuple_type": (LIST,),
+    "dict_type": (MAPPING,),
+    "model_type": (MAPPING,),
+    "model_attributes_type": (MAPPING,),
+}
 
 
 class Problems:
@@ -104,6 +125,7 @@ class Problems:
             self._add_refused(details, _path_in(data, details))
 
     def _add_refused(self, details: ErrorDetails, path: KeyPath) -> None:
+        types: tuple[str, ...] = ()
         match details["type"]:
             case "missing":
                 self.add(path, f"The key {path[-1]!r} is missing.")
@@ -123,19 +145,19 @@ class Problems:
                     FEATURE_KINDS,
                 )
                 return
-            case "model_type" | "model_attributes_type" | "dict_type":
-                expected = "a mapping (key: value)"
-            case "tuple_type":
-                expected = "a list"
+            case kind if kind in _TYPES:
+                types = _TYPES[kind]
+                expected = one_of(types)
             case "literal_error":
                 expected = details["ctx"]["expected"]
             case _:
                 expected = details["msg"].removeprefix("Input should be ")
         self.add(
             path,
-            f"{key_path(path)} is not right.",
+            f"Invalid value for {key_path(path)}.",
             expected=expected,
             actual=describe(details["input"]),
+            hint=type_hint(details["input"], types),
         )
 
 

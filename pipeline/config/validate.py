@@ -22,7 +22,7 @@ from pipeline.config.resolve_features import (
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_secrets import check_secrets
-from pipeline.config.yaml_reader import describe
+from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.config_section import Classes
 from sluice.errors import ConfigError

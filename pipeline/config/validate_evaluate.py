@@ -15,7 +15,7 @@ from pipeline.config.evaluate import Evaluate, Metric, Threshold
 from pipeline.config.metrics import METRICS, MetricClass, Task, result_name
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
-from pipeline.config.yaml_reader import describe
+from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.errors import bounded, did_you_mean
 

@@ -1,8 +1,8 @@
-"""Reads YAML as plain data, with the line of every key.
+"""Reads YAML 1.2 as plain data, with the line of every key.
 
-Scalars are YAML 1.2's, as people write them: ``1e-3`` is a number, ``on``, ``no`` and
-``2024-01-31`` are strings, ``010`` is ten. Refused are duplicate keys, keys that are
-not strings, all tags, and other versions of YAML: a config is plain data.
+``1e-3`` is a number, ``010`` is ten, ``on``, ``no`` and ``2024-01-31`` are strings.
+Rejects duplicate keys, keys that are not strings, merge keys (``<<``), all tags, and
+other versions of YAML.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.scanner import Scanner
 
 from pipeline.config.origin import KeyPath, key_path
+from pipeline.config.yaml_values import describe
 from sluice.errors import ConfigError
 
 _MAX_BYTES = 1_000_000
@@ -38,30 +39,32 @@ class _Resolver(VersionedResolver):
 
 
 class _Scanner(Scanner):
-    """Refuses what would give a scalar another meaning."""
+    """Rejects tags, and versions of YAML that read scalars differently."""
 
     def scan_tag(self) -> Any:
         token = super().scan_tag()
         name = "".join(part for part in token.value if part)
-        raise _Refused(f"The tag {name!r}", token.start_mark, "quote the value")
+        raise _UnsupportedYaml(f"The tag {name!r}", token.start_mark, "quote the value")
 
     def scan_yaml_directive_value(self, start_mark: Any) -> Any:
         version = super().scan_yaml_directive_value(start_mark)
         if version != (1, 2):
             name = "%YAML {}.{}".format(*version)
-            raise _Refused(name, start_mark, "write YAML 1.2, without this line")
+            raise _UnsupportedYaml(
+                name, start_mark, "write YAML 1.2, without this line"
+            )
         return version
 
 
-class _Refused(Exception):
-    """It is YAML that a config may not have: what, where, what to do about it."""
+class _UnsupportedYaml(Exception):
+    """YAML that a config may not use; its arguments: what, where, and a hint."""
 
 
 class YamlReader:
     """Reads YAML as plain data, noting the location of each key path.
 
     Attributes:
-      shown: what error messages call the text.
+      shown: the name of the text in error messages.
       locations: ``file:line`` by key path; ``shown`` alone if there are no lines.
     """
 
@@ -75,11 +78,14 @@ class YamlReader:
         self._yaml.Scanner = _Scanner
 
     def read(self, text: str, path: KeyPath = ()) -> Any:
-        """Returns what a text says, which is to stand at ``path``.
+        """Returns the data of a YAML text.
+
+        Args:
+          text: the YAML.
+          path: the key path of the data in the config.
 
         Raises:
-          ConfigError: it is not YAML, or has one of the things that this module
-            refuses.
+          ConfigError: it is not YAML, or uses something that this module rejects.
         """
         if len(text) > _MAX_BYTES:
             raise ConfigError(
@@ -90,22 +96,22 @@ class YamlReader:
             )
         try:
             node = self._yaml.compose(text)
-        except _Refused as error:
+        except _UnsupportedYaml as error:
             what, mark, hint = error.args
             raise ConfigError(
                 f"{what} is not supported.", where=self._location(mark), hint=hint
             ) from error
         except (YAMLError, ValueError, OverflowError) as error:
-            raise self._not_yaml(error, text) from error
+            raise self._syntax_error(error, text) from error
         except RecursionError as error:
-            raise self._endless(self.shown) from error
+            raise self._too_complex(self.shown) from error
         return None if node is None else self._value(node, path, depth=0)
 
-    def _not_yaml(self, error: Exception, text: str) -> ConfigError:
+    def _syntax_error(self, error: Exception, text: str) -> ConfigError:
         if isinstance(error, ReaderError):
             line = text.count("\n", 0, error.position) + 1
             return ConfigError(
-                "This is not YAML.",
+                "This is not valid YAML.",
                 where=f"{self.shown}:{line}" if self._lines else self.shown,
                 actual=f"a control character, 0x{error.character:02x}",
             )
@@ -118,17 +124,17 @@ class YamlReader:
         found.append(getattr(error, "problem", str(error)))
         column = f", column {mark.column + 1}" if mark and self._lines else ""
         return ConfigError(
-            "This is not YAML.",
+            "This is not valid YAML.",
             where=f"{self._location(mark)}{column}",
             actual=", ".join(part for part in found if part),
         )
 
-    def _endless(self, where: str) -> ConfigError:
+    def _too_complex(self, where: str) -> ConfigError:
         return ConfigError(
-            "This grows without end, or nearly so.",
+            "The YAML is nested too deeply, or has too many values.",
             where=where,
             expected=f"at most {MAX_DEPTH} levels and {_MAX_VALUES} values",
-            hint="look for an alias (*name) that holds itself",
+            hint="look for an alias (*name) inside the value that it stands for",
         )
 
     def _location(self, mark: Any) -> str:
@@ -139,7 +145,7 @@ class YamlReader:
         self.locations.setdefault(path, location)
         self._values += 1
         if depth > MAX_DEPTH or self._values > _MAX_VALUES:
-            raise self._endless(location)
+            raise self._too_complex(location)
         if isinstance(node, MappingNode):
             return self._mapping(node, path, depth)
         if isinstance(node, SequenceNode):
@@ -161,6 +167,13 @@ class YamlReader:
                     actual=None if key is None else describe(key),
                     hint="quote it",
                 )
+            if key == "<<" and key_node.style is None:
+                raise ConfigError(
+                    "Merge keys (<<) are not supported.",
+                    where=location,
+                    hint="write the keys out; an alias can stand for a whole value, "
+                    "such as 'train: *train'",
+                )
             here = (*path, key)
             if key in result:
                 raise ConfigError(
@@ -178,29 +191,8 @@ class YamlReader:
             return self._yaml.constructor.construct_object(node)
         except (YAMLError, ValueError) as error:
             raise ConfigError(
-                "This value cannot be read.",
+                "This value cannot be parsed.",
                 where=self._location(node.start_mark),
                 actual=describe(node.value),
                 hint="quote it",
             ) from error
-
-
-def describe(value: Any) -> str:
-    """Returns a value as a reader of the config would call it, on one short line."""
-    match value:
-        case None:
-            return "nothing (null)"
-        case bool():
-            return f"{str(value).lower()} (true or false)"
-        case int() | float():
-            return f"{value} (a number)"
-        case dict():
-            return f"a mapping with {_short(', '.join(map(str, value)) or 'no keys')}"
-        case list() | tuple():
-            return f"a list of {len(value)}"
-        case _:
-            return f"{_short(repr(value))} (a string)"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.graph.parameter_type import accepted_kinds, kind_of_value
+from pipeline.config.yaml_values import type_of
+from pipeline.graph.parameter_type import accepted_types
 from sluice.errors import ConfigError
 from sluice.project import find_module
 
@@ -32,8 +33,8 @@ class Argument:
     Attributes:
       location: ``file:line`` of its declaration.
       required: whether it has no default.
-      accepts: the kinds of YAML values that its annotation allows, in words; None
-        where that is not known.
+      accepts: the types of YAML values that its annotation allows; None where that is
+        not known.
     """
 
     location: str
@@ -44,7 +45,7 @@ class Argument:
         """Whether a parameter of the config may have the declared type."""
         if value is None and not self.required:
             return True
-        return self.accepts is None or kind_of_value(value) in self.accepts
+        return self.accepts is None or type_of(value) in self.accepts
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ def _arguments(definition: _Definition, args: ast.arguments) -> dict[str, Argume
         arg.arg: Argument(
             definition.location(arg),
             arg in bare,
-            None if arg.annotation is None else accepted_kinds(arg.annotation),
+            None if arg.annotation is None else accepted_types(arg.annotation),
         )
         for arg in (*positional, *args.kwonlyargs)
     }

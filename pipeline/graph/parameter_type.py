@@ -1,4 +1,4 @@
-"""Kinds of YAML values that a type annotation of a component accepts.
+"""Types of YAML values that a type annotation of a component accepts.
 
 Annotations are read from source code. One that names another type than those below
 accepts everything: TFX checks it when the pipeline is created.
@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import Any
+
+from pipeline.config.yaml_values import (
+    BOOLEAN,
+    DECIMAL_NUMBER,
+    LIST,
+    MAPPING,
+    NULL,
+    STRING,
+    WHOLE_NUMBER,
+)
 
 INPUT = "an output of a node, under 'inputs'"
-NULL = "null"
-_WHOLE, DECIMAL, STRING = "a whole number", "a decimal number", "a string"
-_LIST, _MAPPING = "a list", "a mapping"
 # The YAML values that an annotation accepts, by the last part of its name.
 _ACCEPTED = {
-    name: frozenset(kinds)
-    for names, kinds in (
-        ("bool", ["true or false"]),
-        ("int", [_WHOLE]),
-        ("float", [DECIMAL, _WHOLE]),
+    name: frozenset(types)
+    for names, types in (
+        ("bool", [BOOLEAN]),
+        ("int", [WHOLE_NUMBER]),
+        ("float", [DECIMAL_NUMBER, WHOLE_NUMBER]),
         ("str Text", [STRING]),
-        ("list List Sequence tuple Tuple", [_LIST]),
-        ("dict Dict Mapping MutableMapping", [_MAPPING]),
+        ("list List Sequence tuple Tuple", [LIST]),
+        ("dict Dict Mapping MutableMapping", [MAPPING]),
         ("InputArtifact Channel BaseChannel OutputChannel", [INPUT]),
         ("RuntimeParameter", []),
     )
@@ -31,14 +37,14 @@ _ACCEPTED = {
 }
 
 
-def accepted_kinds(node: ast.expr) -> frozenset[str] | None:
-    """Returns the kinds of YAML values that an annotation allows; None: not known."""
+def accepted_types(node: ast.expr) -> frozenset[str] | None:
+    """Returns the types of YAML values that an annotation allows; None: not known."""
     match node:
         case ast.Constant(value=None):
             return frozenset([NULL])
         case ast.Constant(value=str(text)):
             try:
-                return accepted_kinds(ast.parse(text, mode="eval").body)
+                return accepted_types(ast.parse(text, mode="eval").body)
             except SyntaxError:
                 return None
         case ast.BinOp(op=ast.BitOr()):
@@ -51,41 +57,23 @@ def accepted_kinds(node: ast.expr) -> frozenset[str] | None:
                 case "Union" if isinstance(inner, ast.Tuple):
                     return _any_of(inner.elts)
                 case "Parameter":
-                    kinds = accepted_kinds(inner)
+                    types = accepted_types(inner)
                     # TFX compares these with isinstance: 3 is not a float.
                     is_float = ast.unparse(inner) == "float"
-                    return frozenset([DECIMAL]) if is_float else kinds
-            return accepted_kinds(node.value)
+                    return frozenset([DECIMAL_NUMBER]) if is_float else types
+            return accepted_types(node.value)
         case ast.Name() | ast.Attribute():
             text = ast.unparse(node)
             if "_pb2." in text:
-                return frozenset([_MAPPING, STRING])
+                return frozenset([MAPPING, STRING])
             return _ACCEPTED.get(text.rpartition(".")[2])
     return None
 
 
 def _any_of(nodes: Iterable[ast.expr]) -> frozenset[str] | None:
-    kinds: set[str] = set()
+    types: set[str] = set()
     for node in nodes:
-        if (accepted := accepted_kinds(node)) is None:
+        if (accepted := accepted_types(node)) is None:
             return None
-        kinds |= accepted
-    return frozenset(kinds)
-
-
-def kind_of_value(value: Any) -> str:
-    """Returns the kind of a parameter's value, in words."""
-    match value:
-        case None:
-            return NULL
-        case bool():
-            return "true or false"
-        case int():
-            return _WHOLE
-        case float():
-            return DECIMAL
-        case str():
-            return STRING
-        case dict():
-            return _MAPPING
-    return _LIST
+        types |= accepted
+    return frozenset(types)

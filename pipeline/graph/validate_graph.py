@@ -16,11 +16,11 @@ from pipeline.config.custom_node import CustomNode
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig, validate_config
-from pipeline.config.yaml_reader import describe
+from pipeline.config.yaml_values import describe, one_of, type_hint
 from pipeline.graph.component_source import Argument, ComponentSource, read_component
 from pipeline.graph.custom_nodes import list_nodes, node_ids
 from pipeline.graph.node_registry import NODES, Node
-from pipeline.graph.parameter_type import DECIMAL, INPUT, STRING
+from pipeline.graph.parameter_type import INPUT
 from sluice.errors import ConfigError, did_you_mean, unknown_node
 from sluice.project import find_user_code
 
@@ -164,18 +164,12 @@ def _check_type(
         return
     if INPUT in argument.accepts if is_input else argument.accepts_value(value):
         return
-    expected = " or ".join(sorted(argument.accepts))
-    hint = None
-    if type(value) in (int, float) and STRING in argument.accepts:
-        hint = f'quote it: "{value}"'
-    elif type(value) is int and argument.accepts == {DECIMAL}:
-        hint = f"write {value}.0"
     problems.add(
         path,
         f"The argument {name!r} has the wrong type.",
-        expected=f"{expected}, declared in {argument.location}",
+        expected=f"{one_of(argument.accepts)}, declared in {argument.location}",
         actual="an output of a node" if is_input else describe(value),
-        hint=hint,
+        hint=type_hint(value, argument.accepts),
     )
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.layers import Layer, read_file, read_override
-from pipeline.config.yaml_reader import YamlReader, describe
+from pipeline.config.yaml_reader import YamlReader
+from pipeline.config.yaml_values import describe
 from sluice.errors import ConfigError, UsageError
 
 pytestmark = pytest.mark.unit
@@ -73,8 +74,8 @@ def test_an_alias_repeats_its_anchor(read) -> None:
     assert read("a: &x [1]\nb: *x\n").data == {"a": [1], "b": [1]}
 
 
-def test_a_merge_key_is_a_key_like_any_other(read) -> None:
-    assert read("a: &x {b: 1}\nc:\n  <<: *x\n").data["c"] == {"<<": {"b": 1}}
+def test_a_quoted_merge_key_is_a_string(read) -> None:
+    assert read("a: {'<<': 1}").data["a"] == {"<<": 1}
 
 
 def test_a_date_of_an_explicit_version_stays_a_string(read) -> None:
@@ -92,17 +93,27 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
         ("# a comment\n", "empty", "configs/x.yaml", "nothing"),
         ("[a, b]", "not a mapping", "configs/x.yaml", "a list of 2"),
         ("just words", "not a mapping", "configs/x.yaml", "'just words' (a string)"),
-        ("a:\n- [1, 2\n\n", "not YAML", "configs/x.yaml:4", "begins on line 2"),
-        ("a: 1\n b: 2\n", "not YAML", "configs/x.yaml:2, column 3", "mapping values"),
-        ("b: 1\na: \x01", "not YAML", "configs/x.yaml:2", "control character, 0x01"),
-        ("a:\n\t- 1", "not YAML", "configs/x.yaml:2, column 1", "\\t"),
-        ("a: " + "[" * 5000, "grows without end", "configs/x.yaml", "50 levels"),
-        (f"a: {'[' * 60}{']' * 60}", "grows without end", "configs/x.yaml:1", ""),
+        ("a:\n- [1, 2\n\n", "not valid YAML", "configs/x.yaml:4", "begins on line 2"),
+        (
+            "a: 1\n b: 2\n",
+            "not valid YAML",
+            "configs/x.yaml:2, column 3",
+            "mapping values",
+        ),
+        (
+            "b: 1\na: \x01",
+            "not valid YAML",
+            "configs/x.yaml:2",
+            "control character, 0x01",
+        ),
+        ("a:\n\t- 1", "not valid YAML", "configs/x.yaml:2, column 1", "\\t"),
+        ("a: " + "[" * 5000, "nested too deeply", "configs/x.yaml", "50 levels"),
+        (f"a: {'[' * 60}{']' * 60}", "nested too deeply", "configs/x.yaml:1", ""),
         ("# " + "x" * 1_000_000, "too large", "configs/x.yaml", "1,000,000"),
-        ("a: 1\nb: " + "9" * 5000, "cannot be read", "configs/x.yaml:2", "'999"),
-        ('a: "\\UFFFFFFFF"', "not YAML", "configs/x.yaml", "too large"),
-        ('a: "\\U00110000"', "not YAML", "configs/x.yaml", "range"),
-        ("a: 1\n---\nb: 2\n", "not YAML", "configs/x.yaml:2", "another document"),
+        ("a: 1\nb: " + "9" * 5000, "cannot be parsed", "configs/x.yaml:2", "'999"),
+        ('a: "\\UFFFFFFFF"', "not valid YAML", "configs/x.yaml", "too large"),
+        ('a: "\\U00110000"', "not valid YAML", "configs/x.yaml", "range"),
+        ("a: 1\n---\nb: 2\n", "not valid YAML", "configs/x.yaml:2", "another document"),
         (
             "a: 1\nb: {c: 1,\n c: 2}",
             "The key b.c is given twice",
@@ -116,7 +127,8 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
         ("a: 1\nb: !!bool x", "tag '!!bool'", "configs/x.yaml:2", "quote"),
         ("a: !!map x", "tag '!!map' is not supported", "configs/x.yaml:1", ""),
         ("%YAML 1.1\n---\na: yes", "%YAML 1.1 is not supp", "configs/x.yaml:1", "1.2"),
-        ("a: 1\nb: &x [*x]", "grows without end", "configs/x.yaml:2", "alias"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", "Merge keys", "configs/x.yaml:3", "alias"),
+        ("a: 1\nb: &x [*x]", "nested too deeply", "configs/x.yaml:2", "alias"),
     ],
 )
 def test_refuses(read, content: str, what: str, where: str, details: str) -> None:
@@ -144,7 +156,7 @@ def test_refuses_aliases_that_multiply(read) -> None:
         repeated = ", ".join([f"*a{level - 1}"] * 10)
         lines.append(f"a{level}: &a{level} [{repeated}]")
 
-    with pytest.raises(ConfigError, match="grows without end"):
+    with pytest.raises(ConfigError, match="nested too deeply"):
         read("\n".join(lines))
 
 
@@ -241,7 +253,7 @@ def test_an_override_without_a_value_says_how_to_write_none() -> None:
 
 
 def test_an_override_that_is_not_yaml_is_named() -> None:
-    with pytest.raises(ConfigError, match="not YAML") as caught:
+    with pytest.raises(ConfigError, match="not valid YAML") as caught:
         read_override("a=[1,")
 
     assert caught.value.where == "--set a=[1,"
@@ -251,7 +263,7 @@ def test_an_override_that_is_not_yaml_is_named() -> None:
     ("value", "description"),
     [
         (None, "nothing (null)"),
-        (True, "true (true or false)"),
+        (True, "true (a boolean)"),
         (3, "3 (a number)"),
         ("3", "'3' (a string)"),
         ([1, 2], "a list of 2"),

@@ -302,7 +302,7 @@ def test_a_missing_key_names_the_section_s_place(project: Path) -> None:
 
     message = str(caught.value)
     assert "configs/fares.yaml:3, data.dir: The key 'dir' is missing" in message
-    assert "configs/profiles/gpu.yaml:1, label: label is not right" in message
+    assert "configs/profiles/gpu.yaml:1, label: Invalid value for label" in message
 
 
 def test_all_problems_are_listed_up_to_five(project: Path) -> None:
@@ -326,6 +326,40 @@ def test_a_problem_says_expected_and_found(project: Path) -> None:
     assert error.where == "--set train.epochs=0"
     assert error.expected == "greater than or equal to 1"
     assert error.actual == "0 (a number)"
+
+
+@pytest.mark.parametrize(
+    ("override", "expected", "hint"),
+    [
+        (
+            "private=yes",
+            "true or false",
+            "write true: in YAML 1.2 yes, no, on and off are strings",
+        ),
+        ("private=Off", "true or false", "write false: in YAML 1.2"),
+        ("private=1", "true or false", None),
+        ("train.epochs='5'", "a whole number", "write 5, without quotes"),
+        ("train.epochs=1_000", "a whole number", "write 1000, without quotes"),
+        ("train.epochs=1.5", "a whole number", None),
+        (
+            "train.learning_rate='1e-3'",
+            "a number",
+            "write 1e-3, without quotes",
+        ),
+        ("description=3", "a string", 'quote it: "3"'),
+        ("train=3", "a mapping", None),
+        ("evaluate.slices=3", "a list", None),
+    ],
+)
+def test_a_value_of_the_wrong_type_says_how_to_write_it(
+    project: Path, override: str, expected: str, hint: str | None
+) -> None:
+    with pytest.raises(ConfigError, match="Invalid value for ") as caught:
+        load_config("fares", overrides=[override], cwd=project)
+
+    assert caught.value.expected == expected
+    assert (caught.value.hint or "").startswith(hint or "")
+    assert (caught.value.hint is None) == (hint is None)
 
 
 @pytest.mark.parametrize(
@@ -398,12 +432,15 @@ def test_a_loaded_config_is_frozen(project: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("model_params.x=.inf", "model_params.x is not right.[\\s\\S]*a finite number"),
+        (
+            "model_params.x=.inf",
+            "Invalid value for model_params.x.[\\s\\S]*a finite number",
+        ),
         ("model_params.x=.nan", "found: +nan"),
         ("model_params.x={a: [1.0, {b: -.inf}]}", "at .a\\[1\\].b is -inf"),
         (
             "evaluate.metrics=[{class: AUC, params: {k: .inf}}]",
-            "evaluate.metrics\\[0\\].params.k is not right",
+            "Invalid value for evaluate.metrics\\[0\\].params.k",
         ),
     ],
 )

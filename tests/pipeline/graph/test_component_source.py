@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.graph.component_source import read_component
-from pipeline.graph.parameter_type import accepted_kinds
+from pipeline.graph.parameter_type import accepted_types
 
 pytestmark = pytest.mark.unit
 
@@ -167,7 +167,7 @@ INPUT = "an output of a node, under 'inputs'"
         ("'not python'", None),
     ],
 )
-def test_kinds_of_values_that_an_annotation_accepts(
+def test_types_of_values_that_an_annotation_accepts(
     annotation: str, accepted: set[str] | None
 ) -> None:
-    assert accepted_kinds(ast.parse(annotation, mode="eval").body) == accepted
+    assert accepted_types(ast.parse(annotation, mode="eval").body) == accepted

@@ -169,7 +169,7 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
         (
             {"parameters": {"name": "a", "at_least": True}},
             "parameters.at_least",
-            ["expected: a whole number, declared in", "true (true or false)"],
+            ["expected: a whole number, declared in", "true (a boolean)"],
         ),
         (
             {"inputs": {}, "parameters": {"name": "a", "examples": "b"}},
