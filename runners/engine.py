@@ -1,7 +1,7 @@
 """Engine and observer protocols: how operations execute a plan.
 
-An engine executes a plan wherever it can: in processes of this machine, in a service,
-or in a test's memory. Operations, the record and the terminal know nothing else of it.
+An engine executes a plan in processes of this machine, in a service, or in the memory
+of a test. Operations, the record and the terminal depend on these protocols alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from components.tfrecord_gen.spans.span_choice import SpanChoice
     from sluice.record.events import Event
-    from sluice.record.run_record import RunRecord
+    from sluice.record.run_record import NodeRecord, RunRecord
     from sluice.retries import Retries
 
 _MB = 1_000_000
@@ -22,28 +22,28 @@ _MEMORY_KEY = "memory_mb"
 
 
 class Observer:
-    """Follows an operation; every method does nothing unless it is overridden."""
+    """Callbacks of an operation; each does nothing unless it is overridden."""
 
     def on_event(self, event: Event, record: RunRecord) -> None:
-        """Takes an event that the record has taken in already.
+        """Called with each event, after the record has been updated with it.
 
-        The run's end is told as well; notes may follow it.
+        Notes may follow the event that ends the run.
         """
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
-        """Takes what a running node says of itself, such as the epoch it is in."""
+        """Called with the progress of a running node, such as its epoch."""
 
     def on_tick(self) -> None:
-        """Is called a few times per second while nodes run."""
+        """Called a few times per second while nodes run."""
 
     def on_warning(self, text: str) -> None:
-        """Takes what may be wrong but stops nothing."""
+        """Called with a possible mistake that does not stop the operation."""
 
     def on_note(self, text: str) -> None:
-        """Takes what is worth knowing, such as whom a run waits for."""
+        """Called with information, such as the process that a run waits for."""
 
     def on_command(self, purpose: str, command: str) -> None:
-        """Takes a command to type next, such as the one to ``predict`` with."""
+        """Called with a command to type next, such as the one to ``predict`` with."""
 
 
 @dataclass(frozen=True)
@@ -83,25 +83,26 @@ def _no_retries() -> Retries:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that has begun and is about to be executed, or to go on.
+    """Run to execute or to resume; its record has begun.
 
     Attributes:
-      run_dir: of the run; its name is the run's id. The config and the journal's first
-        event lie there.
-      workers: how many nodes run at the same time, at most.
-      project_root: of a pipeline of ours; None for one built elsewhere.
-      workspace: of a pipeline of ours; None for one whose IR lies in ``run_dir``.
-      use_cache: whether outputs of earlier runs may stand for a node.
-      forced: nodes that run even so.
-      from_nodes: only what follows from these runs; empty for all.
-      to_nodes: only what leads to these runs; empty for all.
-      base_run_id: the run that the rest is taken from; None for the newest that fits.
+      run_dir: of the run; its name is the run's id. Contains the config and the
+        journal with its first event.
+      workers: number of nodes to run in parallel, at most.
+      project_root: of a pipeline with a config; None for one built elsewhere.
+      workspace: of a pipeline with a config; None for one whose IR is in ``run_dir``.
+      use_cache: whether nodes may take their outputs from the cache.
+      forced: nodes that run even if they are cached.
+      from_nodes: run these and what is downstream of them; empty for all.
+      to_nodes: run these and what is upstream of them; empty for all.
+      base_run_id: the run whose outputs stand for the nodes left out; None for the
+        newest that has them.
       retries: of transient failures.
-      memory: how much of it each node may use.
-      accept_data: why a person lets the data pass this once, whatever is wrong with it.
-      resumed: whether the run was executed before, as far as it went.
-      spans: the choice, which the engine stores in ``run_dir``; None leaves it to the
-        nodes.
+      memory: limits per node.
+      accept_data: the reason for overriding the data gate; None to keep it.
+      resumed: whether the run was executed before and is resumed.
+      spans: the spans and files of the run, which the engine stores in ``run_dir``;
+        None lets the drivers of the nodes choose.
       locks: descriptors that each process of the run holds open until it ends.
     """
 
@@ -124,16 +125,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine can do beside running a plan to its end.
+    """Optional features of an engine.
 
     Attributes:
-      resume: goes on with a run that was stopped; ``Plan.resumed`` may be set.
+      resume: executes plans with ``Plan.resumed``.
+      run_node: runs the nodes of a run one by one; it is a ``NodeEngine``.
       logs: writes ``logs/<node>.log`` into the run's folder.
-      cancel: stops at SIGINT and SIGTERM, and says so in the record.
+      cancel: stops at SIGINT and SIGTERM, and records the interruption.
       progress: calls ``Observer.on_progress``.
     """
 
     resume: bool = False
+    run_node: bool = False
     logs: bool = False
     cancel: bool = False
     progress: bool = False
@@ -143,20 +146,20 @@ class Engine(Protocol):
     """Executes plans.
 
     Attributes:
-      capabilities: what it can do beside that.
+      capabilities: its optional features.
     """
 
     capabilities: Capabilities
 
     def prewarm(self, root: Path) -> None:
-        """Begins what takes long, such as an import, before there is a plan.
+        """Starts slow work, such as an import, before there is a plan.
 
         Args:
           root: of the project.
         """
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
-        """Executes a plan, and closes the record of its run.
+        """Executes a plan and closes the record of its run.
 
         Args:
           plan: of a run whose record has begun.
@@ -169,4 +172,34 @@ class Engine(Protocol):
           WorkspaceError: the record cannot be written, such as on a full disk, or the
             workspace was deleted.
         """
+        ...
+
+
+class NodeEngine(Engine, Protocol):
+    """Engine that runs the nodes of a run one by one (``Capabilities.run_node``).
+
+    Each call may come from another process; what they share is in ``Plan.run_dir``.
+    """
+
+    def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
+        """Draws the graph of a run; runs no node.
+
+        Returns:
+          The record; closed if the graph cannot be run.
+        """
+        ...
+
+    def run_node(self, plan: Plan, node: str, observer: Observer) -> NodeRecord | None:
+        """Runs one node of a prepared run, and records the nodes that it stops.
+
+        Returns:
+          The node's record; None if an upstream node has not finished.
+
+        Raises:
+          NodeError: the process that starts the nodes has ended.
+        """
+        ...
+
+    def end_run(self, plan: Plan, observer: Observer) -> RunRecord:
+        """Closes the record of a prepared run; as failed if nodes are left to run."""
         ...

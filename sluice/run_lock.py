@@ -1,10 +1,9 @@
 """Lock of a pipeline's workspace: one run at a time, with its owner.
 
-The lock is the kernel's and dies with its owner, but not before the last of the owner's
-own processes has ended. A run whose nodes are processes of their own, called one after
-another (Airflow's tasks), has moments in which no process of it lives: such an open run
-leaves its name in the lock file, and keeps others out until it is ended or nothing was
-heard of it for as long as it has asked for.
+The kernel releases the lock when the last process of its owner has ended. Between two
+processes of a shared run, whose nodes are processes of their own (Airflow's tasks),
+nobody holds it: the lock file then names the run, and other runs are refused until it
+is ended or none of its processes has touched the file for ``silent_s``.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ ANY = "any"
 _POLL_S = 0.1
 # How long the processes of a killed owner may take to end, or a brief owner to finish.
 _ORPHANS_END_S = 10.0
-# How long others may hold the lock of an open run only to look whether it is free.
+# How long others may hold the lock of a shared run to test whether it is free.
 _LOOK_S = 2.0
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who holds the lock, as the lock file has it.
+    """Owner of the lock, as written in the lock file.
 
     Attributes:
-      pid: of the process; of an open run, of the one that began it.
+      pid: of the process; for a shared run, of the one that began it.
       host: where it runs.
-      command: what it was called with.
+      command: its command line.
       started_at: UTC, ISO 8601.
-      brief: whether this is no run and soon over.
-      shared_run: the id of an open run, None for an owner that holds the lock itself.
-      silent_s: for how long an open run may be silent before it counts as abandoned.
+      brief: whether it is no run and releases the lock within seconds.
+      shared_run: the id of a shared run, None for a process that holds the lock itself.
+      silent_s: seconds without a touch after which a shared run counts as abandoned.
     """
 
     pid: int | None = None
@@ -57,10 +56,10 @@ class Owner:
     def __str__(self) -> str:
         if self.shared_run:
             return (
-                f"run {self.shared_run}, open since {self.started_at}: {self.command}"
+                f"shared run {self.shared_run}, since {self.started_at}: {self.command}"
             )
         if self.pid is None:
-            return "an owner that has not said who it is"
+            return "an unknown process"
         return (
             f"process {self.pid} on {self.host}, since {self.started_at}: "
             f"{self.command}"
@@ -68,12 +67,12 @@ class Owner:
 
     @property
     def is_here(self) -> bool:
-        """Whether its process is one of this machine."""
+        """Whether it is a process of this machine."""
         return self.host == socket.gethostname()
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process runs; true where that cannot be known."""
+        """Whether its process runs; true for a process of another machine."""
         if not self.is_here or self.pid is None:
             return True
         try:
@@ -90,29 +89,29 @@ class RunLock:
     """The run lock while it is held.
 
     Attributes:
-      descriptor: whoever holds it open holds the lock.
-      note: that a dead owner's lock was taken over; None if it was free.
-      ended_run: the open run from which it was taken on purpose.
+      descriptor: of the lock file; a process that inherits it holds the lock as well.
+      note: for the record, which dead owner had left the lock; None if it was free.
+      ended_run: the shared run that ``end_shared`` has matched.
     """
 
     descriptor: int
     note: str | None = None
     ended_run: str | None = None
-    _left_to: Owner | None = None
+    _next_owner: Owner | None = None
 
-    def leave_open(self, run_id: str, command: str, silent_s: float) -> None:
-        """Lets a run stay open when the lock is released; see ``join``."""
+    def share(self, run_id: str, command: str, silent_s: float) -> None:
+        """Names a shared run as the owner once this process releases the lock."""
         owner = _this_process(command)
-        self._left_to = replace(owner, shared_run=run_id, silent_s=silent_s)
+        self._next_owner = replace(owner, shared_run=run_id, silent_s=silent_s)
 
     def touch(self) -> None:
-        """Says that the open run is not abandoned."""
+        """Keeps the shared run from counting as abandoned."""
         os.utime(self.descriptor)
 
     def _release(self) -> None:
         os.truncate(self.descriptor, 0)
-        if self._left_to:
-            _write(self.descriptor, self._left_to)
+        if self._next_owner:
+            _write(self.descriptor, self._next_owner)
 
 
 @contextmanager
@@ -125,23 +124,21 @@ def exclusive(
     brief: bool = False,
     end_shared: str | None = None,
 ) -> Iterator[RunLock]:
-    """Holds the lock alone, so that two runs never write at once.
+    """Holds the lock exclusively, so that two runs never write at once.
 
-    Owners that are dead, brief or have not said yet who they are get some seconds to
-    let go.
+    Waits some seconds for owners that are dead, brief or not yet in the lock file.
 
     Args:
       path: the lock file.
-      command: what this process was called with, for others to read.
+      command: the command line of this process, written to the lock file.
       wait: whether to wait for another run to end.
-      on_wait: called once with the other's facts when waiting begins.
-      brief: whether this is no run and soon over, so that others wait for it.
-      end_shared: the shared run to take the lock from, if no node of it runs; ``ANY``
-        for whichever there is.
+      on_wait: called once with the owner, as text, when waiting begins.
+      brief: whether this is no run and releases the lock within seconds.
+      end_shared: the id of a shared run to take the lock from, unless one of its nodes
+        runs; ``ANY`` for any shared run.
 
     Raises:
-      LockedError: another live process or an open run holds it; its facts are in the
-        message.
+      LockedError: another live process or a shared run holds it; names the owner.
       WorkspaceError: the lock cannot be written.
     """
     with ExitStack() as stack:
@@ -162,10 +159,10 @@ def exclusive(
 
 @contextmanager
 def join(path: Path, run_id: str) -> Iterator[RunLock]:
-    """Takes part in an open run, beside other processes that do.
+    """Holds the lock as one of the processes of a shared run.
 
     Raises:
-      UsageError: the run is not open, or not any more.
+      UsageError: the run is not the shared run that owns the lock.
       LockedError: another run holds the lock.
       WorkspaceError: the lock cannot be written.
     """
@@ -173,11 +170,11 @@ def join(path: Path, run_id: str) -> Iterator[RunLock]:
         try:
             handle = _acquire(stack, path, False, lambda owner: None, shared=True)
         except FileNotFoundError:
-            raise not_open(run_id, path) from None
+            raise cannot_join(run_id, path) from None
         lock = RunLock(handle)
         owner = _read(handle)
         if owner is None or owner.shared_run != run_id:
-            raise not_open(run_id, path)
+            raise cannot_join(run_id, path)
         lock.touch()
         try:
             yield lock
@@ -186,7 +183,7 @@ def join(path: Path, run_id: str) -> Iterator[RunLock]:
 
 
 def owner_of(path: Path) -> Owner | None:
-    """Returns who holds the lock or has a run open, None where it is free."""
+    """Returns the process or shared run that owns the lock, None where it is free."""
     try:
         owner = _read_file(path)
         if owner and owner.shared_run:
@@ -205,7 +202,7 @@ def _acquire(
     shared: bool = False,
 ) -> int:
     begun_s = time.monotonic()
-    takes_part = shared or end_shared is not None
+    joins = shared or end_shared is not None
     told = False
     while True:
         try:
@@ -216,9 +213,8 @@ def _acquire(
                 shared
                 or not (owner and owner.shared_run)
                 or _matches(owner, end_shared)
+                or _is_abandoned(path, owner)
             ):
-                return handle
-            if _is_abandoned(path, owner):
                 return handle
             held.close()
             error: Exception | None = None
@@ -227,8 +223,8 @@ def _acquire(
             error = blocked
             owner = _read_file(path)
             waited_s = time.monotonic() - begun_s
-            looked_at = takes_part and bool(owner and owner.shared_run)
-            ending = (looked_at and waited_s < _LOOK_S) or (
+            tested = joins and bool(owner and owner.shared_run)
+            ending = (tested and waited_s < _LOOK_S) or (
                 _ends_soon(owner) and waited_s < _ORPHANS_END_S
             )
         except OSError as failed:
@@ -250,15 +246,15 @@ def _acquire(
 
 
 def cancel_command(path: Path) -> str:
-    """Returns the command that stops who holds a lock.
+    """Returns the command that stops the owner of the lock file ``path``."""
+    return workspace_command("cancel", path.parents[1])
 
-    Args:
-      path: the lock file.
-    """
-    workspace = path.parents[1]
-    words = ["sluice", "cancel", workspace.name]
-    if workspace.parent != Path.cwd() / "workspace":
-        words += ["--workspace", str(workspace.parent)]
+
+def workspace_command(verb: str, root: Path) -> str:
+    """Returns the command ``sluice VERB PIPELINE`` for the pipeline of a workspace."""
+    words = ["sluice", verb, root.name]
+    if root.parent != Path.cwd() / "workspace":
+        words += ["--workspace", str(root.parent)]
     return shlex.join(words)
 
 
@@ -272,14 +268,13 @@ def unwritable(where: Path, error: OSError) -> WorkspaceError:
     )
 
 
-def not_open(run_id: str, path: Path) -> UsageError:
-    """Returns the error of a run that takes no part any more."""
+def cannot_join(run_id: str, path: Path) -> UsageError:
+    """Returns the error of a run that is not the shared run which owns the lock."""
     return UsageError(
-        f"run {run_id} is not open: it was never begun, or was ended, cancelled, "
-        "resumed "
-        "or abandoned",
+        f"run {run_id} is not shared: it was never begun, or has been ended, "
+        "cancelled, resumed or abandoned",
         where=path,
-        hint="sluice resume",
+        hint=workspace_command("resume", path.parents[1]),
     )
 
 
@@ -311,12 +306,12 @@ def _parse(data: bytes) -> Owner | None:
 
 
 def _is_abandoned(path: Path, owner: Owner) -> bool:
-    # A time far ahead says as little: the clock was set back since.
+    # A time far ahead counts too: the clock was set back since.
     return abs(time.time() - path.stat().st_mtime) > owner.silent_s
 
 
 def _ends_soon(owner: Owner | None) -> bool:
-    """Whether the lock is likely to be free, or its owner known, in a moment."""
+    """Whether the owner is dead, brief or not yet written: it is worth a wait."""
     if owner is None:
         return True
     return not owner.shared_run and (owner.brief or not owner.is_alive)
@@ -327,9 +322,9 @@ def _matches(owner: Owner, end_shared: str | None) -> bool:
 
 
 def _taken_over(before: Owner | None) -> str | None:
-    """Returns a note on an owner that ended without releasing the lock."""
+    """Returns the note on an owner that ended without releasing the lock."""
     if before is None:
         return None
     if before.shared_run:
-        return f"took over from a run of which nothing was heard any more: {before}"
+        return f"took over the lock of an abandoned run: {before}"
     return f"took over the lock of a dead owner: {before}"

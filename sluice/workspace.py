@@ -180,7 +180,7 @@ class Workspace:
         return run_lock.exclusive(self.lock_file, command, **options)
 
     def join(self, run_id: str) -> AbstractContextManager[RunLock]:
-        """Takes part in an open run; see ``run_lock.join``."""
+        """Holds the run lock as a process of a shared run; see ``run_lock.join``."""
         return run_lock.join(self.lock_file, run_id)
 
 

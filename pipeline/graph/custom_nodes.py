@@ -82,6 +82,25 @@ def is_needed_for(config: Config, node_id: str, targets: Collection[str]) -> boo
     return node_id in seen
 
 
+def selected_nodes(
+    config: Config, from_nodes: Collection[str], to_nodes: Collection[str]
+) -> list[str]:
+    """Returns the ids of the nodes of a partial run, as TFX selects them.
+
+    Args:
+      config: of the pipeline.
+      from_nodes: these and what is downstream of them; empty for all.
+      to_nodes: these and what is upstream of them; empty for all.
+    """
+    return [
+        name
+        for name in node_ids(config)
+        if not from_nodes
+        or any(is_needed_for(config, first, [name]) for first in from_nodes)
+        if not to_nodes or is_needed_for(config, name, to_nodes)
+    ]
+
+
 def modules_of(config: Config) -> list[str]:
     """Returns the modules of the nodes' components, executors and user functions.
 

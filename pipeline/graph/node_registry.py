@@ -234,6 +234,7 @@ NODES = (
 
 # The nodes that more than the graph speaks of.
 INGESTION, STATISTICS, PUSHER = "TFRecordGen", "StatisticsGen", "Pusher"
+SERVING_INGESTION = "ServingTFRecordGen"
 
 
 def modules_to_preload() -> list[str]:

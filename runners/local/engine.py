@@ -12,6 +12,7 @@ from runners.local.processes.process_pool import ProcessPool, start_method
 from runners.local.stop_request import StopRequest
 from sluice.errors import NodeError, SluiceError, WorkspaceError, bounded
 from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.run_lock import workspace_command
 from sluice.workspace import check_not_deleted
 
 if TYPE_CHECKING:
@@ -20,19 +21,21 @@ if TYPE_CHECKING:
 
 
 class LocalEngine:
-    """Runs plans in processes of this machine; a context manager.
+    """Executes plans in processes of this machine; a context manager.
 
     Leaving the context ends the processes that it has started.
     """
 
-    capabilities = Capabilities(resume=True, logs=True, cancel=True, progress=True)
+    capabilities = Capabilities(
+        resume=True, run_node=True, logs=True, cancel=True, progress=True
+    )
 
     def __init__(self, process_pool: ProcessPool | None = None) -> None:
-        """Starts nothing yet.
+        """Makes an engine; starts no process.
 
         Args:
-          process_pool: where processes come from, also for other runs; whoever made it
-            closes it. None for one of this engine's own.
+          process_pool: starts the processes; the caller closes it. None for one that
+            the engine starts and closes.
 
         Raises:
           UsageError: SLUICE_START_METHOD is neither fork nor spawn.
@@ -55,12 +58,12 @@ class LocalEngine:
             self._own = self._root = None
 
     def prewarm(self, root: Path) -> None:
-        """Starts the import of TFX, in a process of its own."""
+        """Starts the import of TFX in another process."""
         if self._shared is None and self._own is None:
             self._own, self._root = ProcessPool(cwd=root), root
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
-        """Runs the nodes and closes the record; see ``runners.engine.Engine``."""
+        """Runs the nodes and closes the record; see ``Engine.run``."""
         with self._recording(plan, observer) as (recorder, process_pool, watch):
             from runners.local.execute import execute
 
@@ -73,11 +76,7 @@ class LocalEngine:
         return recorder.record
 
     def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
-        """Draws the graph of a run whose nodes are to be run one by one.
-
-        Returns:
-          The record; closed where the graph cannot be run.
-        """
+        """Draws the graph; see ``NodeEngine.prepare``."""
         with self._recording(plan, observer) as (recorder, process_pool, watch):
             from runners.local.execute import prepare
 
@@ -89,22 +88,15 @@ class LocalEngine:
         return recorder.record
 
     def run_node(self, plan: Plan, node: str, observer: Observer) -> NodeRecord | None:
-        """Runs one node of a prepared run, and settles what stops it.
-
-        Returns:
-          How it ended; None if it waits for another node.
-
-        Raises:
-          NodeError: the process that starts the nodes has ended by itself.
-        """
+        """Runs one node of a prepared run; see ``NodeEngine.run_node``."""
         with self._recording(plan, observer) as (recorder, process_pool, watch):
             from runners.local.execute import execute_node
 
             has_ended = execute_node(plan, node, process_pool, watch)
         return recorder.record.node(node) if has_ended else None
 
-    def settle(self, plan: Plan, observer: Observer) -> RunRecord:
-        """Closes the record of a run whose nodes were run one by one."""
+    def end_run(self, plan: Plan, observer: Observer) -> RunRecord:
+        """Closes the record of a prepared run; see ``NodeEngine.end_run``."""
         from runners.local.execute import settle
         from sluice.record.events import Finished
 
@@ -114,7 +106,7 @@ class LocalEngine:
             error = NodeError(
                 f"run {plan.run_dir.name} was ended before all of its nodes had run",
                 actual=f"{names} left to run",
-                hint="sluice resume",
+                hint=recorder.begun.resume_command,
             )
             recorder.stop(error)
         else:
@@ -126,7 +118,7 @@ class LocalEngine:
     def _recording(
         self, plan: Plan, observer: Observer
     ) -> Iterator[tuple[Recorder, ProcessPool, Watch]]:
-        """Yields what records a run, what starts its processes, and who follows it."""
+        """Yields the recorder, the process pool and the callbacks of a run."""
         stop = StopRequest()
         try:
             with stop.listen(), self._processes(plan) as process_pool:
@@ -134,11 +126,13 @@ class LocalEngine:
                 yield recorder, process_pool, watch
         except OSError as error:
             check_not_deleted(plan.run_dir / "config.json")
+            assert plan.workspace is not None
+            resume = workspace_command("resume", plan.workspace)
             raise WorkspaceError(
                 "the record of the run could not be written",
                 where=plan.run_dir,
                 actual=error.strerror or str(error),
-                hint="free some space, then: sluice resume",
+                hint=f"free some space, then: {resume}",
             ) from error
 
     def _watched(
@@ -163,7 +157,7 @@ class LocalEngine:
 
     @contextmanager
     def _processes(self, plan: Plan) -> Iterator[ProcessPool]:
-        """Yields where the processes of a run come from; none of them outlives it."""
+        """Yields the pool that starts the processes of a run and ends them with it."""
         if self._shared is not None:
             yield self._shared
             return

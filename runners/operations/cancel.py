@@ -1,4 +1,4 @@
-"""Asks the run of a pipeline to stop, as Ctrl-C does."""
+"""Operation: stops the run in progress, as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from typing import Any
 
 from runners.operations.find_run import find_workspace
 from runners.operations.pipeline_request import next_command
-from runners.operations.shared_run import end_cancelled, mark_cancelled, running_nodes
+from runners.operations.shared_run import (
+    end_cancelled_run,
+    mark_cancelled,
+    running_nodes,
+)
 from sluice.errors import UsageError
-from sluice.run_lock import Owner, owner_of
+from sluice.run_lock import Owner, cancel_command, owner_of
 from sluice.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
 class CancelRequest:
-    """Which pipeline's run is to stop.
+    """The pipeline whose run is stopped.
 
     Attributes:
       name: a config's name or path.
@@ -31,11 +35,11 @@ class CancelRequest:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """What was asked to stop.
+    """The processes that were signalled.
 
     Attributes:
-      command: of the run.
-      pids: the processes that were asked; empty where none of an open run lives.
+      command: the command line of the run.
+      pids: of the processes; empty for a shared run of which no node runs.
       ended: whether the run has ended already.
     """
 
@@ -49,12 +53,12 @@ class Cancelled:
 
 
 def cancel(request: CancelRequest) -> Cancelled:
-    """Asks the process of a run to stop; called again, it kills the nodes.
+    """Sends SIGINT to the process of a run; a second call kills its nodes.
 
-    An open run, whose nodes are processes of their own, ends with the last of them.
+    A shared run ends with the last of its nodes that run now.
 
     Raises:
-      UsageError: nothing runs, or not on this machine.
+      UsageError: no run is in progress, or it is one of another machine.
     """
     workspace = find_workspace(request.name, request.workspace_dir)
     owner = owner_of(workspace.lock_file)
@@ -63,13 +67,13 @@ def cancel(request: CancelRequest) -> Cancelled:
         text = f"no run of {request.name} is in progress"
         raise UsageError(text, where=workspace.root, hint=hint)
     if owner.shared_run:
-        return _cancel_open(workspace, owner, owner.shared_run)
+        return _cancel_shared(workspace, owner, owner.shared_run)
     if not owner.is_here or owner.pid is None or not owner.is_alive:
         raise UsageError(
             f"the run of {request.name} has no process on this machine to stop",
             where=workspace.lock_file,
             actual=str(owner),
-            hint="call sluice cancel on that host"
+            hint=f"{cancel_command(workspace.lock_file)}, on {owner.host}"
             if not owner.is_here
             else "wait: its last processes are ending",
         )
@@ -77,15 +81,15 @@ def cancel(request: CancelRequest) -> Cancelled:
     return Cancelled(owner.command or "", (owner.pid,), ended=False)
 
 
-def _cancel_open(workspace: Workspace, owner: Owner, run_id: str) -> Cancelled:
+def _cancel_shared(workspace: Workspace, owner: Owner, run_id: str) -> Cancelled:
     run_dir = workspace.run_dir(run_id)
-    # First, so that no node begins that is not among those that are asked.
+    # First, so that no node starts after the processes have been listed.
     mark_cancelled(run_dir)
-    asked = []
+    signalled = []
     for pid in running_nodes(run_dir).values():
-        # One that was killed may have left processes that are about to end.
+        # A killed process may have left others, which still hold the lock.
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGINT)
-            asked.append(pid)
-    ended = end_cancelled(workspace, run_id)
-    return Cancelled(owner.command or "", tuple(asked), ended)
+            signalled.append(pid)
+    ended = end_cancelled_run(workspace, run_id)
+    return Cancelled(owner.command or "", tuple(signalled), ended)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.load import load_config
-from runners.local.complete_killed_runs import complete_killed_runs
+from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.pipeline_request import next_command
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import find_root

@@ -11,8 +11,8 @@ from pipeline.config.config import Config
 from pipeline.graph.custom_nodes import is_needed_for
 from pipeline.graph.node_registry import PUSHER
 from runners.engine import Observer
-from runners.local.complete_killed_runs import complete_killed_runs
 from runners.metadata.metadata_file import check_metadata
+from runners.operations.complete_killed_runs import complete_killed_runs
 from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError
@@ -23,15 +23,28 @@ from sluice.workspace import Workspace
 
 @dataclass(frozen=True)
 class LockedWorkspace:
-    """A workspace that is this process's own for a while.
+    """A workspace whose run lock this process holds.
 
     Attributes:
-      lock: whoever holds its descriptor open holds the lock.
-      notes: what was found and put in order, for the record.
+      lock: the run lock.
+      repairs: what was found damaged and repaired, for the record of the next run.
+      killed_runs: the ids of the runs that were killed and are completed now.
     """
 
     lock: RunLock
-    notes: tuple[str, ...]
+    repairs: tuple[str, ...]
+    killed_runs: tuple[str, ...]
+
+    def notes_for(self, run_id: str) -> tuple[str, ...]:
+        """Returns the notes for the record of a run that begins or is resumed now."""
+        return (
+            *self.repairs,
+            *(
+                f"run {killed} was killed; its record is complete now"
+                for killed in self.killed_runs
+                if killed not in (run_id, self.lock.ended_run)
+            ),
+        )
 
 
 @contextmanager
@@ -42,13 +55,13 @@ def lock_workspace(
     observer: Observer,
     end_shared: str | None = None,
 ) -> Iterator[LockedWorkspace]:
-    """Holds the pipeline's lock, and puts in order what a killed run has left.
+    """Holds the run lock of a pipeline; first repairs what a killed run has left.
 
     Args:
       workspace: of the pipeline.
-      command: what this process was called with.
+      command: the command line of this process.
       wait: whether to wait for another run to end.
-      observer: is told for whom.
+      observer: gets a note on the run that is waited for.
       end_shared: as for ``run_lock.exclusive``; the run's record is completed.
 
     Raises:
@@ -66,25 +79,23 @@ def lock_workspace(
         ) as lock,
     ):
         workspace.ensure_id()
-        notes = [lock.note] if lock.note else []
-        notes += check_metadata(workspace)
-        for run_id in complete_killed_runs(workspace, locked=True):
-            if run_id == lock.ended_run:
-                continue
-            notes.append(f"run {run_id} was killed; its record is complete now")
-        yield LockedWorkspace(lock, tuple(notes))
+        repairs = check_metadata(workspace)
+        killed_runs = complete_killed_runs(workspace, lock)
+        if lock.note and not killed_runs:
+            repairs.insert(0, lock.note)
+        yield LockedWorkspace(lock, tuple(repairs), tuple(killed_runs))
 
 
 def prepare_store(
     serving_dir: Path, config: Config, workspace: Workspace, to_nodes: Sequence[str]
 ) -> None:
-    """Finds before a run what would stop its push; see ``ModelStore.prepare``.
+    """Checks that the run can push its model; see ``ModelStore.prepare``.
 
     Args:
-      serving_dir: where the model goes.
+      serving_dir: where the model is pushed to.
       config: of the pipeline.
       workspace: locked.
-      to_nodes: where the run ends; empty if that is at the push.
+      to_nodes: the last nodes of a partial run; empty for all.
 
     Raises:
       UsageError: nothing can be pushed there.
@@ -94,7 +105,7 @@ def prepare_store(
     for own in workspace.folders:
         if serving_dir.resolve().is_relative_to(own.resolve()):
             raise UsageError(
-                "push.serving_dir is inside a folder that runs of this pipeline use.",
+                "push.serving_dir is inside a folder that runs of this pipeline use",
                 where=serving_dir,
                 expected=f"a directory outside of {own}",
             )

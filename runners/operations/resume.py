@@ -15,17 +15,19 @@ from runners.operations.find_run import (
 from runners.operations.lock_workspace import lock_workspace, prepare_store
 from runners.operations.pipeline_request import next_command
 from runners.operations.predict import suggest_predict
-from runners.operations.run_lifecycle import (
+from runners.operations.prepared_run import (
     PreparedRun,
-    check_unchanged,
-    data_used,
+    ingested_data,
+    load_prepared_run,
+    record_inputs,
+    require_unchanged_inputs,
+    stored_inputs,
+)
+from runners.operations.run_lifecycle import (
     engine_or_local,
     execute,
     finish_run,
-    load_prepared_run,
     make_plan,
-    started_event,
-    write_inputs,
 )
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
@@ -38,14 +40,15 @@ from sluice.workspace import Workspace, private_umask
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeRequest:
-    """Which run is to go on.
+    """Request to resume an unfinished run.
 
     Attributes:
-      name: a config's name or path; None for the pipeline with the newest such run.
-      run_id: which run; None for the last.
+      name: a config's name or path; None for the pipeline with the newest unfinished
+        run.
+      run_id: the run; None for the last.
       workspace_dir: as for ``PipelineRequest``.
-      command: what was typed or called, for the record.
-      workers: how many nodes run at the same time; None for one per core.
+      command: the command line or the caller, for the record.
+      workers: number of nodes to run in parallel; None for one per core.
       wait: whether to wait for another run to end.
     """
 
@@ -59,7 +62,7 @@ class ResumeRequest:
 
 @dataclass(frozen=True)
 class _Pipeline:
-    """Whose run goes on, and where."""
+    """The pipeline whose run is resumed, and the commands for it."""
 
     name: str
     workspace: Workspace
@@ -70,7 +73,7 @@ class _Pipeline:
 
     @property
     def run_again(self) -> str:
-        """The way out where a run cannot go on."""
+        """The command to try where a run cannot be resumed."""
         command = self.next_command("run", self.name)
         return f"{command}   (its cache skips unchanged nodes that have finished)"
 
@@ -80,14 +83,14 @@ def resume(
     observer: Observer | None = None,
     engine: Engine | None = None,
 ) -> RunRecord:
-    """Goes on with the last failed, killed or interrupted run.
+    """Resumes the last failed, killed or interrupted run.
 
-    Nodes that have finished stay as they are. The run keeps its id and its config.
+    Nodes that have finished are not run again. The run keeps its id and its config.
 
     Args:
       request: which run.
-      observer: follows it; None for nobody.
-      engine: executes it; None for processes of this machine.
+      observer: of the run; None for none.
+      engine: executes the run; None for a local one.
 
     Returns:
       The record, also of a run that has failed again.
@@ -107,30 +110,27 @@ def resume(
                 f"{type(chosen).__name__} cannot resume runs", hint=pipeline.run_again
             )
         command, wait = request.command, request.wait
-        # A run that was left open has no process that could continue it.
-        holding = lock_workspace(workspace, command, wait, observer, end_shared=ANY)
-        held = stack.enter_context(holding)
+        # Of a shared run no process may be left that could end it.
+        locking = lock_workspace(workspace, command, wait, observer, end_shared=ANY)
+        locked = stack.enter_context(locking)
         record = _find_resumable(pipeline, request.run_id)
         run_dir = workspace.run_dir(record.run_id)
         recorder = Recorder(run_dir, observer.on_event)
-        if recorder.begun.resume_command is None:
+        begun = recorder.begun
+        if begun.resume_command is None:
             raise UsageError(
                 f"run {record.run_id} cannot be resumed: its engine cannot resume runs",
                 where=run_dir,
                 hint=pipeline.run_again,
             )
-        checked = _stored_run(pipeline, recorder)
-        config, serving_dir = checked.config, checked.serving_dir
+        prepared = _load(pipeline, recorder)
+        config, serving_dir = prepared.config, prepared.serving_dir
         stack.enter_context(private_umask(config.private))
-        asked = started_event(recorder)
-        inputs = checked.read_inputs()
-        run_new = pipeline.next_command("run", name)
-        is_known = check_unchanged(
-            run_dir, inputs, run=run_new, run_again=pipeline.run_again
-        )
-        prepare_store(serving_dir, config, workspace, asked.to_nodes)
-        if not is_known:
-            write_inputs(recorder, checked, inputs)
+        inputs = prepared.read_inputs()
+        require_unchanged_inputs(recorder, inputs, pipeline.run_again)
+        prepare_store(serving_dir, config, workspace, begun.to_nodes)
+        if stored_inputs(run_dir) is None:
+            record_inputs(recorder, prepared, inputs)
         workers = request.workers or usable_cores()
         event = RunResumed(
             command=command,
@@ -138,14 +138,15 @@ def resume(
             resume_command=pipeline.next_command(
                 "resume", name, "--run", record.run_id
             ),
-            notes=held.notes,
+            notes=locked.notes_for(record.run_id),
         )
         recorder.apply(event)
-        locks = (held.lock.descriptor,)
-        plan = make_plan(asked, checked, workers=workers, locks=locks, resumed=True)
-        record = execute(plan, recorder, chosen, observer)
-        finish_run(recorder, checked, inputs)
-    given, window = request.workspace_dir, data_used(recorder, checked)
+        locks = (locked.lock.descriptor,)
+        plan = make_plan(recorder, prepared, workers=workers, locks=locks, resumed=True)
+        execute(plan, recorder, chosen, observer)
+        finish_run(recorder, prepared)
+    record, given = recorder.record, request.workspace_dir
+    window = ingested_data(recorder, prepared)
     suggest_predict(record, config, name, given, window, observer)
     return record
 
@@ -159,7 +160,7 @@ def _find_pipeline(request: ResumeRequest, observer: Observer) -> _Pipeline:
     return _Pipeline(request.name, found.workspace, given)
 
 
-def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> PreparedRun:
+def _load(pipeline: _Pipeline, recorder: Recorder) -> PreparedRun:
     try:
         return load_prepared_run(pipeline.workspace, recorder)
     except FileNotFoundError as error:
@@ -175,7 +176,7 @@ def _stored_run(pipeline: _Pipeline, recorder: Recorder) -> PreparedRun:
 def _find_resumable(pipeline: _Pipeline, run_id: str | None) -> RunRecord:
     """Returns the run to resume: the last one that was not an up-to-date check.
 
-    An older one is never: its gates compared with what was served then.
+    An older one cannot be resumed: its gates would compare with an outdated baseline.
 
     Raises:
       UsageError: there is none, it has ended, or another one was named.

@@ -1,4 +1,4 @@
-"""Operation: runs a pipeline, from its config to its record."""
+"""Operation: runs a pipeline from its config and returns the record."""
 
 from __future__ import annotations
 
@@ -8,32 +8,39 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
 from pipeline.graph.choose_spans import check_staleness, choose_spans
+from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION
 from pipeline.graph.validate_graph import check_node_ids, validate_pipeline
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer
-from runners.operations.lock_workspace import lock_workspace, prepare_store
+from runners.operations.lock_workspace import (
+    LockedWorkspace,
+    lock_workspace,
+    prepare_store,
+)
 from runners.operations.pipeline_request import PipelineRequest
 from runners.operations.predict import suggest_predict
-from runners.operations.run_lifecycle import (
+from runners.operations.prepared_run import (
     PreparedRun,
-    data_used,
+    ingested_data,
+    record_inputs,
+)
+from runners.operations.run_lifecycle import (
     engine_or_local,
     execute,
     finish_run,
     make_plan,
-    started_event,
-    write_inputs,
 )
 from sample_data import catalog
-from sluice.errors import bounded
+from sluice.errors import UsageError, bounded
 from sluice.machine_resources import usable_cores
 from sluice.project import activate
 from sluice.record.events import RunStarted
@@ -44,17 +51,17 @@ from sluice.workspace import private_umask
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(PipelineRequest):
-    """What is to be run, and how.
+    """Request to run a pipeline or a part of it.
 
     Attributes:
-      command: what was typed or called, for the record.
-      workers: how many nodes run at the same time; None for one per core.
+      command: the command line or the caller, for the record.
+      workers: number of nodes to run in parallel; None for one per core.
       wait: whether to wait for another run to end.
-      use_cache: whether outputs of earlier runs may stand for a node.
-      forced: nodes that run even so.
-      from_nodes: only what follows from these runs; empty for all.
-      to_nodes: only what leads to these runs; empty for all.
-      accept_data: why the data passes this once, whatever the data gate finds.
+      use_cache: whether nodes may take their outputs from the cache.
+      forced: nodes that run even if they are cached.
+      from_nodes: run these and what is downstream of them; empty for all.
+      to_nodes: run these and what is upstream of them; empty for all.
+      accept_data: the reason for overriding the data gate once; None to keep it.
     """
 
     command: str = "runners.operations.run"
@@ -68,9 +75,9 @@ class RunRequest(PipelineRequest):
 
     @property
     def whole(self) -> bool:
-        """Whether an unchanged pipeline has nothing to do."""
-        asked = self.forced or self.from_nodes or self.to_nodes or self.accept_data
-        return self.use_cache and not asked
+        """Whether the run may end at once if nothing has changed since the last."""
+        special = self.forced or self.from_nodes or self.to_nodes or self.accept_data
+        return self.use_cache and not special
 
 
 def run(
@@ -78,18 +85,19 @@ def run(
     observer: Observer | None = None,
     engine: Engine | None = None,
 ) -> RunRecord:
-    """Runs a pipeline, or what of it was asked for.
+    """Runs a pipeline or a part of it.
 
-    What can be checked without TensorFlow is checked before the run begins. Where
-    nothing has changed since a complete run, no node is started.
+    Checks everything that needs no TensorFlow before the run begins. Starts no node if
+    nothing has changed since the last complete run.
 
     Args:
       request: what to run.
-      observer: follows it; None for nobody.
-      engine: executes it; None for processes of this machine.
+      observer: of the run; None for none.
+      engine: executes the run; None for a local one.
 
     Returns:
-      The record, also of a run that has failed or was stopped by a gate.
+      The record, also of a run that has failed, was stopped by a gate, or was
+      interrupted by SIGINT (its ``status`` is then ``interrupted``).
 
     Raises:
       UsageError: the request, the config or the data is wrong.
@@ -98,34 +106,38 @@ def run(
     """
     observer = observer or Observer()
     with engine_or_local(engine) as chosen:
-        checked = check_request(request, observer)
-        config, workspace = checked.config, checked.workspace
-        holding = lock_workspace(workspace, request.command, request.wait, observer)
-        with private_umask(config.private), holding as held:
-            checked = choose_again(request, checked)
-            inputs, last = _look_for_changes(request, checked)
+        prepared = check_request(request, observer)
+        config, workspace = prepared.config, prepared.workspace
+        locking = lock_workspace(workspace, request.command, request.wait, observer)
+        with private_umask(config.private), locking as locked:
+            prepared = choose_spans_after_wait(request, prepared)
+            inputs, last = _find_unchanged_run(request, prepared)
             recorder = begin_record(
                 request,
-                checked,
-                held.notes,
+                prepared,
+                locked,
                 observer,
                 can_resume=chosen.capabilities.resume,
             )
-            if last is not None and inputs is not None:
-                write_inputs(recorder, checked, inputs)
+            if last is not None:
+                record_inputs(recorder, prepared, inputs)
                 recorder.end_unchanged(last)
                 observer.on_note(f"nothing has changed since run {last.run_id}")
-                record = recorder.record
             else:
-                locks = (held.lock.descriptor,)
-                record = _execute(checked, recorder, locks, chosen, observer)
-    window, given = data_used(recorder, checked), request.workspace_dir
+                locks = (locked.lock.descriptor,)
+                workers = recorder.begun.workers
+                plan = make_plan(recorder, prepared, workers=workers, locks=locks)
+                record_now = partial(record_inputs, recorder, prepared)
+                execute(plan, recorder, chosen, observer, record_now)
+                finish_run(recorder, prepared)
+    record, given = recorder.record, request.workspace_dir
+    window = ingested_data(recorder, prepared)
     suggest_predict(record, config, request.name, given, window, observer)
     return record
 
 
 def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
-    """Checks config, schema, code and data, and prepares the workspace.
+    """Checks config, schema, code, data and nodes, and prepares the workspace.
 
     Raises:
       UsageError: one of them is wrong.
@@ -135,9 +147,18 @@ def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
         config = request.load_config()
         activate(config.root)
         valid = validate_pipeline(config)
-        asked = (*request.forced, *request.from_nodes, *request.to_nodes)
-        check_node_ids(config, asked)
+        named = (*request.forced, *request.from_nodes, *request.to_nodes)
+        check_node_ids(config, named)
     config = valid.config
+    if not selected_nodes(config, request.from_nodes, request.to_nodes):
+        raise UsageError(
+            "no node is selected",
+            where=config.name,
+            expected="--from NODE upstream of --to NODE, or the same",
+            actual=f"no path from {', '.join(request.from_nodes)} to "
+            + ", ".join(request.to_nodes),
+            hint=request.next_command("graph", request.name),
+        )
     for warning in valid.warnings:
         observer.on_warning(warning)
     choice = _choose(config)
@@ -146,40 +167,41 @@ def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
     return PreparedRun(config, choice, workspace, request.serving_dir_of(config))
 
 
-def choose_again(request: RunRequest, checked: PreparedRun) -> PreparedRun:
-    """Returns what was checked with the spans of now, if the run may have waited.
+def choose_spans_after_wait(request: RunRequest, prepared: PreparedRun) -> PreparedRun:
+    """Returns the run with spans chosen anew, if it may have waited for another run.
 
     Raises:
       UsageError, DataError: there are none, or they are too old.
     """
-    config = checked.config
-    return replace(checked, choice=_choose(config)) if request.wait else checked
+    config = prepared.config
+    return replace(prepared, choice=_choose(config)) if request.wait else prepared
 
 
 def begin_record(
     request: RunRequest,
-    checked: PreparedRun,
-    notes: tuple[str, ...],
+    prepared: PreparedRun,
+    locked: LockedWorkspace,
     observer: Observer,
     *,
     run_id: str | None = None,
     can_resume: bool = True,
 ) -> Recorder:
-    """Makes the folder of a new run, with its config and a record that has begun."""
-    config, workspace = checked.config, checked.workspace
+    """Makes the folder of a new run with its config, and begins its record."""
+    config, workspace = prepared.config, prepared.workspace
     run_id = run_id or workspace.new_run_id()
     run_dir = workspace.run_dir(run_id)
     run_dir.mkdir(parents=True)
     write_stored_config(config, run_dir / "config.json")
-    # Other parts of the graph read the data of an earlier run.
-    reads_data = not request.from_nodes or INGESTION in request.from_nodes
-    window = checked.choice.data
+    selected = selected_nodes(config, request.from_nodes, request.to_nodes)
+    window = prepared.choice.data
+    is_read = INGESTION in selected
     recorder = Recorder(run_dir, observer.on_event)
+    resume = request.next_command("resume", request.name, "--run", run_id)
     event = RunStarted(
         run_id=run_id,
         pipeline=config.name,
         command=request.command,
-        destination=str(checked.serving_dir),
+        destination=str(prepared.serving_dir),
         config=plain_config(config),
         workers=request.workers or usable_cores(),
         use_cache=request.use_cache,
@@ -187,54 +209,35 @@ def begin_record(
         from_nodes=request.from_nodes,
         to_nodes=request.to_nodes,
         accept_data=request.accept_data,
-        resume_command=request.next_command("resume", request.name, "--run", run_id)
-        if can_resume
-        else None,
-        notes=(*notes, *bounded(window.skipped_lines if reads_data else ())),
+        resume_command=resume if can_resume else None,
+        notes=(
+            *locked.notes_for(run_id),
+            *bounded(window.skipped_lines if is_read else ()),
+        ),
     )
     recorder.apply(event)
-    if window.spans and reads_data:
+    if window.spans and is_read:
         names = bounded([str(span) for span in window.spans[::-1]])
         observer.on_note(f"data: {', '.join(names)}")
     return recorder
 
 
-def _look_for_changes(
-    request: RunRequest, checked: PreparedRun
+def _find_unchanged_run(
+    request: RunRequest, prepared: PreparedRun
 ) -> tuple[RunInputs | None, RunRecord | None]:
-    """Returns what the run is made of and the run that still stands, if it may.
+    """Returns the inputs, and the last complete run if nothing has changed since.
 
     Raises:
-      UsageError: there is something to do, and its model could not be pushed.
+      UsageError: something has changed, and the model could not be pushed.
     """
-    config, workspace = checked.config, checked.workspace
+    config, workspace = prepared.config, prepared.workspace
     inputs = last = None
     if request.whole and up_to_date.exists(workspace):
-        inputs = checked.read_inputs()
+        inputs = prepared.read_inputs()
         last = up_to_date.still_stands(workspace, inputs)
     if last is None:
-        prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
+        prepare_store(prepared.serving_dir, config, workspace, request.to_nodes)
     return inputs, last
-
-
-def _execute(
-    checked: PreparedRun,
-    recorder: Recorder,
-    locks: tuple[int, ...],
-    engine: Engine,
-    observer: Observer,
-) -> RunRecord:
-    asked = started_event(recorder)
-    plan = make_plan(asked, checked, workers=asked.workers, locks=locks)
-    begun: list[RunInputs] = []
-
-    def look_at_inputs() -> None:
-        begun.append(checked.read_inputs())
-        write_inputs(recorder, checked, begun[0])
-
-    execute(plan, recorder, engine, observer, look_at_inputs)
-    finish_run(recorder, checked, begun[0] if begun else None)
-    return recorder.record
 
 
 def _choose(config: Config) -> SpanChoice:
@@ -244,7 +247,7 @@ def _choose(config: Config) -> SpanChoice:
 
 
 def _data_hint(config: Config) -> str | None:
-    """Names the command that makes the data, if it is one of the sample sets."""
+    """Returns the command that makes the data if it is a sample data set."""
     for name in catalog.names():
         if config.data_dir == config.root / "data" / name:
             return f"sluice data make {name}"
@@ -253,22 +256,22 @@ def _data_hint(config: Config) -> str | None:
 
 @contextmanager
 def _sigint_deferred() -> Iterator[None]:
-    """Holds a Ctrl-C back until the block is left.
+    """Raises ``KeyboardInterrupt`` at the end of the block instead of inside it.
 
-    pydantic turns a ``KeyboardInterrupt`` that is raised inside it into a panic.
+    pydantic turns one that is raised inside it into a panic.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    asked: list[int] = []
+    received: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        received.append(number)
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, on_signal)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if asked:
+    if received:
         raise KeyboardInterrupt

@@ -6,64 +6,73 @@ For schedulers that call a process per node, such as Airflow::
     run_node(SharedRun(run.workspace, run.run_id), node)  # a task per node
     end_run(SharedRun(run.workspace, run.run_id))         # the last task
 
-Between the calls no process lives. The workspace is locked all the same, until the run
-is ended, cancelled or resumed, or nothing was heard of it for ``silent_s``.
+No process needs to stay between the calls. The workspace stays locked until the run is
+ended, cancelled or resumed, or no call has touched it for ``silent_s``.
 """
 
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack, suppress
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, cast
 
-from runners.cache.run_inputs import RunInputs
-from runners.engine import Observer, Plan
-from runners.local.engine import LocalEngine
-from runners.local.execute import recorded_results
+from runners.engine import Engine, NodeEngine, Observer, Plan
+from runners.operations.complete_killed_runs import record_killed_nodes
+from runners.operations.find_run import RESUMABLE
 from runners.operations.lock_workspace import lock_workspace, prepare_store
-from runners.operations.run import RunRequest, begin_record, check_request, choose_again
-from runners.operations.run_lifecycle import (
+from runners.operations.prepared_run import (
     PreparedRun,
-    check_unchanged,
-    finish_run,
     load_prepared_run,
-    make_plan,
-    started_event,
-    write_inputs,
+    record_inputs,
+    require_unchanged_inputs,
 )
+from runners.operations.run import (
+    RunRequest,
+    begin_record,
+    check_request,
+    choose_spans_after_wait,
+)
+from runners.operations.run_lifecycle import engine_or_local, finish_run, make_plan
 from runners.operations.shared_run import (
     SharedRun,
-    cancelled,
-    close_cancelled,
-    end_cancelled,
+    close_cancelled_run,
+    end_cancelled_run,
+    is_cancelled,
     node_lock,
-    record_killed_nodes,
 )
 from sluice.errors import (
     ExitCode,
+    LockedError,
     NodeError,
     SluiceError,
     UsageError,
     unknown_node,
 )
+from sluice.record.events import Event
+from sluice.record.journal import Journal
 from sluice.record.load_record import load_record
 from sluice.record.recorder import Recorder
-from sluice.record.run_record import NodeRecord, RunRecord
-from sluice.run_lock import RunLock, not_open
+from sluice.record.run_record import RECORD_FILE, NodeRecord, RunRecord
+from sluice.run_lock import RunLock, cannot_join, workspace_command
 from sluice.workspace import Workspace, private_umask
 
 SILENT_S = 6 * 3600.0
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9]+")
-# These need not run again.
-_DONE = ("ran", "cached", "skipped")
 
 
-class _Touch(Observer):
-    """Says with every tick that the run is not abandoned, and passes the rest on."""
+class _TouchLock(Observer):
+    """Forwards to another observer; touches the lock of a shared run at each tick."""
 
     def __init__(self, observer: Observer, lock: RunLock) -> None:
-        self.on_event = observer.on_event  # type: ignore[method-assign]
-        self.on_progress = observer.on_progress  # type: ignore[method-assign]
         self._observer, self._lock = observer, lock
+
+    def on_event(self, event: Event, record: RunRecord) -> None:
+        self._observer.on_event(event, record)
+
+    def on_progress(self, node: str, facts: dict[str, Any]) -> None:
+        self._observer.on_progress(node, facts)
 
     def on_tick(self) -> None:
         self._lock.touch()
@@ -73,56 +82,60 @@ class _Touch(Observer):
 def begin_run(
     request: RunRequest,
     observer: Observer | None = None,
-    engine: LocalEngine | None = None,
+    engine: Engine | None = None,
     *,
     run_id: str | None = None,
     silent_s: float = SILENT_S,
 ) -> SharedRun:
-    """Begins a run and draws its graph; runs no node.
+    """Begins a shared run and draws its graph; runs no node.
 
-    Called again with the id of a run that is open, it returns that one.
+    A scheduler may call it again with the same ``run_id``, as Airflow does after the
+    task was killed: a run that is shared is returned as it is, and one of which no node
+    was started is begun again.
 
     Args:
       request: what to run.
-      observer: follows it; None for nobody.
-      engine: draws the graph; None for a process of this machine.
-      run_id: names the run, in the form of ``sluice.workspace.new_run_id`` and later
-        than all others; None for a new one.
-      silent_s: how long nothing may be heard of the run before another one may begin.
+      observer: of the run; None for none.
+      engine: draws the graph; None for a local one.
+      run_id: the id, in the form of ``sluice.workspace.new_run_id`` and later than
+        those of all other runs; None for a new one.
+      silent_s: seconds without a call after which another run may begin.
 
     Raises:
-      UsageError: the request, the config, the data or the graph is wrong.
+      UsageError: the request, the config, the data or the graph is wrong; the engine
+        cannot run nodes one by one; the run was begun before and cannot be begun again.
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the workspace is damaged, or its disk is full.
     """
     observer = observer or Observer()
-    checked = check_request(request, observer)
-    config, workspace = checked.config, checked.workspace
+    prepared = check_request(request, observer)
+    config, workspace = prepared.config, prepared.workspace
     if run_id is not None:
-        if (workspace.run_dir(run_id) / "graph.json").exists():
-            with workspace.join(run_id):
-                return _shared_run(workspace, run_id)
-        _check_run_id(run_id, workspace)
+        with suppress(UsageError, LockedError), workspace.join(run_id):
+            return _shared_run(workspace, run_id)
     with ExitStack() as stack:
-        chosen = engine or stack.enter_context(LocalEngine())
+        chosen = stack.enter_context(_node_engine(engine))
         chosen.prewarm(config.root)
         stack.enter_context(private_umask(config.private))
-        holding = lock_workspace(workspace, request.command, request.wait, observer)
-        held = stack.enter_context(holding)
-        checked = choose_again(request, checked)
-        prepare_store(checked.serving_dir, config, workspace, request.to_nodes)
-        recorder = begin_record(request, checked, held.notes, observer, run_id=run_id)
+        locking = lock_workspace(workspace, request.command, request.wait, observer)
+        locked = stack.enter_context(locking)
+        if run_id is not None:
+            _delete_unstarted_run(workspace, run_id)
+        prepared = choose_spans_after_wait(request, prepared)
+        prepare_store(prepared.serving_dir, config, workspace, request.to_nodes)
+        recorder = begin_record(request, prepared, locked, observer, run_id=run_id)
         try:
-            write_inputs(recorder, checked, checked.read_inputs())
+            record_inputs(recorder, prepared)
         except SluiceError as error:
             recorder.stop(error)
             raise
-        asked, locks = started_event(recorder), (held.lock.descriptor,)
-        plan = make_plan(asked, checked, workers=asked.workers, locks=locks)
+        locks = (locked.lock.descriptor,)
+        workers = recorder.begun.workers
+        plan = make_plan(recorder, prepared, workers=workers, locks=locks)
         record = chosen.prepare(plan, observer)
         if record.status != "running":
             raise _as_error(record)
-        held.lock.leave_open(record.run_id, request.command, silent_s)
+        locked.lock.share(record.run_id, request.command, silent_s)
     return _shared_run(workspace, record.run_id)
 
 
@@ -130,90 +143,93 @@ def run_node(
     run: SharedRun,
     node: str,
     observer: Observer | None = None,
-    engine: LocalEngine | None = None,
+    engine: Engine | None = None,
 ) -> NodeRecord:
-    """Runs one node of an open run; several may run at once, each in its process.
+    """Runs one node of a shared run; several may run at once, each in its process.
 
     A node that has finished is not run again; one that has failed, was killed or
-    interrupted is. A node that is stopped by others, such as by a gate, is not started
-    and recorded as such.
+    interrupted is. A node that others have stopped, such as a gate, is recorded as such
+    and not started.
 
     Args:
       run: the run.
       node: the id of the node.
-      observer: follows it; None for nobody.
-      engine: starts its process; None for a process of this machine.
+      observer: of the run; None for none.
+      engine: starts the node's process; None for a local one.
 
     Returns:
-      How it ended: ``state``, ``reason``, and ``outputs``.
+      The node's record: ``state``, ``reason``, and ``outputs``.
 
     Raises:
-      UsageError: the run is not open or has no such node; a node that it waits for has
-        not finished; code, schema, data or packages have changed since the run began.
+      UsageError: the run is not shared or has no such node; an upstream node has not
+        finished; code, schema, data or packages have changed since the run began; the
+        engine cannot run nodes one by one.
       LockedError: another process runs this node.
-      NodeError: the process that starts the node has ended by itself.
+      NodeError: the process that starts the node has ended.
     """
     observer = observer or Observer()
     workspace = Workspace(run.workspace)
     try:
         with workspace.join(run.run_id) as lock:
-            return _run_node(workspace, run, node, lock, observer, engine)
+            recorder = Recorder(run.run_dir, observer.on_event)
+            names = [item.id for item in recorder.record.nodes]
+            if node not in names:
+                raise unknown_node(node, names, recorder.record.pipeline)
+            with node_lock(run, node) as held:
+                return _run_locked(run, node, recorder, (lock, held), observer, engine)
     finally:
-        if cancelled(run.run_dir):
-            # The last one of a run that was cancelled meanwhile closes it.
-            end_cancelled(workspace, run.run_id)
+        if is_cancelled(run.run_dir):
+            # The last process of a cancelled run closes its record.
+            end_cancelled_run(workspace, run.run_id)
 
 
-def _run_node(
-    workspace: Workspace,
+def _run_locked(
     run: SharedRun,
     node: str,
-    lock: RunLock,
+    recorder: Recorder,
+    locks: tuple[RunLock, int],
     observer: Observer,
-    engine: LocalEngine | None,
+    engine: Engine | None,
 ) -> NodeRecord:
-    recorder = Recorder(run.run_dir, observer.on_event)
-    names = [item.id for item in recorder.record.nodes]
-    if node not in names:
-        raise unknown_node(node, names, recorder.record.pipeline)
-    with ExitStack() as stack:
-        held = stack.enter_context(node_lock(run, node))
-        if cancelled(run.run_dir):
-            raise not_open(run.run_id, workspace.lock_file)
-        # Another process may have run it meanwhile.
-        recorder.refresh()
-        record_killed_nodes(recorder, node)
-        ended = recorded_results(run.run_dir).get(node)
-        if ended is not None and ended.state in _DONE:
-            return recorder.record.node(node)
-        checked = load_prepared_run(workspace, recorder)
-        stack.enter_context(private_umask(checked.config.private))
-        plan = _plan(recorder, checked, lock.descriptor, held)
-        inputs = checked.read_inputs()
-        check_unchanged(run.run_dir, inputs, run="sluice run", run_again="sluice run")
-        chosen = engine or stack.enter_context(LocalEngine())
-        found = chosen.run_node(plan, node, _Touch(observer, lock))
-        if found is None:
-            raise _waits(recorder.refresh(), node)
-        return found
+    """Runs a node whose lock is held, unless it has finished."""
+    workspace, (lock, held) = Workspace(run.workspace), locks
+    if is_cancelled(run.run_dir):
+        raise cannot_join(run.run_id, workspace.lock_file)
+    # Another process may have run it until now.
+    recorder.refresh()
+    record_killed_nodes(recorder, node)
+    if _has_finished(recorder.record.node(node)):
+        return recorder.record.node(node)
+    with _continued(workspace, recorder, lock.descriptor, held) as (prepared, plan):
+        inputs, root = prepared.read_inputs(), workspace.root
+        require_unchanged_inputs(recorder, inputs, workspace_command("run", root))
+        with _node_engine(engine) as chosen:
+            found = chosen.run_node(plan, node, _TouchLock(observer, lock))
+    if found is None:
+        raise _upstream_unfinished(recorder.refresh(), node)
+    return found
 
 
-def end_run(run: SharedRun, observer: Observer | None = None) -> RunRecord:
-    """Ends an open run: its record gets a status and an exit code.
+def end_run(
+    run: SharedRun,
+    observer: Observer | None = None,
+    engine: Engine | None = None,
+) -> RunRecord:
+    """Ends a shared run: its record gets a status and an exit code.
 
-    Nodes that were not run since others have stopped them are recorded as such. Where
-    others are left, the run counts as failed, and can be resumed. A run that has ended
-    already stays as it is.
+    Nodes that others have stopped are recorded as such. If others are left to run, the
+    run has failed and can be resumed. A run that has ended already stays as it is.
 
     Args:
       run: the run.
-      observer: follows it; None for nobody.
+      observer: of the run; None for none.
+      engine: as for ``run_node``.
 
     Returns:
       The record, as ``run`` returns it.
 
     Raises:
-      UsageError: what it needs is gone, such as its config.
+      UsageError: its config is gone, or the engine cannot run nodes one by one.
       LockedError: some of its nodes still run, or another run has begun since.
     """
     observer = observer or Observer()
@@ -222,28 +238,39 @@ def end_run(run: SharedRun, observer: Observer | None = None) -> RunRecord:
     record = recorder.record
     if record.status != "running":
         return record
-    with ExitStack() as stack:
-        held = workspace.exclusive(record.command, brief=True, end_shared=run.run_id)
-        lock = stack.enter_context(held)
+    with workspace.exclusive(record.command, brief=True, end_shared=run.run_id) as lock:
         if recorder.refresh().status != "running":
-            # Another process was quicker.
+            # Another process has ended it meanwhile.
             return recorder.record
-        if cancelled(run.run_dir):
-            close_cancelled(recorder)
+        if is_cancelled(run.run_dir):
+            close_cancelled_run(recorder)
             return recorder.record
-        checked = load_prepared_run(workspace, recorder)
-        stack.enter_context(private_umask(checked.config.private))
-        record_killed_nodes(recorder, *(item.id for item in recorder.record.nodes))
-        plan = _plan(recorder, checked, lock.descriptor)
-        LocalEngine().settle(plan, observer)
-        inputs: RunInputs | None = None
-        with suppress(SluiceError, OSError):
-            # What was edited since it began is the next run's matter.
-            now = checked.read_inputs()
-            check_unchanged(run.run_dir, now, run="", run_again="")
-            inputs = now
-        finish_run(recorder, checked, inputs)
+        with _continued(workspace, recorder, lock.descriptor) as (prepared, plan):
+            record_killed_nodes(recorder, *(item.id for item in record.nodes))
+            with _node_engine(engine) as chosen:
+                chosen.end_run(plan, observer)
+            finish_run(recorder, prepared)
         return recorder.record
+
+
+@contextmanager
+def _node_engine(engine: Engine | None) -> Iterator[NodeEngine]:
+    """Yields the engine, or a local one; raises if it cannot run single nodes."""
+    with engine_or_local(engine) as chosen:
+        if not chosen.capabilities.run_node:
+            raise UsageError(f"{type(chosen).__name__} cannot run nodes one by one")
+        yield cast(NodeEngine, chosen)
+
+
+@contextmanager
+def _continued(
+    workspace: Workspace, recorder: Recorder, *locks: int
+) -> Iterator[tuple[PreparedRun, Plan]]:
+    """Yields the stored config and spans of a shared run, and its plan."""
+    prepared = load_prepared_run(workspace, recorder)
+    with private_umask(prepared.config.private):
+        plan = make_plan(recorder, prepared, workers=1, locks=locks, resumed=True)
+        yield prepared, plan
 
 
 def _shared_run(workspace: Workspace, run_id: str) -> SharedRun:
@@ -251,13 +278,14 @@ def _shared_run(workspace: Workspace, run_id: str) -> SharedRun:
     return SharedRun(workspace.root, run_id, tuple(node.id for node in record.nodes))
 
 
-def _plan(recorder: Recorder, checked: PreparedRun, *locks: int) -> Plan:
-    asked = started_event(recorder)
-    return make_plan(asked, checked, workers=1, locks=locks, resumed=True)
+def _delete_unstarted_run(workspace: Workspace, run_id: str) -> None:
+    """Makes way for a run with an id: deletes one that was begun but started no node.
 
-
-def _check_run_id(run_id: str, workspace: Workspace) -> None:
-    latest = max((path.name for path in workspace.runs.iterdir()), default="")
+    Raises:
+      UsageError: the id is not valid, or nodes of that run were started.
+    """
+    others = (path.name for path in workspace.runs.iterdir() if path.name != run_id)
+    latest = max(others, default="")
     if not _RUN_ID.fullmatch(run_id) or run_id <= latest:
         raise UsageError(
             f"{run_id!r} is not a valid id for a new run",
@@ -266,11 +294,33 @@ def _check_run_id(run_id: str, workspace: Workspace) -> None:
             "later than that of every other run",
             actual=f"the last one is {latest}" if latest else None,
         )
+    run_dir = workspace.run_dir(run_id)
+    if (run_dir / RECORD_FILE).exists() or Journal(run_dir).events():
+        record = load_record(run_dir)
+        started = any(node.attempts for node in record.nodes)
+        if started or record.status not in RESUMABLE or is_cancelled(run_dir):
+            raise UsageError(
+                f"run {run_id} cannot be begun again",
+                where=run_dir,
+                expected="a run of which no node was started",
+                actual=f"it was begun before, and has {record.status}",
+                hint=workspace_command("resume", workspace.root)
+                if record.status in RESUMABLE
+                else None,
+            )
+    if run_dir.exists():
+        shutil.rmtree(run_dir)
 
 
-def _waits(record: RunRecord, node: str) -> UsageError:
-    upstream = record.node(node).upstream
-    waits_for = [name for name in upstream if record.node(name).state not in _DONE]
+def _has_finished(node: NodeRecord) -> bool:
+    """Whether a node need not run again; the Pusher has run where it is blocked."""
+    pushed_nothing = node.state == "blocked" and bool(node.outputs)
+    return node.state in ("ran", "cached", "skipped") or pushed_nothing
+
+
+def _upstream_unfinished(record: RunRecord, node: str) -> UsageError:
+    upstream = (record.node(name) for name in record.node(node).upstream)
+    waits_for = [item.id for item in upstream if not _has_finished(item)]
     return UsageError(
         f"{node} cannot run yet: {', '.join(waits_for)} has not finished",
         where=record.run_id,

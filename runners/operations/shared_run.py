@@ -1,7 +1,7 @@
-"""An open run: which processes run its nodes now, and whether it was cancelled.
+"""Shared run: locks of its nodes, and whether it was cancelled.
 
-Between the calls of ``run_node`` no process of such a run lives, so what they need to
-know of each other lies in the run's folder: a lock per node, and a mark.
+The processes that call ``run_node`` share this state through the run's folder: a lock
+file per node, and a file that marks the run as cancelled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runners.local.complete_killed_runs import unrecorded_ends
+from runners.operations.complete_killed_runs import record_killed_nodes
 from sluice.errors import ExitCode, LockedError
 from sluice.record.recorder import Recorder
 from sluice.run_lock import Owner, cancel_command
@@ -29,10 +29,10 @@ _ORPHANS_END_S = 10.0
 
 @dataclass(frozen=True)
 class SharedRun:
-    """A run that has begun and whose nodes are run one by one.
+    """A run whose nodes are run one by one, each by a process of its own.
 
     Attributes:
-      workspace: its folder.
+      workspace: the folder of the pipeline's workspace.
       run_id: its id.
       nodes: the ids of its nodes, in topological order.
     """
@@ -48,7 +48,7 @@ class SharedRun:
 
 @contextmanager
 def node_lock(run: SharedRun, node: str) -> Iterator[int]:
-    """Holds the lock of a node, so that no other process runs it; yields a descriptor.
+    """Holds the lock of a node; yields the descriptor of the lock file.
 
     Raises:
       LockedError: another process runs the node.
@@ -56,7 +56,7 @@ def node_lock(run: SharedRun, node: str) -> Iterator[int]:
     folder = run.run_dir / "nodes"
     folder.mkdir(exist_ok=True)
     path = folder / f"{node}.lock"
-    patience_ends = time.monotonic() + _ORPHANS_END_S
+    gives_up_s = time.monotonic() + _ORPHANS_END_S
     with ExitStack() as stack:
         while True:
             try:
@@ -65,7 +65,7 @@ def node_lock(run: SharedRun, node: str) -> Iterator[int]:
             except BlockingIOError as error:
                 pid = _pid_in(path)
                 alive = pid is not None and Owner(pid, socket.gethostname()).is_alive
-                if alive or time.monotonic() > patience_ends:
+                if alive or time.monotonic() > gives_up_s:
                     raise LockedError(
                         f"{node} is already running in run {run.run_id}",
                         where=path,
@@ -82,16 +82,8 @@ def node_lock(run: SharedRun, node: str) -> Iterator[int]:
             os.truncate(handle, 0)
 
 
-def record_killed_nodes(recorder: Recorder, *nodes: str) -> None:
-    """Records how nodes have ended whose process was killed before it could do so."""
-    for node in nodes:
-        if recorder.record.node(node).state == "running":
-            for event in unrecorded_ends(recorder.record, recorder.run_dir, node):
-                recorder.apply(event)
-
-
 def running_nodes(run_dir: Path) -> dict[str, int]:
-    """Returns the process of each node that ``run_node`` runs now, on this machine."""
+    """Returns, by node, the id of the process that runs it on this machine."""
     found = {}
     for path in (run_dir / "nodes").glob("*.lock"):
         if atomic.is_locked(path) and (pid := _pid_in(path)):
@@ -100,32 +92,36 @@ def running_nodes(run_dir: Path) -> dict[str, int]:
 
 
 def mark_cancelled(run_dir: Path) -> None:
-    """Keeps further nodes of an open run from being started."""
+    """Marks a shared run as cancelled: no further node of it is started."""
     path = _cancelled_file(run_dir)
     path.parent.mkdir(exist_ok=True)
     path.touch()
 
 
-def cancelled(run_dir: Path) -> bool:
-    """Whether an open run was cancelled; nodes of it may still run."""
+def is_cancelled(run_dir: Path) -> bool:
+    """Whether a shared run was cancelled; nodes of it may still run."""
     return _cancelled_file(run_dir).exists()
 
 
-def end_cancelled(workspace: Workspace, run_id: str) -> bool:
-    """Ends an open run that was cancelled; returns whether it has ended."""
+def end_cancelled_run(workspace: Workspace, run_id: str) -> bool:
+    """Closes the record of a cancelled run, unless nodes of it still run.
+
+    Returns:
+      Whether the record is closed.
+    """
     recorder = Recorder(workspace.run_dir(run_id))
     try:
         with workspace.exclusive("sluice cancel", brief=True, end_shared=run_id):
             if recorder.refresh().status == "running":
-                close_cancelled(recorder)
+                close_cancelled_run(recorder)
     except LockedError:
         # Some of its nodes have not ended yet, or another run has begun since.
         return recorder.refresh().status != "running"
     return True
 
 
-def close_cancelled(recorder: Recorder) -> None:
-    """Closes the record of a run that was cancelled; its lock is held alone."""
+def close_cancelled_run(recorder: Recorder) -> None:
+    """Closes the record of a cancelled run; the caller holds its lock exclusively."""
     record_killed_nodes(recorder, *(node.id for node in recorder.record.nodes))
     recorder.end(ExitCode.INTERRUPTED, "was cancelled")
 
@@ -135,7 +131,7 @@ def _cancelled_file(run_dir: Path) -> Path:
 
 
 def _pid_in(lock_file: Path) -> int | None:
-    """Returns the process that holds the lock of a node, if it has said so."""
+    """Returns the process id in the lock file of a node, None before it is written."""
     try:
         return int(json.loads(lock_file.read_text())["pid"])
     except ValueError:

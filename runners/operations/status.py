@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runners.local.complete_killed_runs import complete_killed_runs
+from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.find_run import (
     Warn,
     all_workspaces,

@@ -14,8 +14,8 @@ import pytest
 
 from runners.cli.main import main
 from runners.engine import Capabilities, Engine, Observer
-from runners.local.complete_killed_runs import complete_killed_runs
 from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.logs import START, LogsRequest, logs
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run import RunRequest, run

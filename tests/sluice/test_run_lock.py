@@ -1,4 +1,4 @@
-"""Open runs: nobody else begins, many may take part, and none blocks for ever."""
+"""Run lock of shared runs: exclusive to one run, joined by its processes, released."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ def workspace(tmp_path: Path) -> Workspace:
     return made
 
 
-def _open(workspace: Workspace, silent_s: float = 60.0) -> None:
+def _share(workspace: Workspace, silent_s: float = 60.0) -> None:
     with workspace.exclusive("begin") as lock:
-        lock.leave_open(RUN, "begin", silent_s)
+        lock.share(RUN, "begin", silent_s)
 
 
-def _take_part(root: str, ready: str) -> None:
+def _join(root: str, ready: str) -> None:
     with Workspace(Path(root)).join(RUN):
         Path(ready).touch()
         time.sleep(60)
 
 
-def test_no_other_run_begins_while_one_is_open(workspace: Workspace) -> None:
-    _open(workspace)
+def test_a_shared_run_keeps_other_runs_out(workspace: Workspace) -> None:
+    _share(workspace)
     assert workspace.is_running()
-    with pytest.raises(LockedError, match=f"run {RUN}, open since"):
+    with pytest.raises(LockedError, match=f"shared run {RUN}, since"):
         workspace.exclusive("sluice run digits").__enter__()
     with pytest.raises(LockedError):
         workspace.exclusive("sluice status", brief=True).__enter__()
     assert workspace.is_running()
 
 
-def test_several_take_part_at_once(workspace: Workspace) -> None:
-    _open(workspace)
+def test_several_processes_join_at_once(workspace: Workspace) -> None:
+    _share(workspace)
     with workspace.join(RUN), workspace.join(RUN), pytest.raises(LockedError):
         workspace.exclusive("end", end_shared=ANY).__enter__()
     with pytest.raises(LockedError):
@@ -59,16 +59,16 @@ def test_several_take_part_at_once(workspace: Workspace) -> None:
     assert not workspace.is_running()
 
 
-def test_an_ended_run_takes_nobody_in(workspace: Workspace) -> None:
-    with pytest.raises(UsageError, match=f"run {RUN} is not open"):
+def test_an_ended_run_cannot_be_joined(workspace: Workspace) -> None:
+    with pytest.raises(UsageError, match=f"run {RUN} is not shared"):
         workspace.join(RUN).__enter__()
-    _open(workspace)
-    with pytest.raises(UsageError, match="run other is not open"):
+    _share(workspace)
+    with pytest.raises(UsageError, match="run other is not shared"):
         workspace.join("other").__enter__()
 
 
-def test_an_abandoned_run_makes_way(workspace: Workspace) -> None:
-    _open(workspace, silent_s=5.0)
+def test_the_lock_of_an_abandoned_run_is_taken_over(workspace: Workspace) -> None:
+    _share(workspace, silent_s=5.0)
     os.utime(workspace.lock_file, (time.time() - 6,) * 2)
     assert not workspace.is_running()
     with workspace.exclusive("sluice run digits") as lock:
@@ -79,10 +79,10 @@ def test_an_abandoned_run_makes_way(workspace: Workspace) -> None:
 def test_a_run_whose_node_runs_is_not_abandoned(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    _open(workspace, silent_s=0.0)
+    _share(workspace, silent_s=0.0)
     ready = tmp_path / "ready"
     context = multiprocessing.get_context("fork")
-    node = context.Process(target=_take_part, args=(str(workspace.root), str(ready)))
+    node = context.Process(target=_join, args=(str(workspace.root), str(ready)))
     node.start()
     while not ready.exists():
         time.sleep(0.01)
@@ -96,36 +96,36 @@ def test_a_run_whose_node_runs_is_not_abandoned(
         pass
 
 
-def test_a_run_left_before_the_clock_was_set_back_makes_way(
+def test_the_lock_is_taken_over_if_the_clock_was_set_back(
     workspace: Workspace,
 ) -> None:
-    _open(workspace)
+    _share(workspace)
     os.utime(workspace.lock_file, (time.time() + 7200,) * 2)
     assert not workspace.is_running()
     with workspace.exclusive("sluice run digits") as lock:
         assert lock.note and RUN in lock.note
 
 
-def test_who_only_looks_at_the_lock_keeps_nobody_out(workspace: Workspace) -> None:
-    """``sluice status`` finds out whether an open run still is by taking its lock."""
-    _open(workspace)
+def test_a_test_of_the_lock_keeps_nobody_out(workspace: Workspace) -> None:
+    """``sluice status`` tests the lock of a shared run by taking it for a moment."""
+    _share(workspace)
 
-    def look(held: threading.Event) -> None:
+    def test_lock(held: threading.Event) -> None:
         with atomic.lock(workspace.lock_file):
             held.set()
             time.sleep(0.3)
 
-    for take_part in (
+    for join in (
         lambda: workspace.join(RUN),
         lambda: workspace.exclusive("end", end_shared=RUN),
     ):
         held = threading.Event()
-        looks = threading.Thread(target=look, args=(held,))
-        looks.start()
+        thread = threading.Thread(target=test_lock, args=(held,))
+        thread.start()
         held.wait()
-        with take_part():
+        with join():
             pass
-        looks.join()
+        thread.join()
 
 
 def test_the_command_that_cancels_names_a_workspace_elsewhere(

@@ -13,7 +13,7 @@ from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.node_registry import STATISTICS
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.summarize import Summary, observe_summary, summarize
-from runners.local.complete_killed_runs import complete_killed_runs
+from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.find_run import (
     Warn,
     find_run,

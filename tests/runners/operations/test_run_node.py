@@ -47,68 +47,68 @@ def request_to(project: Path, tmp_path: Path) -> Callable[[str], RunRequest]:
 
 
 @pytest.fixture
-def opened(request_to: Callable[[str], RunRequest], engine: LocalEngine) -> SharedRun:
+def shared(request_to: Callable[[str], RunRequest], engine: LocalEngine) -> SharedRun:
     from runners.operations.run_node import begin_run
 
     return begin_run(request_to(GATE), engine=engine)
 
 
 def test_a_run_node_by_node(
-    opened: SharedRun,
+    shared: SharedRun,
     engine: LocalEngine,
     request_to: Callable[[str], RunRequest],
 ) -> None:
     from runners.operations.run import run
     from runners.operations.run_node import begin_run, end_run, run_node
 
-    assert GATE in opened.nodes
+    assert GATE in shared.nodes
     with pytest.raises(UsageError, match="cannot run yet: TFRecordGen"):
-        run_node(opened, "StatisticsGen", engine=engine)
-    with pytest.raises(LockedError, match=f"run {opened.run_id}, open since"):
+        run_node(shared, "StatisticsGen", engine=engine)
+    with pytest.raises(LockedError, match=f"shared run {shared.run_id}, since"):
         run(request_to(GATE), engine=engine)
-    assert begin_run(request_to(GATE), engine=engine, run_id=opened.run_id) == opened
+    assert begin_run(request_to(GATE), engine=engine, run_id=shared.run_id) == shared
     states = {}
-    for node in opened.nodes:
-        states[node] = run_node(opened, node, engine=engine).state
+    for node in shared.nodes:
+        states[node] = run_node(shared, node, engine=engine).state
     assert states["TFRecordGen"] == states[GATE] == "ran"
     assert states["Trainer"] == "skipped"
-    before = RunRecord.load(opened.run_dir)
-    assert run_node(opened, GATE, engine=engine).attempts == 1
-    assert RunRecord.load(opened.run_dir) == before
-    record = end_run(opened)
+    before = RunRecord.load(shared.run_dir)
+    assert run_node(shared, GATE, engine=engine).attempts == 1
+    assert RunRecord.load(shared.run_dir) == before
+    record = end_run(shared)
     assert (record.status, record.exit_code) == ("succeeded", 0), record.error
     assert [gate["gate"] for gate in record.gates] == ["data"]
-    assert end_run(opened) == record
-    assert not Workspace(opened.workspace).is_running()
-    with pytest.raises(UsageError, match="is not open"):
-        run_node(opened, GATE, engine=engine)
+    assert end_run(shared) == record
+    assert not Workspace(shared.workspace).is_running()
+    with pytest.raises(UsageError, match="is not shared"):
+        run_node(shared, GATE, engine=engine)
 
 
 def test_a_run_that_was_left_can_be_resumed(
-    opened: SharedRun, engine: LocalEngine, tmp_path: Path, project: Path
+    shared: SharedRun, engine: LocalEngine, tmp_path: Path, project: Path
 ) -> None:
     from runners.operations.resume import ResumeRequest, resume
     from runners.operations.run_node import end_run, run_node
 
-    run_node(opened, "TFRecordGen", engine=engine)
-    failed = end_run(opened)
+    run_node(shared, "TFRecordGen", engine=engine)
+    failed = end_run(shared)
     assert (failed.status, failed.exit_code) == ("failed", 7)
     assert failed.error and "left to run" in failed.error.message
     request = ResumeRequest(
         name=str(project / "configs" / "digits.yaml"), workspace_dir=str(tmp_path)
     )
     record = resume(request, engine=engine)
-    assert (record.run_id, record.status) == (opened.run_id, "succeeded")
+    assert (record.run_id, record.status) == (shared.run_id, "succeeded")
     assert record.node("TFRecordGen").attempts == 1
 
 
 def test_an_abandoned_run_makes_way(
-    opened: SharedRun, engine: LocalEngine, request_to: Callable[[str], RunRequest]
+    shared: SharedRun, engine: LocalEngine, request_to: Callable[[str], RunRequest]
 ) -> None:
     from runners.operations.run import run
 
-    os.utime(Workspace(opened.workspace).lock_file, (time.time() - 7 * 3600,) * 2)
+    os.utime(Workspace(shared.workspace).lock_file, (time.time() - 7 * 3600,) * 2)
     record = run(request_to("TFRecordGen"), engine=engine)
     assert record.status == "succeeded"
-    assert any(opened.run_id in note for note in record.notes)
-    assert RunRecord.load(opened.run_dir).status == "interrupted"
+    assert any(shared.run_id in note for note in record.notes)
+    assert RunRecord.load(shared.run_dir).status == "interrupted"

@@ -1,4 +1,4 @@
-"""Open runs: at once, twice, killed, cancelled, taken over, with the clock set back.
+"""Shared runs: concurrent and repeated calls, kills, cancelling, a clock set back.
 
 The nodes are stubs in the process that calls ``run_node``; everything around them, from
 the lock to the scheduler, is real.
@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from ml_metadata.proto import metadata_store_pb2
 
-from runners.local.complete_killed_runs import complete_killed_runs
 from runners.local.engine import LocalEngine
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_result import write_result
 from runners.operations import run_node as operations
 from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run_node import end_run, run_node
 from runners.operations.shared_run import SharedRun, node_lock
@@ -106,12 +106,12 @@ def engine(stubs: Stubs) -> LocalEngine:
 
 
 @pytest.fixture
-def opened(written: Any) -> SharedRun:
-    """An open run of a diamond."""
-    return _open(written, DIAMOND)
+def shared(written: Any) -> SharedRun:
+    """A shared run of a diamond-shaped graph."""
+    return _share(written, DIAMOND)
 
 
-def _open(written: Any, graph: dict[str, tuple[str, ...]], **facts: Any) -> SharedRun:
+def _share(written: Any, graph: dict[str, tuple[str, ...]], **facts: Any) -> SharedRun:
     workspace, run_id = written.workspace, written.FIRST
     recorder = written.begin(run_id)
     nodes = tuple(GraphNode(name, name, before) for name, before in graph.items())
@@ -133,7 +133,7 @@ def _open(written: Any, graph: dict[str, tuple[str, ...]], **facts: Any) -> Shar
     text = connection.SerializeToString().hex()
     GraphFile("digits", planned, text).save(recorder.run_dir)
     with workspace.exclusive("test") as lock:
-        lock.leave_open(run_id, "test", 3600.0)
+        lock.share(run_id, "test", 3600.0)
     return SharedRun(workspace.root, run_id, tuple(graph))
 
 
@@ -164,37 +164,37 @@ def _check_whole(run: SharedRun) -> RunRecord:
 
 
 def test_both_branches_at_once_in_two_processes(
-    opened: SharedRun, engine: LocalEngine, stubs: Stubs
+    shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
-    run_node(opened, "Read", engine=engine)
+    run_node(shared, "Read", engine=engine)
     held = [stubs.hold(name) for name in ("Left", "Right")]
     branches = [
-        _fork(lambda name: run_node(opened, name, engine=engine), name)
+        _fork(lambda name: run_node(shared, name, engine=engine), name)
         for name in ("Left", "Right")
     ]
     _wait_for(lambda: len(stubs.starts()) == 3)
     with pytest.raises(LockedError):
-        end_run(opened)
+        end_run(shared)
     with pytest.raises(LockedError, match="Left is already running"):
-        run_node(opened, "Left", engine=engine)
+        run_node(shared, "Left", engine=engine)
     with pytest.raises(UsageError, match="cannot run yet: Left, Right"):
-        run_node(opened, "Join", engine=engine)
+        run_node(shared, "Join", engine=engine)
     for path in held:
         path.unlink()
     for branch in branches:
         branch.join(DEADLINE_S)
         assert branch.exitcode == 0
-    run_node(opened, "Join", engine=engine)
-    for name in opened.nodes:
-        assert run_node(opened, name, engine=engine).attempts == 1
-    assert end_run(opened).exit_code == 0
-    record = _check_whole(opened)
+    run_node(shared, "Join", engine=engine)
+    for name in shared.nodes:
+        assert run_node(shared, name, engine=engine).attempts == 1
+    assert end_run(shared).exit_code == 0
+    record = _check_whole(shared)
     assert [node.state for node in record.nodes] == ["ran"] * 4
-    assert sorted(stubs.starts()) == sorted(opened.nodes)
+    assert sorted(stubs.starts()) == sorted(shared.nodes)
 
 
 def test_a_node_that_ends_while_another_process_comes_is_not_run_again(
-    opened: SharedRun,
+    shared: SharedRun,
     engine: LocalEngine,
     stubs: Stubs,
     monkeypatch: pytest.MonkeyPatch,
@@ -205,47 +205,47 @@ def test_a_node_that_ends_while_another_process_comes_is_not_run_again(
         return node_lock(run, node)
 
     monkeypatch.setattr(operations, "node_lock", after_another)
-    assert run_node(opened, "Read", engine=engine).attempts == 1
+    assert run_node(shared, "Read", engine=engine).attempts == 1
     assert stubs.starts() == ["Read"]
 
 
 def test_the_process_of_a_node_is_killed(
-    opened: SharedRun, engine: LocalEngine, stubs: Stubs
+    shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     held = stubs.hold("Read")
-    killed = _fork(lambda: run_node(opened, "Read", engine=engine))
+    killed = _fork(lambda: run_node(shared, "Read", engine=engine))
     _wait_for(stubs.starts)
     killed.kill()
     killed.join()
-    assert RunRecord.load(opened.run_dir).node("Read").state == "running"
+    assert RunRecord.load(shared.run_dir).node("Read").state == "running"
     held.unlink()
-    again = run_node(opened, "Read", engine=engine)
+    again = run_node(shared, "Read", engine=engine)
     assert (again.state, again.attempts) == ("ran", 2)
-    for name in opened.nodes:
-        run_node(opened, name, engine=engine)
-    assert end_run(opened).exit_code == 0
-    _check_whole(opened)
+    for name in shared.nodes:
+        run_node(shared, name, engine=engine)
+    assert end_run(shared).exit_code == 0
+    _check_whole(shared)
 
 
 def test_a_run_is_ended_after_a_kill(
-    opened: SharedRun, engine: LocalEngine, stubs: Stubs
+    shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     stubs.hold("Read")
-    killed = _fork(lambda: run_node(opened, "Read", engine=engine))
+    killed = _fork(lambda: run_node(shared, "Read", engine=engine))
     _wait_for(stubs.starts)
     killed.kill()
     killed.join()
-    record = end_run(opened)
+    record = end_run(shared)
     assert (record.status, record.exit_code) == ("failed", 7)
     assert record.node("Read").state == "failed"
     assert record.resume_command
-    assert _check_whole(opened) == record
+    assert _check_whole(shared) == record
 
 
 def test_the_verdict_of_a_gate_is_the_run_s(
     written: Any, engine: LocalEngine, stubs: Stubs
 ) -> None:
-    run = _open(written, {"Read": (), "Gate": ("Read",), "Train": ("Gate",)})
+    run = _share(written, {"Read": (), "Gate": ("Read",), "Train": ("Gate",)})
     error = {"message": "too bad", "exit_code": 3, "gate": True, "log_tail": []}
     stubs.facts["Gate"] = {"state": "failed", "error": error, "reason": "too bad"}
     states = [run_node(run, name, engine=engine).state for name in run.nodes]
@@ -259,7 +259,7 @@ def test_the_verdict_of_a_gate_is_the_run_s(
 def test_a_push_that_was_not_allowed_has_run(
     written: Any, engine: LocalEngine, stubs: Stubs
 ) -> None:
-    run = _open(written, {"Train": (), "Pusher": ("Train",), "After": ("Pusher",)})
+    run = _share(written, {"Train": (), "Pusher": ("Train",), "After": ("Pusher",)})
     pushed = {"id": 1, "type": "PushedModel", "uri": "", "properties": {}}
     pushed["properties"] = {"state": "blocked"}
     stubs.facts["Pusher"] = {"outputs": {"pushed_model": [pushed]}}
@@ -273,134 +273,134 @@ def test_a_push_that_was_not_allowed_has_run(
 
 
 def test_a_run_is_cancelled_while_a_node_runs(
-    opened: SharedRun, engine: LocalEngine, stubs: Stubs
+    shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     """No node begins any more, and the last one that runs closes the record."""
     stubs.hold("Read")
-    running = _fork(lambda: run_node(opened, "Read", engine=engine))
+    running = _fork(lambda: run_node(shared, "Read", engine=engine))
     _wait_for(stubs.starts)
     asked = cancel(CancelRequest(name="digits"))
     assert asked.pids == (running.pid,)
-    with pytest.raises(UsageError, match="is not open"):
-        run_node(opened, "Read", engine=engine)
+    with pytest.raises(UsageError, match="is not shared"):
+        run_node(shared, "Read", engine=engine)
     running.join(DEADLINE_S)
-    record = _check_whole(opened)
+    record = _check_whole(shared)
     assert (record.status, record.exit_code) == ("interrupted", 130)
     assert record.node("Read").state == "interrupted"
-    assert end_run(opened) == record
+    assert end_run(shared) == record
     assert stubs.starts() == ["Read"]
 
 
 def test_a_run_is_cancelled_between_two_nodes(
-    opened: SharedRun, engine: LocalEngine
+    shared: SharedRun, engine: LocalEngine
 ) -> None:
-    run_node(opened, "Read", engine=engine)
+    run_node(shared, "Read", engine=engine)
     done = cancel(CancelRequest(name="digits"))
     assert (done.pids, done.ended) == ((), True)
-    with pytest.raises(UsageError, match="is not open"):
-        run_node(opened, "Left", engine=engine)
-    assert _check_whole(opened).status == "interrupted"
+    with pytest.raises(UsageError, match="is not shared"):
+        run_node(shared, "Left", engine=engine)
+    assert _check_whole(shared).status == "interrupted"
 
 
-def test_a_run_is_cancelled_after_a_kill(opened: SharedRun) -> None:
+def test_a_run_is_cancelled_after_a_kill(shared: SharedRun) -> None:
     """What the killed process has started still holds the lock of the node."""
-    with node_lock(opened, "Read"):
+    with node_lock(shared, "Read"):
         dead = _fork(lambda: None)
         dead.join()
-        (opened.run_dir / "nodes" / "Read.lock").write_text(f'{{"pid": {dead.pid}}}')
+        (shared.run_dir / "nodes" / "Read.lock").write_text(f'{{"pid": {dead.pid}}}')
         assert cancel(CancelRequest(name="digits")).pids == ()
-    _check_whole(opened)
+    _check_whole(shared)
 
 
 def test_another_run_takes_over(
-    opened: SharedRun, engine: LocalEngine, stubs: Stubs
+    shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
-    workspace = Workspace(opened.workspace)
-    run_node(opened, "Read", engine=engine)
+    workspace = Workspace(shared.workspace)
+    run_node(shared, "Read", engine=engine)
     os.utime(workspace.lock_file, (time.time() - 7200,) * 2)
-    with workspace.exclusive("sluice run digits"):
-        complete_killed_runs(workspace, locked=True)
+    with workspace.exclusive("sluice run digits") as lock:
+        complete_killed_runs(workspace, lock)
         with pytest.raises(LockedError):
-            run_node(opened, "Left", engine=engine)
-    with pytest.raises(UsageError, match="is not open"):
-        run_node(opened, "Left", engine=engine)
-    before = _check_whole(opened)
+            run_node(shared, "Left", engine=engine)
+    with pytest.raises(UsageError, match="is not shared"):
+        run_node(shared, "Left", engine=engine)
+    before = _check_whole(shared)
     assert before.status == "interrupted"
-    assert end_run(opened) == before
+    assert end_run(shared) == before
     assert stubs.starts() == ["Read"]
 
 
-def test_a_resume_waits_for_the_nodes_of_an_open_run(
-    opened: SharedRun, engine: LocalEngine, stubs: Stubs
+def test_a_resume_is_refused_while_a_node_of_a_shared_run_runs(
+    shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     held = stubs.hold("Read")
-    running = _fork(lambda: run_node(opened, "Read", engine=engine))
+    running = _fork(lambda: run_node(shared, "Read", engine=engine))
     _wait_for(stubs.starts)
-    with pytest.raises(LockedError, match=f"run {opened.run_id}, open since"):
+    with pytest.raises(LockedError, match=f"shared run {shared.run_id}, since"):
         resume(ResumeRequest(name="digits"), engine=engine)
     held.unlink()
     running.join(DEADLINE_S)
     resume(ResumeRequest(name="digits", workers=1), engine=engine)
-    events = Journal(opened.run_dir).events()
+    events = Journal(shared.run_dir).events()
     assert len([event for event in events if isinstance(event, RunResumed)]) == 1
-    with pytest.raises(UsageError, match="is not open"):
-        run_node(opened, "Left", engine=engine)
-    _check_whole(opened)
+    with pytest.raises(UsageError, match="is not shared"):
+        run_node(shared, "Left", engine=engine)
+    _check_whole(shared)
 
 
-def test_two_processes_end_a_run(opened: SharedRun, engine: LocalEngine) -> None:
-    for name in opened.nodes:
-        run_node(opened, name, engine=engine)
-    both = [_fork(lambda: end_run(opened)) for _ in range(2)]
+def test_two_processes_end_a_run(shared: SharedRun, engine: LocalEngine) -> None:
+    for name in shared.nodes:
+        run_node(shared, name, engine=engine)
+    both = [_fork(lambda: end_run(shared)) for _ in range(2)]
     for process in both:
         process.join(DEADLINE_S)
     assert [process.exitcode for process in both] == [0, 0]
-    assert _check_whole(opened).status == "succeeded"
-    events = Journal(opened.run_dir).events()
+    assert _check_whole(shared).status == "succeeded"
+    events = Journal(shared.run_dir).events()
     assert len([event for event in events if isinstance(event, RunEnded)]) == 1
 
 
 def test_the_end_is_killed_and_asked_for_again(
-    opened: SharedRun, engine: LocalEngine
+    shared: SharedRun, engine: LocalEngine
 ) -> None:
     def killed() -> None:
-        workspace = Workspace(opened.workspace)
-        with workspace.exclusive("end", end_shared=opened.run_id):
+        workspace = Workspace(shared.workspace)
+        with workspace.exclusive("end", end_shared=shared.run_id):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    for name in opened.nodes:
-        run_node(opened, name, engine=engine)
+    for name in shared.nodes:
+        run_node(shared, name, engine=engine)
     _fork(killed).join()
-    assert end_run(opened).exit_code == 0
-    _check_whole(opened)
+    assert end_run(shared).exit_code == 0
+    _check_whole(shared)
 
 
 def test_the_clock_is_set_back(
-    opened: SharedRun, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+    shared: SharedRun, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_node(opened, "Read", engine=engine)
-    lock_file = Workspace(opened.workspace).lock_file
+    run_node(shared, "Read", engine=engine)
+    lock_file = Workspace(shared.workspace).lock_file
     os.utime(lock_file, (time.time() + 600,) * 2)
     with pytest.raises(LockedError):
-        Workspace(opened.workspace).exclusive("sluice run").__enter__()
-    for name in opened.nodes:
-        run_node(opened, name, engine=engine)
+        Workspace(shared.workspace).exclusive("sluice run").__enter__()
+    for name in shared.nodes:
+        run_node(shared, name, engine=engine)
     assert abs(lock_file.stat().st_mtime - time.time()) < 60
-    assert end_run(opened).exit_code == 0
-    _check_whole(opened)
+    assert end_run(shared).exit_code == 0
+    _check_whole(shared)
 
 
 def test_a_failed_node_is_run_again_and_its_failure_forgotten(
-    opened: SharedRun, engine: LocalEngine, stubs: Stubs
+    shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     error = {"message": "boom", "exit_code": 7, "log_tail": []}
     stubs.facts["Left"] = {"state": "failed", "error": error, "reason": "boom"}
-    states = [run_node(opened, name, engine=engine).state for name in opened.nodes]
+    states = [run_node(shared, name, engine=engine).state for name in shared.nodes]
     assert states == ["ran", "failed", "ran", "not_reached"]
     del stubs.facts["Left"]
-    states = [run_node(opened, name, engine=engine).state for name in opened.nodes]
+    states = [run_node(shared, name, engine=engine).state for name in shared.nodes]
     assert states == ["ran"] * 4
-    record = end_run(opened)
+    record = end_run(shared)
     assert (record.status, record.error) == ("succeeded", None)
-    assert _check_whole(opened) == record
+    assert _check_whole(shared) == record
     assert stubs.starts().count("Right") == 1
