@@ -1,4 +1,4 @@
-"""An engine without processes, TFX or ML Metadata: its nodes only pass."""
+"""In-memory engine: runs stub nodes without processes, TFX or ML Metadata."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sluice.record.events import (
     Push,
 )
 from sluice.record.recorder import Recorder
-from sluice.record.run_record import NodeState, RunRecord
+from sluice.record.run_record import NodeRecord, NodeState, RunRecord
 
 NODES = ("Read", "Train", "Push")
 
 
 class MemoryEngine:
-    """Runs ``NODES`` one after another.
+    """Runs ``NODES`` one after another, at once or one by one.
 
     Attributes:
-      capabilities: what it says that it can do.
-      plans: what it was asked to run.
+      capabilities: its optional features.
+      plans: that it was called with.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class MemoryEngine:
         pushes: str | None = None,
         ends: bool = True,
     ) -> None:
-        """Sets what happens.
+        """Makes an engine.
 
         Args:
-          capabilities: what it says that it can do; None for ``progress`` alone.
-          fails: the node that does.
-          act: what each node does, called with its id.
-          pushes: where the last node says that it has pushed to.
-          ends: whether the record is closed at the end.
+          capabilities: its optional features; None for ``progress`` alone.
+          fails: the node that fails.
+          act: called with the id of each node while it runs.
+          pushes: the URI that the last node pushes to.
+          ends: whether ``run`` closes the record.
         """
         self.capabilities = capabilities or Capabilities(progress=True)
         self.plans: list[Plan] = []
@@ -55,27 +55,51 @@ class MemoryEngine:
         pass
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
-        self.plans.append(plan)
-        recorder = Recorder(plan.run_dir, observer.on_event)
-        tell = recorder.apply
-        upstream = zip(NODES, ((), *((name,) for name in NODES)), strict=False)
-        tell(GraphDrawn(nodes=tuple(GraphNode(n, n, before) for n, before in upstream)))
-        failed = False
+        recorder = self._draw_graph(plan, observer)
         for name in NODES:
-            if failed:
-                reason = f"stopped by {self._fails}"
-                tell(NodeFinished(node=name, state="not_reached", reason=reason))
-                continue
-            tell(NodeStarted(node=name, attempt=1))
-            if self.capabilities.progress:
-                observer.on_progress(name, {"event": "line", "line": f"{name} works"})
-            self._act(name)
-            failed = name == self._fails
-            tell(self._end_of(name))
+            self._run_node(name, recorder, observer)
         if self._ends:
-            tell(Finished())
+            recorder.apply(Finished())
             recorder.end()
         return recorder.record
+
+    def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
+        self._act("prepare")
+        return self._draw_graph(plan, observer).record
+
+    def run_node(self, plan: Plan, node: str, observer: Observer) -> NodeRecord | None:
+        recorder = Recorder(plan.run_dir, observer.on_event)
+        upstream = recorder.record.node(node).upstream
+        if any(recorder.record.node(name).attempts == 0 for name in upstream):
+            return None
+        self._run_node(node, recorder, observer)
+        return recorder.record.node(node)
+
+    def end_run(self, plan: Plan, observer: Observer) -> RunRecord:
+        recorder = Recorder(plan.run_dir, observer.on_event)
+        recorder.apply(Finished())
+        recorder.end()
+        return recorder.record
+
+    def _draw_graph(self, plan: Plan, observer: Observer) -> Recorder:
+        self.plans.append(plan)
+        recorder = Recorder(plan.run_dir, observer.on_event)
+        upstream = zip(NODES, ((), *((name,) for name in NODES)), strict=False)
+        nodes = tuple(GraphNode(name, name, before) for name, before in upstream)
+        recorder.apply(GraphDrawn(nodes=nodes))
+        return recorder
+
+    def _run_node(self, name: str, recorder: Recorder, observer: Observer) -> None:
+        states = {node.state for node in recorder.record.nodes}
+        if "failed" in states:
+            reason = f"stopped by {self._fails}"
+            recorder.apply(NodeFinished(node=name, state="not_reached", reason=reason))
+            return
+        recorder.apply(NodeStarted(node=name, attempt=1))
+        if self.capabilities.progress:
+            observer.on_progress(name, {"event": "line", "line": f"{name} works"})
+        self._act(name)
+        recorder.apply(self._end_of(name))
 
     def _end_of(self, name: str) -> NodeFinished:
         failed = name == self._fails
