@@ -26,7 +26,7 @@ from components.data_verdict.drift import Comparison, compare, validate
 from components.data_verdict.int_range import int_breaches
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy
-from components.data_verdict.search_records import Source, find_examples, search_records
+from components.data_verdict.search_records import Source, add_examples, search_records
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
 from sluice.splits import (
@@ -82,7 +82,7 @@ class Executor(base_executor.BaseExecutor):
             sensitive=sensitive,
         )
         policy = Policy.from_json(exec_properties["policy"])
-        verdict = find_examples(
+        verdict = add_examples(
             judge(evidence, policy, exec_properties.get("override") or None),
             source,
             measured.schema,

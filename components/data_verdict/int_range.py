@@ -18,7 +18,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from components.data_verdict.finding import Finding
 from components.data_verdict.limit_and_actual import describe_actual, describe_limit
 from components.data_verdict.record_check import record_check
-from components.data_verdict.schema_findings import features_of, withheld
+from components.data_verdict.schema_findings import features_of, withhold_values
 from components.data_verdict.search_records import Search
 from schemas.features import live_features, number_bounds
 from sluice.splits import number_of_examples
@@ -137,6 +137,6 @@ def int_range_findings(
                 limit=describe_limit(_OUTSIDE, name, schema),
                 actual=describe_actual(_OUTSIDE, by_name[name]),
             )
-            finding = withheld(finding) if name in sensitive else finding
+            finding = withhold_values(finding) if name in sensitive else finding
         findings.append(finding)
     return findings

@@ -46,12 +46,12 @@ def schema_findings(
     for key, info in sorted(anomalies.anomaly_info.items()):
         name = feature_name(key, info)
         for finding in _of_feature(split, name, info, schema, by_name):
-            found.append(withheld(finding) if name in sensitive else finding)
+            found.append(withhold_values(finding) if name in sensitive else finding)
     if anomalies.HasField("dataset_anomaly_info"):
         info = anomalies.dataset_anomaly_info
         for reason in _reasons(info):
             kind, limit = anomaly_kind(reason.type), reason.short_description
-            why = told(reason.description)
+            why = one_line(reason.description)
             found.append(Finding(kind, split, _WHOLE, why, limit=limit))
     return found
 
@@ -61,7 +61,7 @@ def feature_name(key: str, info: anomalies_pb2.AnomalyInfo) -> str:
     return ".".join(info.path.step) or key
 
 
-def told(description: str) -> str:
+def one_line(description: str) -> str:
     """Returns TFDV's words, in one line and not without end: it lists all values."""
     text = printable(description.strip())
     more = len(text) - _MAX_CHARACTERS
@@ -90,14 +90,14 @@ def _of_feature(
             kind=kind,
             split=split,
             check=f"feature {name!r}",
-            why=told(" ".join(reason.description.strip() for reason in reasons)),
+            why=one_line(" ".join(reason.description.strip() for reason in reasons)),
             feature=name,
             limit=describe_limit(kind, name, schema) or words,
             actual=describe_actual(kind, by_name.get(name)) or "anomaly",
         )
 
 
-def withheld(finding: Finding) -> Finding:
+def withhold_values(finding: Finding) -> Finding:
     """Returns a finding without what may hold values, of the data or the schema."""
     why = f"{KINDS[finding.kind]}; {WITHHELD}"
     if finding.kind == "out_of_range":

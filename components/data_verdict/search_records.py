@@ -31,7 +31,7 @@ MAX_RECORDS = 2_000_000
 MAX_SECONDS = 60.0
 
 
-def find_examples(
+def add_examples(
     verdict: Verdict,
     source: Source,
     schema: schema_pb2.Schema,

@@ -141,7 +141,7 @@ def test_only_the_bytes_that_were_judged_are_pushed(
     ids=["no directory", "versions by the clock"],
 )
 def test_a_destination_that_cannot_be_is_refused(push: Push, destination: dict) -> None:
-    with pytest.raises(UsageError, match="(?s)cannot push there.*base_directory"):
+    with pytest.raises(UsageError, match="(?s)not supported.*base_directory"):
         push(destination, model_blessing=1)
 
 

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.search_records import Source, find_examples
+from components.data_verdict.search_records import Source, add_examples
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import FileReport
 from sample_data.tf_example import encode
@@ -76,7 +76,7 @@ def _find(
     files: list[FileReport], *rows: Check, split_of: Any = None, **options: Any
 ) -> list[list[str]]:
     source = Source(files, split_of)
-    verdict = find_examples(Verdict("data", rows), source, SCHEMA, **options)
+    verdict = add_examples(Verdict("data", rows), source, SCHEMA, **options)
     return [list(row.examples) for row in verdict.rows]
 
 

@@ -149,16 +149,16 @@ def test_the_number_of_examples_has_a_comparator_too(bench: Any) -> None:
 def test_fifty_features_are_compared_in_one_pass(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from components.data_verdict import uncompared
+    from components.data_verdict import drift
 
     calls = []
-    real = uncompared.features_of
+    real = drift.features_of
 
     def counted(statistics: Any) -> Any:
         calls.append(1)
         return real(statistics)
 
-    monkeypatch.setattr(uncompared, "features_of", counted)
+    monkeypatch.setattr(drift, "features_of", counted)
     schema = "".join(
         f'feature {{ name: "f{n}" type: INT '
         "drift_comparator { jensen_shannon_divergence { threshold: 0.1 } } }"
