@@ -14,6 +14,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 from sluice.errors import ConfigError
@@ -63,8 +64,31 @@ def redact(text: str) -> str:
     return re.sub(forms, lambda match: _resolved[match[0]], text)
 
 
+def remember(text: str) -> None:
+    """Redacts the values that a text, such as a config, refers to from now on."""
+    for name in references(text):
+        if name is not None and name in os.environ:
+            _remember(name, os.environ[name])
+
+
+def redact_file(path: Path) -> None:
+    """Redacts a log file in place; one that does not exist is left out."""
+    if not _resolved or not path.exists():
+        return
+    with path.open("r+b") as file:
+        text = file.read().decode(errors="surrogateescape")
+        redacted = redact(text)
+        if redacted != text:
+            file.seek(0)
+            file.write(redacted.encode(errors="surrogateescape"))
+            file.truncate()
+
+
 def redact_output() -> None:
-    """Redacts what Python code of this process prints and logs from now on."""
+    """Redacts what Python code of this process prints and logs from now on.
+
+    Native code and subprocesses write past Python: see ``redact_file``.
+    """
     make_record = logging.getLogRecordFactory()
 
     def make_redacted(*args: Any, **options: Any) -> logging.LogRecord:
@@ -112,12 +136,15 @@ def _value_of(match: re.Match[str]) -> str:
             f"The environment variable {name} is not set.",
             hint=f"export {name}=..., then run again",
         )
-    value = os.environ[name]
+    _remember(name, os.environ[name])
+    return os.environ[name]
+
+
+def _remember(name: str, value: str) -> None:
     for part in (value, *map(str.strip, value.splitlines())):
         if len(part) >= _MIN_REDACTED:
             for form in (part, json.dumps(part)[1:-1], repr(part)[1:-1]):
                 _resolved[form] = f"${{env:{name}}}"
-    return value
 
 
 def _resolve_property(value: Any) -> Any:

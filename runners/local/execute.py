@@ -18,6 +18,7 @@ from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
 from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
+from sluice import secrets
 from sluice.errors import ExitCode, UsageError, unknown_node
 from sluice.record.events import (
     Finished,
@@ -204,6 +205,9 @@ def _schedule(
     finished: dict[str, NodeResult],
     **only: frozenset[str],
 ) -> RunResult:
+    config = plan.run_dir / "config.json"
+    if config.exists():
+        secrets.remember(config.read_text(encoding="utf-8"))
     options = RunOptions(
         workers=plan.workers,
         use_cache=plan.use_cache,

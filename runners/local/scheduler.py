@@ -32,6 +32,7 @@ from runners.local.run_result import (
 )
 from runners.local.stop_request import StopRequest
 from runners.metadata.read_metadata import open_store
+from sluice import secrets
 from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
 from sluice.progress import PROGRESS_FILE
@@ -228,6 +229,7 @@ class Scheduler:
         self._progress.end(node_id)
         duration_s = time.monotonic() - self._running.pop(node_id)
         exceeded = self._memory.take(node_id)
+        secrets.redact_file(self._log_of(node_id))
         node = self._graph.node(node_id)
         facts = read_result(self._run_dir, node_id)
         if facts is None:

@@ -31,6 +31,9 @@ def build_model(inputs, params):
 
 
 _NODE = f"""
+import os
+import subprocess
+
 from tfx.dsl.component.experimental.annotations import Parameter
 from tfx.dsl.component.experimental.decorators import component
 
@@ -40,6 +43,8 @@ def Notify(token: Parameter[str], escaped: Parameter[str]):
     assert token == "Bearer {MARKER}", "not resolved"
     assert escaped == "$" + "{{env:DEMO_TOKEN}}"
     print("notified with", token)
+    os.write(1, f"native {{token}}\\n".encode())
+    subprocess.run(["echo", "subprocess", token], check=True)
 """
 _NODES = (
     "nodes={Notify: {component: secret_node:Notify, parameters: "
@@ -95,6 +100,10 @@ def test_a_secret_is_used_and_written_nowhere(
     assert states["Notify"] == ("cached" if fails else "ran")
     assert states["Trainer"] == ("failed" if fails else "ran"), done.stderr
     run_dir = with_model / "secrets" / "digits" / "runs" / record["run_id"]
+    if not fails:
+        log = (run_dir / "logs" / "Notify.log").read_text()
+        assert "native Bearer ${env:DEMO_TOKEN}" in log
+        assert "subprocess Bearer ${env:DEMO_TOKEN}" in log
     log = (run_dir / "logs" / "Trainer.log").read_text()
     assert "printed Bearer ${env:DEMO_TOKEN}" in log
     assert "logged Bearer ${env:DEMO_TOKEN}" in log

@@ -110,6 +110,25 @@ def test_progress_is_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert lines == [{"line": "with ${env:TOKEN}", "epoch": 1}]
 
 
+def test_a_log_is_redacted_whoever_wrote_it(tmp_path: Path) -> None:
+    log = tmp_path / "Trainer.log"
+    program = """
+import os, subprocess
+os.write(1, b"\\xff native " + os.environb[b"TOKEN"] + b"\\n")
+subprocess.run(["echo", "subprocess", os.environ["TOKEN"]])
+"""
+    with log.open("ab") as file:
+        subprocess.run([sys.executable, "-c", program], stdout=file, check=True)
+    written = log.read_bytes()
+    secrets.redact_file(log)
+    assert log.read_bytes() == written, "no secret is known"
+
+    secrets.remember('{"a": "${env:TOKEN}", "b": "${env:NOT_SET} $${env:EMPTY}"}')
+    secrets.redact_file(log)
+    assert log.read_bytes() == b"\xff native ${env:TOKEN}\nsubprocess ${env:TOKEN}\n"
+    secrets.redact_file(tmp_path / "missing.log")
+
+
 def test_what_python_prints_and_logs_is_redacted() -> None:
     program = """
 import logging, sys
