@@ -29,6 +29,7 @@ SHARED = {
         *ARTIFACTS,
         *CONFIG,
         "machine_resources",
+        "run_forked",
         "splits",
         "storage.digest",
         "storage.file_pattern",

@@ -148,7 +148,7 @@ def test_a_run_is_refused_before_anything_is_written(
     ("text", "words"),
     [
         ("- a\n- b\n", ["a list"]),
-        ("version: 1\n  bad: [", ["digits.yaml:2", "not YAML"]),
+        ("version: 1\n  bad: [", ["digits.yaml:2", "not valid YAML"]),
         ("", ["empty"]),
     ],
 )
