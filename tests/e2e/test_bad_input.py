@@ -108,29 +108,6 @@ def _nothing_visible(project: Path) -> bool:
     return not serving.exists() or not any(p.name.isdigit() for p in serving.iterdir())
 
 
-def test_a_label_outside_its_classes_stops_at_the_gate(
-    small_project: Path, run_small
-) -> None:
-    shard = small_project / "data" / "digits" / "eval-0.tfrecord"
-    wrong = encode({"image": [_image_of(shard)], "label": [12]})
-    tfrecord.write(shard, [*tfrecord.read(shard), wrong])
-    record = run_small()
-    assert (record.status, record.exit_code) == ("blocked", 3)
-    states = _states(record)
-    assert states["DataVerdict"] == "ran"
-    assert states["DataGate"] == "failed"
-    for node in ("Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher"):
-        assert states[node] == "blocked"
-        assert record.node(node).reason == "stopped by DataGate"
-    (row,) = [row for row in record.gates[0]["rows"] if not row["passed"]]
-    assert (row["check"], row["slice"]) == ("feature 'label'", "eval")
-    assert (row["feature"], row["kind"]) == ("label", "out_of_range")
-    assert row["examples"] == [f"{shard}, record 121: label 12"]
-    assert record.error and "feature 'label', split eval" in record.error.message
-    assert record.pushes[0].state == "blocked"
-    assert _nothing_visible(small_project)
-
-
 @pytest.mark.parametrize(
     "name", ["eval-0.tfrecord", "eval-1.tfrecord"], ids=["within a file", "in another"]
 )
@@ -152,25 +129,6 @@ def test_a_type_that_changes_within_the_data_is_bad_data(
         f"feature 'label' holds bytes in {folder / name}, record {number}"
         in record.error.message
     )
-
-
-def test_a_record_that_is_no_image_is_bad_data(small_project: Path, run_small) -> None:
-    shard = small_project / "data" / "digits" / "train-0.tfrecord"
-    wrong = encode({"image": [b"an image"], "label": [3]})
-    tfrecord.write(shard, [*tfrecord.read(shard), wrong])
-    record = run_small()
-    assert (record.status, record.exit_code) == ("blocked", 3)
-    assert record.error and record.error.node == "DataGate"
-    assert f"{shard}, record 121 " in record.error.message
-    assert "not a PNG, JPEG or BMP image" in record.error.message
-
-    # Where nobody looks into images, whoever decodes them does.
-    record = run_small("examples.images=null")
-    assert (record.status, record.exit_code) == ("failed", 3)
-    assert record.error and record.error.node == "Trainer"
-    assert "Unknown image file format" in record.error.message
-    assert f"{shard}, record 121" in record.error.message
-    assert _nothing_visible(small_project)
 
 
 def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) -> None:

@@ -20,6 +20,7 @@ def wrong(trips):
     records[5] = trips.example(5, fare=[-2.5])
     records[6] = trips.example(6, tip=[1.0])
     records[7] = trips.example(7, fare=[1.0, 2.0])
+    records[8] = trips.example(8, label=[2])
     # Of eval all labels are text, and no record says how it was paid.
     other = trips.examples(start=100, label=[b"seven"], payment=None)
     trips.fill(train=records, eval=other)
@@ -34,6 +35,7 @@ EXPECTED = {
     ("train", "fare", "out_of_range"): (6, "-2.5"),
     ("train", "tip", "new_feature"): (7, "1"),
     ("train", "fare", "wrong_shape"): (8, "2 values"),
+    ("train", "label", "out_of_range"): (9, "2"),
     ("eval", "payment", "missing"): (1, "missing"),
     ("eval", "label", "wrong_type"): (1, "'seven'"),
 }

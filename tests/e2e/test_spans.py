@@ -86,7 +86,8 @@ def test_drift_against_the_span_accepted_last(spans, sluice) -> None:
 
     # Once, by hand, with a reason: as it is typed.
     settings = [part for item in (SPANS, limit) for part in ("--set", item)]
-    done = sluice(trips, *settings, "--to", "AcceptData", "--accept-data", REASON)
+    accept = ("--accept-data", f" {REASON} ")
+    done = sluice(trips, *settings, "--to", "AcceptData", *accept)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     run_dir = trips.workspace.run_dir(document["run_id"])

@@ -89,17 +89,6 @@ def test_garbage_collection_leaves_the_baseline_store_alone(place: Any) -> None:
     assert sorted(path.name for path in _entry(place).iterdir()) == before
 
 
-def test_a_person_lets_data_pass_once(place: Any) -> None:
-    assert _judge(place, *TOO_FEW).code == 3
-    accepted = _judge(place, *TOO_FEW, "--accept-data", " known outage ")
-    assert accepted.code == 0
-    assert accepted.document["gates"][0]["override"] == "known outage"
-    assert accepted.document["notes"] == ["the data was accepted by hand: known outage"]
-    again = _judge(place, *TOO_FEW)
-    assert again.code == 3
-    assert again.document["gates"][0]["override"] is None
-
-
 def test_an_acceptance_that_was_not_needed_says_so(place: Any) -> None:
     outcome = _judge(place, "--accept-data", "just in case")
     assert outcome.code == 0
