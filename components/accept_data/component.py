@@ -31,9 +31,9 @@ class AcceptDataSpec(component_spec.ComponentSpec):
 
 
 class AcceptData(base_component.BaseComponent):
-    """Makes the data the one that the next is compared with.
+    """Stores the statistics of accepted data as the baseline of later data.
 
-    It runs after the gate, so what the gate has stopped never becomes a baseline.
+    It runs after ``DataGate``, so rejected data never becomes a baseline.
 
     Example::
 

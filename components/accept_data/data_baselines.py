@@ -1,12 +1,12 @@
-"""The baseline store: one folder per accepted data set.
+"""Data baselines: stored statistics of accepted data, one folder per data set.
 
-``<store>/<name>/record.json`` names the files beside it, the statistics of each split,
-by their digests. It is written last, and all at once, so an entry is there whole or not
-at all, on a disk and in a bucket alike. An entry that is damaged is named and passed
-over: one bad file must not stop every later run.
+``<store>/<name>/record.json`` lists the files beside it, the statistics of each split,
+with their digests. It is written last and atomically, so an entry is complete or
+absent, on a disk and in a bucket. A damaged entry is reported and skipped: one bad file
+must not stop every later run.
 
-A TFX resolver cannot do this: it cannot tell data that was accepted from data that was
-not, and it would not compile for the cloud with a filter.
+A TFX resolver cannot replace this: it does not know which data was accepted, and with a
+filter it does not compile for Vertex AI.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Identity:
-    """Which data it is.
+    """Identity of a data set.
 
     Attributes:
-      name: the newest span, or ``data-`` and part of the fingerprint without spans.
-      fingerprint: over the content of all source files and their splits.
+      name: the newest span; without spans ``data-`` and part of the fingerprint.
+      fingerprint: digest of the content of all source files and their splits.
     """
 
     name: str
@@ -43,10 +43,10 @@ class Identity:
 
 @dataclass(frozen=True)
 class DataBaseline:
-    """The answer to what new data is compared with.
+    """The stored data set that new data is compared with.
 
     Attributes:
-      record: the path of the entry's ``record.json``, empty if there is none.
+      record: path of the entry's ``record.json``; empty if there is none.
       damaged: a line for each entry that cannot be read.
     """
 
@@ -56,14 +56,14 @@ class DataBaseline:
 
 @dataclass(frozen=True)
 class SplitStatistics:
-    """What is written about one split: its number of examples, and its statistics."""
+    """Statistics of one split to store: number of examples, and serialized proto."""
 
     examples: int
     content: bytes
 
 
 def identify(report: Report) -> Identity:
-    """Identifies ingested data; names and order of files do not count."""
+    """Returns the identity of ingested data; file names and order do not matter."""
     files = sorted([file.split or "", file.sha256] for file in report.files)
     fingerprint = digest.of_bytes(json.dumps(files).encode())
     name = str(max(report.spans)) if report.spans else ""
@@ -80,24 +80,24 @@ def write_entry(
     spans: tuple[int, ...] = (),
     override: str | None = None,
 ) -> Entry:
-    """Writes an entry; one of the same data that is not damaged stays as it is.
+    """Writes an entry; an undamaged entry of the same data is kept.
 
-    So data that is accepted again does not become the newest, also where its records
-    are now in other splits, which are written anew. An entry of the same name but of
-    other data, a span's earlier version, is replaced.
+    So data that is accepted again does not become the newest. If only its division into
+    splits differs, the entry is rewritten with its old time. An entry of the same name
+    with other data, an earlier version of the span, is replaced.
 
     Args:
       store: a directory or an address such as ``gs://bucket/accepted``.
       identity: of the data.
-      statistics: per split.
+      statistics: by split.
       accepted_at: UTC.
       run_id: of the run.
-      spans: that the data was made from.
-      override: the reason, where a person let it pass.
+      spans: of the data.
+      override: a person's reason to accept the data although the verdict failed.
 
     Raises:
-      OSError: the baseline store cannot be written, or other writers of this entry were
-        always faster.
+      OSError: the store cannot be written, or concurrent writers of this entry won
+        every attempt.
     """
     for attempt in range(_ATTEMPTS):
         try:
@@ -115,7 +115,7 @@ def write_entry(
                 statistics,
             )
         except PreconditionFailedError:
-            # Another writer has replaced the entry: this one is judged against that.
+            # Another writer replaced the entry: compare with the new one.
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -153,7 +153,7 @@ def _write_entry(
 
 
 def holds(store: str, report: Report) -> bool:
-    """Whether ingested data is stored, whole and in the same splits."""
+    """Whether ingested data is stored, undamaged and with the same splits."""
     identity = identify(report)
     known = _known(os.path.join(store, identity.name))
     return (
@@ -165,7 +165,7 @@ def holds(store: str, report: Report) -> bool:
 
 
 def _known(folder: str) -> Entry | None:
-    """Returns the entry in a folder, None if there is none or it is damaged."""
+    """Returns the entry in a folder; None if there is none or it is damaged."""
     try:
         return read_entry(os.path.join(folder, RECORD_FILE))[0]
     except (OSError, ValueError):
@@ -173,14 +173,14 @@ def _known(folder: str) -> Entry | None:
 
 
 def read_entry(record: str) -> tuple[Entry, dict[str, bytes]]:
-    """Returns an entry, and the statistics of each split, serialized.
+    """Returns an entry, and the serialized statistics by split.
 
     Args:
-      record: the path of its ``record.json``.
+      record: path of its ``record.json``.
 
     Raises:
-      OSError: a file of it cannot be read.
-      ValueError: it is not such a record, or a file is not what it was.
+      OSError: a file of the entry cannot be read.
+      ValueError: the record is invalid, or a file has changed since it was written.
     """
     storage = storage_for(record)
     entry = Entry.from_json(storage.read(record))
@@ -194,10 +194,9 @@ def read_entry(record: str) -> tuple[Entry, dict[str, bytes]]:
 
 
 def find_data_baseline(store: str, identity: Identity) -> DataBaseline:
-    """Returns the entry that data is compared with: the newest that is not this data.
+    """Returns the newest entry that is neither this data nor another version of it.
 
-    Neither the data itself counts nor an earlier version of its span, so a run that is
-    repeated after its data was accepted finds what the first one found.
+    So a run repeated after its data was accepted finds the same baseline as before.
 
     Args:
       store: a directory or an address; it need not exist.
@@ -211,14 +210,14 @@ def find_data_baseline(store: str, identity: Identity) -> DataBaseline:
         try:
             entry = Entry.from_json(storage.read(record))
         except FileNotFoundError:
-            continue  # A writer has not come to its record, or was killed before.
+            continue  # An entry being written, or its writer was killed.
         except (OSError, ValueError) as error:
             damaged.append(_skipped(record, error))
             continue
         if identity.name != name and identity.fingerprint != entry.fingerprint:
             newest_span = max(entry.spans, default=-1)
             others.append((entry.accepted_at, newest_span, record))
-    # Statistics are read of the chosen entry only: a store may have many.
+    # Only the selected entry's statistics are read: a store may have many entries.
     for *_, record in sorted(others, reverse=True):
         try:
             read_entry(record)
@@ -235,8 +234,7 @@ def _skipped(record: str, error: Exception) -> str:
 
 
 def _names(store: str) -> list[str]:
-    # Not by isdir: for a bucket that cannot be listed it is false, and data without a
-    # baseline would pass.
+    # isdir is false for a bucket that cannot be listed, and drift would go unchecked.
     try:
         names = storage_for(store).names(store)
     except (FileNotFoundError, NotADirectoryError):
@@ -245,9 +243,9 @@ def _names(store: str) -> list[str]:
 
 
 def _remove_replaced(folder: str, known: Entry, entry: Entry) -> None:
-    """Removes the statistics of what an entry has replaced.
+    """Deletes the statistics files of the replaced entry.
 
-    No others: they may be those of a writer that has not come to its record yet.
+    Other files may belong to a concurrent writer that has not written its record yet.
     """
     kept = {facts.file for facts in entry.splits.values()}
     for name in {facts.file for facts in known.splits.values()} - kept:

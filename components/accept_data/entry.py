@@ -1,4 +1,4 @@
-"""Entry of the baseline store: one accepted data set, as its ``record.json``."""
+"""Entry of the data baselines: one accepted data set, as its ``record.json``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class SplitFacts:
     """Statistics of one split.
 
     Attributes:
-      examples: their number.
-      file: the name of the statistics' file, a DatasetFeatureStatisticsList.
-      sha256: its digest.
+      examples: number of examples.
+      file: name of the file with a DatasetFeatureStatisticsList.
+      sha256: digest of the file.
     """
 
     examples: int
@@ -28,16 +28,16 @@ class SplitFacts:
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set that was accepted.
+    """One accepted data set.
 
     Attributes:
-      name: its folder's.
+      name: of its folder.
       fingerprint: see ``Identity``.
       accepted_at: UTC, as ``2026-11-21T15:27:09+00:00``.
       run_id: of the run that accepted it.
-      spans: that it was made from.
-      splits: per split its statistics.
-      override: the reason, where a person let it pass.
+      spans: of the data.
+      splits: statistics by split.
+      override: a person's reason to accept it although the verdict failed.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Entry:
         return {split: facts.examples for split, facts in self.splits.items()}
 
     def to_json(self) -> str:
-        """Returns what ``from_json`` reads."""
+        """Returns the content of ``record.json``."""
         document = {"schema_version": SCHEMA_VERSION} | asdict(self)
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

@@ -1,1 +1,1 @@
-"""Selects the baseline model that a candidate is compared with."""
+"""Selects the baseline model: the latest blessed one, neither retired nor damaged."""

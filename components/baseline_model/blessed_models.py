@@ -1,7 +1,7 @@
 """Lists blessed models and selects the baseline among them.
 
-TFX takes the latest blessed model, whatever has become of its files since. Here a
-model that has been retired or damaged is passed over, and the next older one stands in.
+TFX selects the latest blessed model, even if its files are damaged or missing. Here a
+retired or damaged model is skipped, and the next older one is selected.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sluice.storage import digest
 from sluice.storage.contents import Contents, Damage
 from sluice.storage.storage import is_remote, storage_for
 
-# Custom properties of a Model artifact: why a person has retired it, and from which
-# version its damaged files were restored.
+# Custom properties of a Model artifact: a person's reason to retire it, and the version
+# that its damaged files were restored from.
 RETIRED = "sluice_retired"
 RESTORED = "sluice_restored"
 
@@ -37,16 +37,16 @@ class BlessedModel:
 
     @property
     def retired(self) -> str | None:
-        """Why a person has retired it, None if nobody has."""
+        """A person's reason to retire it; None if it is not retired."""
         return self.model.properties.get(RETIRED)
 
     @property
     def contents(self) -> Contents | None:
-        """What it held when it was made, None where that was not recorded."""
+        """The recorded contents of its files; None if they were not recorded."""
         return Contents.recorded(self.model.properties)
 
     def damage(self) -> Damage | None:
-        """Returns how its files differ from what they were, None if they do not."""
+        """Returns how its files differ from the recorded ones; None if they do not."""
         if self.contents is not None:
             return self.contents.damage(self.model.uri)
         if storage_for(self.model.uri).exists(self.model.uri):
@@ -54,7 +54,7 @@ class BlessedModel:
         return Damage("a model", "nothing is there")
 
     def rejection_reason(self) -> str | None:
-        """Returns why it cannot be the baseline, None if it can."""
+        """Returns why it cannot be the baseline; None if it can."""
         if self.retired is not None:
             return f"retired: {self.retired}"
         damage = self.damage()
@@ -89,11 +89,11 @@ def search_baseline(
 
 
 def served_copy(model: BlessedModel, artifacts: Iterable[Artifact]) -> Path | None:
-    """Returns an undamaged served version with the bytes of a model, if there is one.
+    """Returns a served version with the undamaged bytes of a model, if there is one.
 
     Args:
-      model: whose bytes are looked for.
-      artifacts: the pipeline's, its pushes among them.
+      model: to find a copy of.
+      artifacts: the pipeline's, pushes included.
     """
     for item in _pushes_of(model, artifacts):
         path = Path(str(item.properties.get("pushed_destination", "")))
@@ -101,19 +101,19 @@ def served_copy(model: BlessedModel, artifacts: Iterable[Artifact]) -> Path | No
             if path.is_dir() and digest.of_tree(path) == item.properties["digest"]:
                 return path
         except OSError:
-            continue  # What cannot be read restores nothing.
+            continue  # An unreadable version is not a copy.
     return None
 
 
 def name_of(
     model: BlessedModel, run_id: str | None, artifacts: Iterable[Artifact]
 ) -> str:
-    """Returns a model as people know it: by its latest version, artifact and run.
+    """Returns the display name of a model: its latest version, artifact and run.
 
     Args:
-      model: the model.
-      run_id: that trained it; None or empty if it is not known.
-      artifacts: the pipeline's, its pushes among them.
+      model: to name.
+      run_id: of the run that trained it; None or empty if unknown.
+      artifacts: the pipeline's, pushes included.
     """
     artifact = f"artifact {model.model.id} of run {run_id or 'unknown'}"
     versions = [
@@ -125,7 +125,7 @@ def name_of(
 def _pushes_of(model: BlessedModel, artifacts: Iterable[Artifact]) -> list[Artifact]:
     """Returns the pushes of a model's bytes, newest first.
 
-    Also those that a collection of garbage has marked: what they served is there.
+    Pushes marked by garbage collection count: their served versions still exist.
     """
     contents = model.contents
     if contents is None or contents.model_digest is None:
@@ -140,13 +140,13 @@ def _pushes_of(model: BlessedModel, artifacts: Iterable[Artifact]) -> list[Artif
 
 
 def restore(model: BlessedModel, source: Path) -> bool:
-    """Replaces a model's SavedModel by an undamaged copy of it.
+    """Replaces a model's SavedModel by an undamaged copy.
 
-    Killed in between, it leaves a model that is still damaged, and hidden folders
-    beside it which the next restoration removes.
+    If it is killed, the model is still damaged, and hidden folders are left beside it
+    that the next restoration removes.
 
     Args:
-      model: whose ``contents`` say where the SavedModel belongs.
+      model: to restore; ``contents`` has the place of the SavedModel.
       source: a directory with the same bytes; see ``served_copy``.
 
     Returns:
@@ -163,7 +163,7 @@ def restore(model: BlessedModel, source: Path) -> bool:
         for path in (incoming, outgoing):
             shutil.rmtree(path, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Who may read it follows from the workspace, not from what is served.
+        # copyfile: file modes follow the workspace's umask, not the served files.
         shutil.copytree(source, incoming, copy_function=shutil.copyfile)
         if os.path.lexists(target):
             os.rename(target, outgoing)

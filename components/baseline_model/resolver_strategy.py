@@ -1,7 +1,7 @@
 """Resolver strategy: the latest blessed model that is neither retired nor damaged.
 
-Takes the place of TFX's ``LatestBlessedModelStrategy`` where TFX's own resolver runs
-it. Vertex AI knows two strategies by name, and no code of ours.
+Replaces TFX's ``LatestBlessedModelStrategy`` on engines that run TFX's resolver. Vertex
+AI supports only its two built-in strategies.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from sluice.mlmd_items import Artifact
 class LatestIntactBlessedModel(resolver.ResolverStrategy):
     """Strategy of a ``Resolver`` with the channels ``model`` and ``model_blessing``.
 
-    A damaged model whose bytes are still served is restored from there; else the next
-    older one stands in. ``ModelVerdict`` says so.
+    A damaged model is restored from a served version with the same bytes; if there is
+    none, the next older model is selected. The verdict of ``ModelVerdict`` reports it.
     """
 
     def __init__(self, restores: bool = True) -> None:
         """Makes the strategy.
 
         Args:
-          restores: whether files may be restored; else only what would be resolved is
-            found.
+          restores: whether to restore damaged files; False only finds out which model
+            would be selected.
         """
         self._restores = restores
 

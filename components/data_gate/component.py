@@ -21,9 +21,9 @@ class DataGateSpec(component_spec.ComponentSpec):
 
 
 class DataGate(base_component.BaseComponent):
-    """Stops what must not run on bad data.
+    """Fails if the data verdict has not passed, so that nodes behind it do not run.
 
-    Nodes that it guards depend on it by ``add_upstream_node`` only.
+    It has no outputs: nodes depend on it by ``add_upstream_node``.
 
     Example::
 

@@ -13,8 +13,8 @@ from sluice.record.verdict import Check, Verdict, cell
 from sluice.splits import SERVING
 
 _PLACES = {"overall": "all splits", SERVING: "serving examples"}
-# Limits that only say that there must be nothing, or something.
-_SAYS_NOTHING = ("none", "measured", "present")
+# Limits without information beyond the check's name.
+_TRIVIAL_LIMITS = ("none", "measured", "present")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -46,7 +46,7 @@ def stop_unless_passed(verdict: Verdict) -> None:
 
 
 def _way_out(verdict: Verdict) -> str:
-    """Returns what to do about the first failed row."""
+    """Returns a hint for the first failed row."""
     kind = verdict.failures[0].kind
     if kind == "corrupt":
         return "write or copy the files again, or raise examples.max_corrupt_fraction"
@@ -63,7 +63,7 @@ def _way_out(verdict: Verdict) -> str:
 def _describe(row: Check) -> str:
     place = _PLACES.get(row.slice, f"split {row.slice}")
     reason = row.why.rstrip(" .") or f"found {cell(row.actual)}"
-    if row.limit not in (None, *_SAYS_NOTHING):
+    if row.limit not in (None, *_TRIVIAL_LIMITS):
         reason += f"; expected {row.limit}"
     policy = f" ({row.policy})" if row.policy else ""
     example = f"; {row.examples[0]}" if row.examples else ""

@@ -1,8 +1,8 @@
 """Kinds of data anomalies, as named in a policy.
 
-TFDV knows nearly ninety types, many of them one idea in the words of several value
-types. Here each has one of the kinds that ``KINDS`` explains; a type that a newer TFDV
-adds is ``other`` until it is named here, never nothing.
+TFDV has nearly ninety anomaly types, many of them the same for different value types.
+Each is mapped to one of the kinds that ``KINDS`` explains; a type that a newer TFDV
+adds is ``other`` until it is listed here.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _TYPES = {
         FEATURE_MISSING_TYPE INVALID_SCHEMA_SPECIFICATION
         INVALID_DOMAIN_SPECIFICATION DERIVED_FEATURE_BAD_LIFECYCLE
         DERIVED_FEATURE_INVALID_SOURCE""",
-    # Which of the comparisons it was, only the caller of TFDV knows.
+    # Only the caller of TFDV knows which of the comparisons it was.
     "drift": """COMPARATOR_L_INFTY_HIGH COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH
         COMPARATOR_NORMALIZED_ABSOLUTE_DIFFERENCE_HIGH
         COMPARATOR_TREATMENT_DATA_MISSING""",

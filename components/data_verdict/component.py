@@ -53,10 +53,10 @@ class DataVerdictSpec(component_spec.ComponentSpec):
 
 
 class DataVerdict(base_component.BaseComponent):
-    """Judges the data and publishes the verdict, good or bad.
+    """Decides whether the data may be trained on, and publishes the verdict.
 
-    TFX deletes what a failed node wrote, so a node that stops the run could not say
-    why. This one explains; ``DataGate`` stops.
+    TFX deletes the outputs of a failed node, so the node that fails cannot be the one
+    that publishes the reasons: ``DataGate`` fails.
 
     Example::
 
@@ -99,13 +99,13 @@ class DataVerdict(base_component.BaseComponent):
           schema: the reviewed schema.
           quarantine: of the ingestion; its report names the source files.
           splits: the splits that the pipeline declares, in order.
-          policy: what is done about what is wrong.
-          baseline_store: of accepted data, a directory or an address.
-          serving_statistics: of examples as clients have sent them.
+          policy: the config's ``validate``.
+          baseline_store: statistics of accepted data, a directory or an address.
+          serving_statistics: of serving requests.
           serving_quarantine: of the ingestion of those examples.
           sensitive: features whose values are never shown.
-          hash_splits: how records are divided, where files are not.
-          override: why a person lets the data pass, whatever is wrong.
+          hash_splits: how records are divided into splits; None if files are.
+          override: a person's reason to accept the data anyway.
         """
         super().__init__(
             DataVerdictSpec(

@@ -1,4 +1,4 @@
-"""Pairs of statistics to compare, and the drift distances that TFDV measures."""
+"""Distances between two distributions, as TFDV measures them for drift and skew."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Pair:
 
     Attributes:
       kind: one of ``COMPARISONS``.
-      split: the split that is judged.
-      against: what it is compared with, for people.
+      split: the split of the current data.
+      against: description of the baseline.
       current: statistics of the split.
-      control: statistics of what it is compared with.
+      control: statistics of the baseline.
     """
 
     kind: str
@@ -28,16 +28,16 @@ class Pair:
     control: statistics_pb2.DatasetFeatureStatisticsList
 
     def label(self, feature: str) -> str:
-        """Returns what the verdict calls the comparison of a feature."""
+        """Returns the name of a feature's comparison in the verdict."""
         return f"{COMPARISON_NAMES[self.kind]}: {feature!r}"
 
     def comparator(self, feature: schema_pb2.Feature) -> schema_pb2.FeatureComparator:
-        """Returns what the schema says of a feature; it may be empty."""
+        """Returns a feature's comparator in the schema; it may be empty."""
         return getattr(feature, comparator_key(self.kind))
 
 
 def comparator_key(kind: str) -> str:
-    """Returns where a feature of the schema has its comparator for a kind."""
+    """Returns the field of a schema's feature with the comparator for a kind."""
     return "skew_comparator" if kind == "skew" else "drift_comparator"
 
 
@@ -63,9 +63,9 @@ class Measurement:
 
     Attributes:
       feature: its name.
-      measure: what kind of distance.
-      value: how far they are apart.
-      limit: how far they may be.
+      measure: the kind of distance.
+      value: the distance.
+      limit: its limit in the schema.
     """
 
     feature: str
@@ -75,7 +75,7 @@ class Measurement:
 
     @property
     def share(self) -> float:
-        """The part of the limit that is used up; more than 1 is too far."""
+        """The distance relative to its limit; more than 1 is over the limit."""
         return self.value / self.limit if self.limit else self.value
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class Measurement:
 
 
 def measurements(kind: str, anomalies: anomalies_pb2.Anomalies) -> list[Measurement]:
-    """Returns all that TFDV has measured for a kind of comparison."""
+    """Returns TFDV's measurements for a kind of comparison."""
     key = "skew_measurements" if kind == "skew" else "drift_measurements"
     return [
         Measurement(

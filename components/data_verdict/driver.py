@@ -1,8 +1,8 @@
-"""Driver of ``DataVerdict``: selects the drift baseline before the cache lookup.
+"""Driver of ``DataVerdict``: selects the data baseline before the cache lookup.
 
-What was accepted last is no input of the node in the graph, and it changes between
-runs. Resolved here, it is part of the node's key: the path of ``record.json``, whose
-content the key counts. The cloud runs no driver of ours; there the executor resolves it
+The baseline is not an input of the node in the graph, and it changes between runs.
+Selected here, it is part of the cache key, as the path of its ``record.json``, whose
+content is hashed. Cloud engines run no custom drivers: there the executor selects it,
 and the node must not be cached.
 """
 

@@ -95,7 +95,7 @@ class Executor(base_executor.BaseExecutor):
 
 @dataclass(frozen=True)
 class _Measured:
-    """What other nodes have measured, ``serving`` among the splits if it is given."""
+    """Output of StatisticsGen and ExampleValidator by split, ``serving`` included."""
 
     schema: schema_pb2.Schema
     statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList | None]
@@ -104,7 +104,7 @@ class _Measured:
 
 @dataclass(frozen=True)
 class _Accepted:
-    """What the baseline store holds: the entry to compare with, and its statistics."""
+    """The data baseline to compare with, and its statistics."""
 
     entry: Entry | None
     statistics: Mapping[str, statistics_pb2.DatasetFeatureStatisticsList]
@@ -148,7 +148,7 @@ def _validate_in(
     statistics: statistics_pb2.DatasetFeatureStatisticsList,
     schema: schema_pb2.Schema,
 ) -> anomalies_pb2.Anomalies:
-    """Returns what is wrong in an environment, which the schema need not declare."""
+    """Returns TFDV's anomalies in an environment; the schema need not declare it."""
     declared = schema_pb2.Schema()
     declared.CopyFrom(schema)
     if environment not in declared.default_environment:
@@ -189,7 +189,7 @@ def _read(path: str, message: Any) -> Any:
 
 
 def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
-    """Reads what the driver found; where there was no driver, looks for it."""
+    """Reads the baseline that the driver selected; without a driver, selects it."""
     if text := exec_properties.get("baseline"):
         found = DataBaseline(**json.loads(text))
     else:

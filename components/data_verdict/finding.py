@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """An expectation that does not hold.
+    """An anomaly in the data; becomes a row of the verdict.
 
     Attributes:
       kind: one of ``anomaly_kind.KINDS``.
       split: the split, ``serving``, or ``overall``.
-      check: what was checked, as a row of the verdict shows it.
-      why: one sentence; holds no value of a sensitive feature.
-      feature: the feature, None for what is about none.
-      limit: what was expected.
-      baseline: what it was compared with.
-      actual: what was seen.
-      examples: where it was seen, as far as the finder knows.
+      check: name of the check, as in the verdict.
+      why: one sentence, without values of sensitive features.
+      feature: its name; None if the anomaly is not about a feature.
+      limit: expected value.
+      baseline: value or data that it was compared with.
+      actual: actual value.
+      examples: places in the files, where known.
     """
 
     kind: str

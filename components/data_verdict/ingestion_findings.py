@@ -19,12 +19,12 @@ _CHECKS = {
 def ingestion_findings(
     report: Report, max_corrupt_fraction: float, split: str
 ) -> list[Finding]:
-    """Returns what is wrong with the files of an ingestion.
+    """Returns the findings about the files of an ingestion.
 
     Args:
       report: of the ingestion.
-      max_corrupt_fraction: what may be damaged, 0..1, of records, bytes or files.
-      split: what the rows say that the files hold, "overall" or "serving".
+      max_corrupt_fraction: limit of damaged records, bytes or files, 0..1.
+      split: of the findings, "overall" or "serving".
     """
     found = []
     if report.corrupt_fraction > max_corrupt_fraction:
@@ -55,12 +55,12 @@ def ingestion_findings(
 
 
 def corrupt_limit(max_corrupt_fraction: float) -> str:
-    """Returns the limit as a row shows it."""
+    """Returns the limit as shown in the verdict."""
     return f"<= {max_corrupt_fraction:g}"
 
 
 def damage(report: Report) -> str:
-    """Returns what was damaged and where it is, empty if nothing was."""
+    """Returns a description of the damaged records; empty if there are none."""
     if not report.quarantined:
         return ""
     kinds = ", ".join(f"{count} {kind}" for kind, count in report.errors.items())
@@ -74,7 +74,7 @@ def damage(report: Report) -> str:
 
 
 def describe_errors(errors: Iterable[FirstError]) -> tuple[str, ...]:
-    """Returns where the first damaged records are, at most five."""
+    """Returns the places of the first damaged records, at most five."""
     lines = [
         f"{error.path}, {_location(error)}: {error.kind}: {error.reason}"
         for error in errors

@@ -1,11 +1,10 @@
 """Checks integer domains exactly beyond 2^53, where TFDV's doubles cannot.
 
-A double holds every integer up to 2^53, and the nearest of some beyond. TFDV compares
-the smallest and the largest value of a feature as such with the schema's bounds, and
-turns 2^63, to which 2^63 - 1 is rounded, into a negative number: so that value, which
-many writers use to mark a missing one, passes every domain. Beyond 2^53 the statistics
-are compared here instead; where bound and statistic are the same double, only the
-records can tell, and they are read again.
+A double represents every integer up to 2^53, and rounds larger ones. TFDV compares the
+minimum and maximum of a feature with the schema's bounds as doubles, and converts 2^63,
+to which 2^63 - 1 is rounded, to a negative number: so 2^63 - 1, a common marker of
+missing values, passes every domain. Beyond 2^53 the statistics are compared here
+instead; where bound and statistic are the same double, the records are read again.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from sluice.splits import number_of_examples
 _EXACT = 2.0**53
 _OUTSIDE, _UNKNOWN = "out_of_range", "not_compared"
 
-# By split and feature: whether a value is out of range; None where nothing can tell.
-# Features that are not in it have statistics that are exact.
+# By split and feature: whether a value is out of range; None if that is unknown.
+# Features whose statistics are exact are left out.
 Breaches = Mapping[str, Mapping[str, bool | None]]
 
 
@@ -41,7 +40,7 @@ def int_breaches(
     Args:
       statistics: by split.
       schema: with the bounds.
-      search: reads records until each search has found what it looks for.
+      search: runs searches over the records.
     """
     breaches = {
         split: dict(_by_statistics(found, schema))
@@ -85,7 +84,7 @@ def _by_statistics(
 def _is_outside(
     least: float, low: float | None, largest: float, high: float | None
 ) -> bool | None:
-    """Compares as doubles, which keep an order; None where only two are the same."""
+    """Compares as doubles; None if a statistic and its bound are the same double."""
     too_small = low is not None and least < float(low)
     too_large = high is not None and largest > float(high)
     if too_small or too_large:
@@ -105,13 +104,13 @@ def int_range_findings(
     sensitive: Collection[str],
     schema: schema_pb2.Schema,
 ) -> list[Finding]:
-    """Returns a finding for each breach, and for what nothing can tell.
+    """Returns a finding for each breach, and for each feature that is unknown.
 
     Args:
       split: the split's name.
       breaches: by feature, of ``int_breaches``.
       statistics: of the split.
-      sensitive: features whose values are not told.
+      sensitive: features whose values are withheld.
       schema: with the bounds.
     """
     by_name = features_of(statistics)

@@ -1,8 +1,8 @@
 """Data gate decision: applies the policy to all findings, one row each.
 
-Nothing is read or measured here. What holds has a row too, so that a reader sees what
-was looked at. Some things no policy lets pass, because nothing can be trained after
-them: a split without examples or without statistics, and a missing report.
+Nothing is read or measured here. Checks that pass have a row too. A split without
+examples or statistics and a missing report fail whatever the policy says, because
+nothing could be trained.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _BASELINES = "accepted data"
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a verdict on data is made from.
+    """Input of the data gate's decision.
 
     Attributes:
       splits: the splits that the pipeline declares, in order.
-      statistics: per split, what StatisticsGen wrote; ``serving`` if there are any.
-      anomalies: per split, what TFDV found against the schema.
+      statistics: of StatisticsGen, by split; with ``serving`` if there are any.
+      anomalies: of TFDV against the schema, by split.
       schema: the reviewed one.
-      report: of the ingestion, None if there is none.
-      serving_report: of the ingestion of what clients have sent, likewise.
-      int_breaches: features whose integers statistics do not show exactly.
+      report: of the ingestion; None if there is none.
+      serving_report: of the ingestion of serving requests, likewise.
+      int_breaches: see ``int_range``.
       comparisons: drift and skew.
-      baseline: the name of the data that was accepted last, None if there is none.
-      baseline_counts: its number of examples per split.
-      damaged: accepted data that cannot be read, and why.
-      sensitive: features whose values are not told.
+      baseline: the name of the data accepted last; None if there is none.
+      baseline_counts: its number of examples by split.
+      damaged: a line for each data baseline that cannot be read.
+      sensitive: features whose values are withheld.
     """
 
     splits: Sequence[str]
@@ -77,10 +77,10 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
     """Returns the verdict.
 
     Args:
-      evidence: what was measured.
-      policy: what is done about what is wrong.
-      override: why a person lets the data pass, whatever is wrong. Written into the
-        verdict only if something is.
+      evidence: the measurements.
+      policy: the config's ``validate``.
+      override: a person's reason to accept the data anyway; recorded only if the
+        verdict fails.
     """
     rows = _ingestion_rows(evidence.report, _OVERALL, policy)
     rows += _ingestion_rows(evidence.serving_report, SERVING, policy)
@@ -170,7 +170,7 @@ def _schema_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
     statistics = evidence.statistics.get(split)
     not_finite = not_finite_findings(split, statistics, evidence.schema)
     breaches = evidence.int_breaches.get(split, {})
-    # What TFDV says of these is not exact, or not all.
+    # TFDV's own findings about these are inexact or incomplete.
     counted = {("not_finite", finding.feature) for finding in not_finite}
     counted |= {("out_of_range", name) for name in breaches}
     findings = [
@@ -206,7 +206,7 @@ def _comparison_rows(comparison: Comparison, policy: Policy) -> list[Check]:
 
 
 def _rule(findings: Sequence[Finding], policy: Policy) -> list[Check]:
-    """Returns a row for each finding, with the line of the policy that applies."""
+    """Returns a row for each finding, with the policy line that applies."""
     rows = []
     for finding in findings:
         ruling = policy.ruling(finding.kind, finding.feature)

@@ -1,6 +1,7 @@
-"""Formats the expected and actual values of a feature from schema and statistics.
+"""Formats the ``limit`` and ``actual`` columns of a schema anomaly.
 
-TFDV says what is wrong in a sentence; these fill the columns beside it.
+The limit comes from the schema, the actual value from the statistics. TFDV's own
+description of an anomaly is a sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from schemas.features import number_bounds, string_domain
 
 
 def describe_limit(kind: str, name: str, schema: schema_pb2.Schema) -> str | None:
-    """Returns what the schema says; None where it says nothing about the kind."""
+    """Returns the limit that the schema sets; None if it sets none for the kind."""
     if kind == "new_feature":
         return "a feature of the schema"
     feature = next((item for item in schema.feature if item.name == name), None)
@@ -35,13 +36,13 @@ def describe_limit(kind: str, name: str, schema: schema_pb2.Schema) -> str | Non
 def describe_actual(
     kind: str, stats: statistics_pb2.FeatureNameStatistics | None
 ) -> str | None:
-    """Returns what the statistics show; None where they show nothing about the kind.
+    """Returns the actual value; None if the statistics have none for the kind.
 
-    Only for ``out_of_range`` does it hold values of the data.
+    Only for ``out_of_range`` does it contain values of the data.
 
     Args:
       kind: of the anomaly.
-      stats: of the feature, None if the data does not have it.
+      stats: of the feature; None if the data does not have it.
     """
     which = stats.WhichOneof("stats") if stats is not None else None
     if stats is None or which is None:

@@ -1,7 +1,6 @@
 """Data gate policy per kind of anomaly: the config's ``validate``.
 
-A policy answers two things: what to do about an anomaly, and which line of the config
-said so. It knows nothing of how anomalies are found.
+For each anomaly it returns the action, and the line of the config that sets it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _ACTION = "`fail` stops the run, `warn` is shown, `ignore` is only counted."
 
 
 class Rule(Section):
-    """What is done about anomalies; of several rules the last to match counts."""
+    """Action for some anomalies; of several matching rules the last applies."""
 
     feature: Text | None = Field(
         default=None, description="The feature. null: every feature."
@@ -57,7 +56,7 @@ class DataPolicy(Section):
 
 @dataclass(frozen=True)
 class Ruling:
-    """What is done about an anomaly, and the line of the config that says so."""
+    """Action for an anomaly, and the line of the config that sets it."""
 
     action: Action
     line: str
@@ -70,12 +69,12 @@ class Policy(DataPolicy):
     max_corrupt_fraction: Annotated[Number, Field(ge=0, le=1)] = Field(default=0.0)
 
     def ruling(self, kind: str, feature: str | None = None) -> Ruling:
-        """Returns what is done about an anomaly.
+        """Returns the action for an anomaly.
 
         Args:
           kind: one of ``anomaly_kind.KINDS``.
-          feature: the feature's name, None for what is about no feature. A rule that
-            names a feature never applies then.
+          feature: its name; None for an anomaly of no feature, to which rules that name
+            a feature do not apply.
         """
         for index in range(len(self.rules) - 1, -1, -1):
             rule = self.rules[index]
@@ -87,13 +86,13 @@ class Policy(DataPolicy):
         return Ruling(self.default, f"validate.default: {self.default}")
 
     def count_range(self, split: str) -> tuple[int, int | None]:
-        """Returns the fewest and the most examples of a split; None for no limit."""
+        """Returns the limits of a split's number of examples; None for no maximum."""
         least: Mapping[Any, int] = self.min_examples
         most: Mapping[Any, int] = self.max_examples
         return least.get(split, 1), most.get(split)
 
     def to_json(self) -> str:
-        """Returns the form in which a node takes it: sorted keys, always the same."""
+        """Returns the exec property: JSON with sorted keys."""
         return json.dumps(self.model_dump(), sort_keys=True)
 
     @classmethod

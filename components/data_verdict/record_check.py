@@ -1,7 +1,7 @@
-"""Checks whether one record violates a finding's expectation, and formats its value.
+"""Checks one record for the anomaly of a finding, and formats the bad value.
 
-TFDV judges statistics and cannot say which record it was. This asks the same question
-of a record, for the kinds of findings of which one record can be an example.
+TFDV validates statistics and cannot name a record. Some kinds of anomalies, such as a
+split with too few examples, are not visible in any one record.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from sluice.tfrecords.file_format import image_format
 MAX_SHOWN = 60
 
 Values = Sequence[Any]
-# Takes the feature of a record, None where it is missing; returns what breaks the
-# expectation, as text, or None.
+# Takes a record's feature, None if it is missing; returns the bad value, or None.
 RecordCheck = Callable[[Any], str | None]
 
 _KIND_OF_TYPE = {
@@ -30,12 +29,12 @@ _KIND_OF_TYPE = {
 
 
 def record_check(kind: str, name: str, schema: schema_pb2.Schema) -> RecordCheck | None:
-    """Returns what a record is asked, None for kinds that no record is an example of.
+    """Returns the check of a record; None for kinds not visible in one record.
 
     Args:
       kind: of the finding.
       name: the feature.
-      schema: where the feature is declared, but for ``new_feature``.
+      schema: declares the feature, except for ``new_feature``.
     """
     feature = next((item for item in schema.feature if item.name == name), None)
     if kind == "new_feature":
@@ -143,7 +142,7 @@ def _invalid_image(value: Any) -> bool:
 
 
 def _shown(values: Values) -> str:
-    """Returns the first value as a person can read it, and how many more there are."""
+    """Returns the first value, readable, and the number of further values."""
     if not values:
         return "no values"
     more = f" and {len(values) - 1} more values" if len(values) > 1 else ""

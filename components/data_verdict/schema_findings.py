@@ -1,6 +1,6 @@
 """Findings from TFDV's anomalies, one per feature and kind.
 
-TFDV puts values of the data into its descriptions. Those of sensitive features are
+TFDV's descriptions contain values of the data. Descriptions of sensitive features are
 replaced here, before anything can print, log or store them.
 """
 
@@ -35,10 +35,10 @@ def schema_findings(
 
     Args:
       split: the split's name.
-      anomalies: what TFDV wrote about it.
-      statistics: what it was judged by.
-      sensitive: features whose values are not told.
-      schema: what it was judged against.
+      anomalies: of the split.
+      statistics: that the anomalies were found in.
+      sensitive: features whose values are withheld.
+      schema: that the statistics were validated against.
     """
     found: list[Finding] = []
     schema = schema or schema_pb2.Schema()
@@ -62,7 +62,7 @@ def feature_name(key: str, info: anomalies_pb2.AnomalyInfo) -> str:
 
 
 def one_line(description: str) -> str:
-    """Returns TFDV's words, in one line and not without end: it lists all values."""
+    """Returns TFDV's description as one line, cut: it may list thousands of values."""
     text = printable(description.strip())
     more = len(text) - _MAX_CHARACTERS
     return (
@@ -98,7 +98,7 @@ def _of_feature(
 
 
 def withhold_values(finding: Finding) -> Finding:
-    """Returns a finding without what may hold values, of the data or the schema."""
+    """Returns a finding without values of the data or the schema."""
     why = f"{KINDS[finding.kind]}; {WITHHELD}"
     if finding.kind == "out_of_range":
         return replace(finding, why=why, limit="the schema's range", actual="anomaly")
@@ -108,7 +108,7 @@ def withhold_values(finding: Finding) -> Finding:
 def _reasons(
     info: anomalies_pb2.AnomalyInfo,
 ) -> list[anomalies_pb2.AnomalyInfo.Reason]:
-    """Returns an anomaly's reasons; one made of its texts if it lists none."""
+    """Returns an anomaly's reasons; if it has none, one with its descriptions."""
     return list(info.reason) or [
         anomalies_pb2.AnomalyInfo.Reason(
             description=info.description, short_description=info.short_description
@@ -117,7 +117,7 @@ def _reasons(
 
 
 def _fits(name: str, schema: schema_pb2.Schema, by_name: _Stats) -> bool:
-    """Whether the examples that have a feature have as many values as its shape."""
+    """Whether all examples that have a feature match its shape."""
     shapes = [item.shape for item in schema.feature if item.name == name]
     if not shapes or name not in by_name:
         return False
@@ -144,9 +144,9 @@ _IMAGE_LIMITS = ("minimum_supported_image_fraction", "max_image_byte_size")
 
 
 def unmeasured_findings(schema: schema_pb2.Schema) -> list[Finding]:
-    """Returns a finding for each limit that StatisticsGen measures nothing for.
+    """Returns a finding for each limit that StatisticsGen does not measure.
 
-    Silence would be taken for a pass.
+    TFDV reports nothing for them, which would look like a pass.
     """
     return [
         Finding(
@@ -172,11 +172,10 @@ def not_finite_findings(
 ) -> list[Finding]:
     """Returns one finding for each feature of the schema with NaN or infinities.
 
-    TFDV reports them only where a ``float_domain`` says ``disallow_nan: true`` or
+    TFDV reports them only where a ``float_domain`` has ``disallow_nan: true`` or
     ``disallow_inf: true``. One NaN turns a feature's mean and all of its z-scores into
-    NaN, so silence forbids them here; ``disallow_nan: false``, written, allows them.
-    Numbers of NaN are counted in the statistics; of infinities these only tell that
-    there are some.
+    NaN, so here they are allowed only by an explicit ``disallow_nan: false`` or
+    ``disallow_inf: false``. The statistics count NaN, but not infinities.
     """
     declared = {feature.name: feature for feature in live_features(schema)}
     found = []

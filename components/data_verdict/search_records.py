@@ -1,7 +1,7 @@
-"""Searches ingested files for records that violate an expectation.
+"""Searches the ingested files for example records of the verdict's failed rows.
 
-TFDV judges statistics and names no record. So the source files are read once more, up
-to the last file in which something is still looked for.
+TFDV validates statistics and names no record. So the source files are read once more,
+until each row has its examples.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def add_examples(
     max_records: int = MAX_RECORDS,
     max_seconds: float = MAX_SECONDS,
 ) -> Verdict:
-    """Returns the verdict with examples in its rows, as far as they can be found.
+    """Returns the verdict with example records in its rows, as far as any are found.
 
     Args:
-      verdict: rows that fail or warn about a feature are looked for.
-      source: the files that have been judged.
-      schema: what a record is held against.
-      sensitive: features whose values are not shown.
-      max_records: how many records are read at most.
-      max_seconds: how long is looked for them at most.
+      verdict: its rows about a feature that fail or warn get examples.
+      source: the files of the verdict's data.
+      schema: to check records against.
+      sensitive: features whose values are withheld.
+      max_records: limit of records to read.
+      max_seconds: limit of the search.
     """
     searches = dict(_searches(verdict, schema, sensitive))
     search_records([*searches.values()], source, max_records, max_seconds)
@@ -64,7 +64,7 @@ def add_examples(
 def _searches(
     verdict: Verdict, schema: schema_pb2.Schema, sensitive: Collection[str]
 ) -> Iterator[tuple[int, Search]]:
-    """Yields what is looked for on behalf of a row, with the row's index."""
+    """Yields the search for each row, with the row's index."""
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index, row in enumerate(verdict.rows):
         if row.severity in ("fail", "warn") and row.feature and row.kind:
@@ -74,7 +74,7 @@ def _searches(
         if breaks is None:
             continue
         for place, index in enumerate(indices):
-            # Shares of what one finding may have, the larger ones first.
+            # MAX_EXAMPLES is divided among the rows, larger shares first.
             most = (MAX_EXAMPLES + len(indices) - 1 - place) // len(indices)
             split = verdict.rows[index].slice
             search = Search(split, feature, breaks, feature in sensitive, most)
@@ -83,16 +83,16 @@ def _searches(
 
 @dataclass
 class Search:
-    """A feature of a split, what breaks its expectation, and where it was found.
+    """Search for records of one split that violate a check of one feature.
 
     Attributes:
-      split: where it is looked for; ``serving`` is in files of its own.
-      feature: the feature.
-      breaks: tells what is wrong with it in a record.
-      is_sensitive: whether only the place is told.
-      most: how many records are looked for.
-      found: what has been found, with file and number.
-      read: how many records of the split have been looked at.
+      split: to search; ``serving`` has files of its own.
+      feature: its name.
+      breaks: the check; returns the violation.
+      is_sensitive: whether the value is withheld.
+      most: number of records to find.
+      found: the violations, each with file, record number and value.
+      read: number of records of the split that were checked.
     """
 
     split: str
@@ -108,10 +108,7 @@ class Search:
         return len(self.found) >= self.most
 
     def may_be_in(self, split: str | None) -> bool:
-        """Whether what is looked for may be in a split; None is any that is trained on.
-
-        What clients have sent lies in files of its own, whose split is named.
-        """
+        """Whether a split is searched; None (hashed records) is any but serving."""
         return split == self.split or (split is None and self.split != SERVING)
 
     def look(self, features: Mapping[str, Any], place: str) -> None:
@@ -130,10 +127,10 @@ class Source:
     """The files of an ingestion, and how their records are read.
 
     Attributes:
-      files: with their splits; those of serving examples too.
-      split_of: the split of a record of a file whose records are hashed; None takes
-        records of such a file for any split's.
-      max_record_bytes: longer records are not read, as in the ingestion.
+      files: with their splits, serving examples included.
+      split_of: returns the split of a hashed record; None searches hashed records for
+        every split.
+      max_record_bytes: longer records are skipped, as in the ingestion.
     """
 
     files: Sequence[FileReport]
@@ -147,13 +144,13 @@ def search_records(
     max_records: int | None = None,
     max_seconds: float = math.inf,
 ) -> None:
-    """Reads records until each search is done, or there are no more.
+    """Reads records until all searches are done, and fills in their results.
 
     Args:
-      searches: what is found is added to them.
-      source: where.
-      max_records: how many records are read at most.
-      max_seconds: how long they are read at most.
+      searches: to run.
+      source: files to read.
+      max_records: limit of records to read.
+      max_seconds: limit of the search.
     """
     end = time.monotonic() + max_seconds
     for file, record in islice(_records(searches, source), max_records):
@@ -165,7 +162,7 @@ def search_records(
 def _records(
     searches: Sequence[Search], source: Source
 ) -> Iterator[tuple[FileReport, Record]]:
-    """Yields the records of each file of which some are wanted."""
+    """Yields the records of the files that a search needs."""
     for file in source.files:
         wanted = [item for item in searches if item.may_be_in(file.split)]
         if all(item.is_done for item in wanted):
@@ -187,7 +184,7 @@ def _look(
         try:
             split = split_of(record.data)
         except LookupError:
-            return  # It is in quarantine.
+            return  # The record is in quarantine.
     features = parse(record.data).features.feature
     place = f"{file.path}, record {record.number:,}"
     for item in searches:

@@ -1,10 +1,9 @@
-"""Adds the baseline's known metrics to the evaluation of a candidate.
+"""Merges known metrics of the baseline into the evaluation of a candidate.
 
-The result is what TFMA writes when it evaluates the two side by side: metrics of both
-and their differences, in the same files. TFMA has no such merge of its own. Differences
-are made of numbers and of arrays of numbers, as TFMA makes them. What else an
-EvalConfig may ask for, such as thresholds, needs both models at hand; see
-``can_add_baseline``.
+The result is what TFMA writes when it evaluates both models: metrics of both and their
+differences, in the same files. TFMA has no such merge. As in TFMA, numbers and arrays
+of numbers have differences. Other features of an EvalConfig, such as thresholds, need
+both models; see ``can_add_baseline``.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _NUMBERS = ("int32_values", "int64_values", "float32_values", "float64_values")
 
 
 def can_add_baseline(properties: Mapping[str, Any]) -> bool:
-    """Whether a baseline may be added to the evaluation of the candidate alone.
+    """Whether the baseline's metrics may be merged, instead of evaluating both models.
 
-    Not where TFMA itself judges (without a baseline it drops the thresholds for
-    changes, and blesses), where the models are evaluated unlike each other or by a
-    user's code, nor where there is more than plain metrics.
+    False if TFMA checks thresholds (without a baseline it drops change thresholds, and
+    blesses), if the models are evaluated differently or by user code, or if there is
+    more than plain metrics.
 
     Args:
       properties: exec properties of an Evaluator.
@@ -87,9 +86,9 @@ def add_baseline(folder: Path, baseline: ModelMetrics, model_dir: str) -> None:
     """Adds a baseline to the evaluation of one model, which becomes the candidate.
 
     Args:
-      folder: the evaluation, as TFMA wrote it.
-      baseline: the baseline's metrics.
-      model_dir: the baseline's SavedModel.
+      folder: of the evaluation, as written by TFMA.
+      baseline: metrics of the baseline.
+      model_dir: SavedModel of the baseline.
     """
     for path in tfrecord.shards(folder, "metrics"):
         records = [_parse(data) for data in tfrecord.read(path)]
@@ -146,7 +145,7 @@ def _difference(candidate: Any, baseline: Any) -> Any:
 
 
 def _name_models(path: Path, model_dir: str) -> None:
-    """Names the two models in TFMA's description of an evaluation, as TFMA does."""
+    """Names both models in ``eval_config.json``, as TFMA does."""
     run = json_format.Parse(path.read_text(), config_pb2.EvalRun())
     locations = {CANDIDATE: run.model_locations.pop(""), BASELINE: model_dir}
     run.model_locations.update(locations)

@@ -1,9 +1,8 @@
 """Digests of the models and data of an evaluation: its ``evaluated.json``.
 
-The evaluations of a node lie side by side (``Evaluator/evaluation/<execution id>``), so
-an earlier one is found there, by the content of the model and of everything else that
-its metrics depend on. Nothing is found where each run has a folder of its own, as on
-Vertex AI, and nothing is looked for where artifacts are not local files.
+By them an Evaluator finds an earlier evaluation of its baseline on the same data, among
+the folders beside its own (``Evaluator/evaluation/<execution id>``). Only local
+artifacts are supported; on Vertex AI each run has a folder of its own.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _MODELS = {
 
 @dataclass(frozen=True)
 class EvaluationDigests:
-    """What an evaluation is of.
+    """Digests of everything that an evaluation depends on.
 
     Attributes:
-      data: digest of all that a model's metrics depend on beside the model: the
-        evaluated splits, other inputs, the EvalConfig and the other exec properties.
+      data: digest of the evaluated splits, the other inputs but the models, and the
+        exec properties, EvalConfig included.
       models: digest of each model's files, by ``candidate`` and ``baseline``.
     """
 
@@ -43,12 +42,12 @@ class EvaluationDigests:
     models: Mapping[str, str]
 
     def save(self, folder: Path, baseline_from: Path | None = None) -> None:
-        """Writes it into a finished evaluation, with the digests of its metrics.
+        """Writes ``evaluated.json``, with the digests of the metrics files.
 
         Args:
-          folder: the evaluation.
-          baseline_from: the one that the baseline's metrics are of, if they were not
-            computed.
+          folder: of a finished evaluation.
+          baseline_from: folder of the evaluation that the baseline's metrics were
+            copied from; None if they were computed.
         """
         content = {
             "data": self.data,
@@ -62,12 +61,12 @@ class EvaluationDigests:
 def digest_inputs(
     inputs: Mapping[str, Sequence[Any]], properties: Mapping[str, Any]
 ) -> EvaluationDigests | None:
-    """Returns what an Evaluator will evaluate.
+    """Returns the digests of an Evaluator's inputs.
 
-    None if its inputs are not local, or predictions without a model.
+    None if an input is remote, or there is no model.
 
     Args:
-      inputs: artifacts by key, as TFX gives them to the executor.
+      inputs: artifacts by key, as TFX passes them to the executor.
       properties: the exec properties.
     """
     splits = json.loads(properties.get("example_splits") or "null") or ["eval"]
@@ -92,14 +91,15 @@ def digest_inputs(
 
 
 def find_reusable(folder: Path, wanted: EvaluationDigests) -> tuple[Path, str] | None:
-    """Returns an undamaged evaluation that has measured the wanted baseline.
+    """Returns an undamaged earlier evaluation with the metrics of the baseline.
 
     Args:
-      folder: of the new evaluation; the earlier ones lie beside it.
-      wanted: what is about to be evaluated.
+      folder: of the new evaluation; earlier ones are beside it.
+      wanted: digests of the new evaluation.
 
     Returns:
-      The evaluation and what the model was in it; None if there is none.
+      The folder and the model's name in it, ``candidate`` or ``baseline``; None if
+      there is no such evaluation.
     """
     for path in sorted(folder.parent.iterdir()):
         try:
@@ -109,7 +109,7 @@ def find_reusable(folder: Path, wanted: EvaluationDigests) -> tuple[Path, str] |
                     if model == wanted.models[BASELINE]:
                         return path, model_name
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue  # Not finished, of before there was such a file, or damaged.
+            continue  # Unfinished or damaged.
     return None
 
 

@@ -1,10 +1,10 @@
-"""Executor of ``Evaluator``: reuses the baseline's metrics where they are known.
+"""Executor of ``Evaluator``: reuses known metrics of the baseline.
 
-TFMA evaluates candidate and baseline side by side, so every new candidate costs the
-baseline's evaluation once more. Here the baseline's metrics come from an earlier
-evaluation of this node, where one has them for the same data and settings, or from this
-one, where the candidate is its own baseline. What is written is the same either way.
-What cannot be put together so is evaluated as TFX does it; see ``can_add_baseline``.
+TFMA evaluates candidate and baseline together, so each new candidate costs another
+evaluation of the baseline. Here the baseline's metrics are copied from an earlier
+evaluation of this node on the same data with the same settings, or from this one if the
+candidate is its own baseline. The output is the same. Where that is not possible, TFX's
+executor evaluates both; see ``can_add_baseline``.
 """
 
 from __future__ import annotations

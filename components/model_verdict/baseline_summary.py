@@ -1,6 +1,6 @@
-"""Describes the baseline, and which newer blessed models were not used, and why.
+"""Summary of the baseline in the model verdict: its name, and newer skipped models.
 
-The driver finds it out; it travels to the executor as JSON, and the verdict says it.
+The driver makes it from ML Metadata and passes it to the executor as an exec property.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from sluice.record.verdict import Check
 
 @dataclass(frozen=True)
 class SkippedModel:
-    """A blessed model that is not the baseline though it is newer.
+    """A blessed model, newer than the baseline, that was skipped.
 
     Attributes:
-      name: as people know it.
+      name: display name.
       why: such as ``damaged: held 5 files (12 bytes), now 4 files (9 bytes)``.
-      retired: whether a person has decided so; false where its files are damaged.
+      retired: whether a person retired it; False if its files are damaged.
     """
 
     name: str
@@ -30,13 +30,13 @@ class SkippedModel:
 
 @dataclass(frozen=True)
 class BaselineSummary:
-    """What the candidate is compared with.
+    """The model that the candidate is compared with, and newer ones that were skipped.
 
     Attributes:
-      pipeline: its name.
-      name: of the baseline; None where there is none.
+      pipeline: name of the pipeline.
+      name: display name of the baseline; None if there is none.
       is_candidate: whether the latest blessed model is the candidate itself.
-      restored: the version from which its damaged files were restored.
+      restored: the version that its damaged files were restored from.
       skipped: newer blessed models, newest first.
     """
 
@@ -48,13 +48,13 @@ class BaselineSummary:
 
     @property
     def is_lost(self) -> bool:
-        """Whether there is none only because files are damaged."""
+        """Whether there is no baseline because its files are damaged."""
         nothing = self.name is None and not self.is_candidate
         return nothing and any(not item.retired for item in self.skipped)
 
     @property
     def why_none(self) -> str:
-        """Says why the candidate is compared with nothing."""
+        """The reason why there is no baseline."""
         if self.is_candidate:
             return "not compared: this model is the latest blessed one itself"
         if self.is_lost:
@@ -67,7 +67,7 @@ class BaselineSummary:
         return "no baseline: no model was blessed before this one"
 
     def row(self) -> Check | None:
-        """Returns the row that names the baseline, None where there is none to name."""
+        """Returns the verdict's row about the baseline, None without any."""
         if self.name is None and not self.skipped:
             return None
         skipped = [f"{item.name} is {item.why}" for item in self.skipped]

@@ -1,9 +1,9 @@
 """TFMA metric: the number of examples of each class on a slice.
 
-TFMA counts classes only one against the rest, which takes one more pass over the
-predictions per class. This metric looks at each label once. Its value on a slice is an
-array with one count per class, in the order of the class ids, whatever the model says.
-An example without a label (class id -1) counts for no class.
+TFMA's own metrics count one class against the rest, with a pass over the predictions
+per class. This metric reads each label once. Its value on a slice is an array with one
+count per class, in the order of the class ids, independent of the model. An example
+without a label (class id -1) is not counted.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _computations(
 
 
 class _CountClasses(beam.CombineFn):
-    """Counts labels by class id; the accumulator holds only the classes it has met."""
+    """Counts labels by class id."""
 
     def __init__(self, key: metric_types.MetricKey, classes: int) -> None:
         self._key = key

@@ -43,12 +43,11 @@ class ModelVerdictSpec(component_spec.ComponentSpec):
 
 
 class ModelVerdict(base_component.BaseComponent):
-    """Judges an evaluation against the thresholds of the config.
+    """Compares an evaluation with the thresholds of the config, and blesses the model.
 
-    The Evaluator measures, this node decides: so a changed threshold does not
-    evaluate again, a slice may be too small to judge, the reasons are published, and
-    the only blessing in ML Metadata is this one, which the baseline is chosen by.
-    See docs/adr/0001-model-verdict.md.
+    The Evaluator only measures. So a changed threshold does not evaluate again, small
+    slices can be exempt, the reasons are published, and this is the only blessing in ML
+    Metadata, by which the baseline is selected. See docs/adr/0001-model-verdict.md.
 
     Example::
 

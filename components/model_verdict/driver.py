@@ -1,8 +1,8 @@
-"""Driver of ``ModelVerdict``: describes the baseline before the cache lookup.
+"""Driver of ``ModelVerdict``: summarizes the baseline before the cache lookup.
 
-The blessed models that were passed over are no inputs of the node in the graph. Found
-here, they are part of the node's key. The cloud runs no driver of ours; there the
-verdict names the baseline by its address.
+Skipped blessed models are not inputs of the node in the graph. Summarized here, they
+are part of the cache key. Cloud engines run no custom drivers: there the verdict names
+the baseline by its URI.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
 def summarize_baseline(
     store: Any, pipeline: str, candidate: list[int], used: list[int]
 ) -> BaselineSummary:
-    """Returns what a candidate is compared with.
+    """Returns the summary of the baseline that was resolved for a candidate.
 
     Args:
       store: an ML Metadata store.
-      pipeline: whose blessed models count.
-      candidate: the id of the model to be judged.
-      used: the id of the baseline that was resolved; empty where there is none.
+      pipeline: name of the pipeline.
+      candidate: id of the candidate.
+      used: id of the resolved baseline; empty if there is none.
     """
     context = store.get_context_by_type_and_name("pipeline", pipeline)
     found = store.get_artifacts_by_context(context.id) if context else ()
@@ -80,7 +80,7 @@ def summarize_baseline(
 def _newer(
     blessed: list[BlessedModel], used: BlessedModel | None
 ) -> Iterator[tuple[BlessedModel, str]]:
-    """Yields the blessed models that came after the baseline, each with why not."""
+    """Yields the models blessed after the baseline, each with its rejection reason."""
     for model in blessed:
         if model is used:
             return

@@ -52,7 +52,7 @@ class Executor(base_executor.BaseExecutor):
 def _compared_with(
     exec_properties: dict[str, Any], given: list[Any], baselines: list[Any]
 ) -> BaselineSummary:
-    """Returns what the driver found; where there was no driver, what inputs say."""
+    """Returns the driver's summary; without a driver, a summary of the inputs."""
     if text := exec_properties.get(ABOUT_BASELINE):
         return BaselineSummary.from_json(text)
     name = baselines[0].uri if baselines else None

@@ -1,10 +1,9 @@
 """Model gate decision: applies thresholds to metrics.
 
-Bounds and changes are met inclusively, as TFMA's own validator does
-(evaluators/metrics_validator.py). A slice that is named must exist and be large enough,
-otherwise its threshold fails: what cannot be measured is not promised. Where a
-threshold is set on every value of a feature, values with too few examples are listed as
-not judged, and pass.
+Bounds and changes are inclusive, as in TFMA's validator
+(evaluators/metrics_validator.py). A slice that a threshold names must exist and be
+large enough, otherwise the threshold fails. Of a threshold on every value of a feature,
+values with too few examples pass and are listed as not judged.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SliceKey = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one model reached, per slice.
+    """Metrics of one model by slice.
 
     Attributes:
       metrics: slice -> metric name -> value.
@@ -46,12 +45,11 @@ def judge(
 
     Args:
       thresholds: the limits, in the order of the config.
-      candidate: what the new model reached.
-      baseline: what the latest blessed model reached, None if there is none.
-      split: the split that was evaluated. Any but ``test`` is said in the verdict,
-        since ``eval`` also chose the model.
-      compared_with: which model the baseline is, and why it is not a newer one; None
-        where nothing is known of it.
+      candidate: metrics of the new model.
+      baseline: metrics of the latest blessed model; None if there is none.
+      split: the split that was evaluated. Any but ``test`` is mentioned in the verdict,
+        since ``eval`` also selected the model.
+      compared_with: summary of the baseline; None if nothing is known of it.
     """
     rows: list[Check] = []
     compared_with = compared_with or BaselineSummary()
@@ -69,13 +67,13 @@ def judge(
 
 
 def slice_name(key: SliceKey) -> str:
-    """Returns a slice as people write it: ``payment_type: Cash``."""
+    """Returns the display name of a slice, such as ``payment_type: Cash``."""
     return ", ".join(f"{name}: {value}" for name, value in key) or "overall"
 
 
 @dataclass(frozen=True)
 class _Compared:
-    """What both models reached, and which the second is; see ``judge``."""
+    """Metrics of both models, and the summary of the baseline; see ``judge``."""
 
     candidate: Evaluation
     baseline: Evaluation | None
@@ -83,7 +81,7 @@ class _Compared:
 
     @property
     def why_none(self) -> str:
-        """Says why there is no value to compare with."""
+        """The reason why there is no baseline value."""
         if self.baseline is None:
             return self.compared_with.why_none
         return "the baseline has no value for it on this slice"
@@ -164,7 +162,7 @@ def _judge_slice(
 
 
 def _bounds(threshold: Threshold, actual: float) -> Iterator[tuple[str, float]]:
-    """Yields each bound and by how much it is kept, negative if it is not."""
+    """Yields each bound and its margin, negative if the bound is missed."""
     if threshold.lower_bound is not None:
         yield f">= {threshold.lower_bound:g}", actual - threshold.lower_bound
     if threshold.upper_bound is not None:
@@ -188,7 +186,7 @@ def _changes(
             continue
         change = actual - before
         if kind == "relative":
-            # A baseline of zero has no relative change; only a standstill is sure.
+            # A baseline of zero has no relative change, except for no change at all.
             infinite = math.copysign(math.inf, change)
             change = change / abs(before) if before else (infinite if change else 0.0)
         better = sign == ">="

@@ -1,6 +1,6 @@
 """Reads TFMA's evaluation into plain metrics for the model gate.
 
-Values that are not finite are left out: a metric that cannot be computed has no value.
+Values that are not finite are left out.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from sluice.config_section import Count, Number, Section, SliceSpec, Text, expect
 
-# The metric that ``min_examples_per_class`` looks at; see ``class_counts``.
+# The metric that ``min_examples_per_class`` reads; see ``class_counts``.
 EXAMPLES_PER_CLASS = "examples_per_class"
 
 

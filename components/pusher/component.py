@@ -17,8 +17,8 @@ class Pusher(component.Pusher):
     of the clock, a version appears by one rename, and a model that is already the
     newest is not pushed again. See docs/adr/0007-own-pusher.md.
 
-    The pipeline's name says who owns the directory. ``custom_config`` may add a
-    ``workspace_id``, which tells pipelines of one name apart.
+    The pipeline that pushes first owns the directory. A ``workspace_id`` in
+    ``custom_config`` distinguishes pipelines of the same name.
 
     Example::
 

@@ -31,7 +31,7 @@ _BLESSINGS = ("model_blessing", "infra_blessing")
 class Executor(executor.Executor):
     """Executor of ``Pusher``.
 
-    The PushedModel artifact says in its custom properties what happened: ``state``
+    The PushedModel artifact has the result in its custom properties: ``state``
     (``pushed``, ``already_served`` or ``blocked``), TFX's own ``pushed``,
     ``pushed_version`` and ``pushed_destination``, and ``digest``.
     """
@@ -68,15 +68,15 @@ class Executor(executor.Executor):
         pushed.set_string_custom_property("digest", publication.digest)
 
     def CheckBlessing(self, input_dict: dict[str, list[Any]]) -> bool:
-        """Whether every blessing that the pipeline names is there and is one.
+        """Whether all connected blessings exist and are positive.
 
-        TFX's own lets a model pass where the node that should bless it has not run.
+        TFX's own also pushes if the node that should bless the model has not run.
         """
         named = [input_dict[key] for key in _BLESSINGS if key in input_dict]
         return all(named) and bool(super().CheckBlessing(input_dict))
 
     def _owner(self, exec_properties: dict[str, Any]) -> Owner | None:
-        """Returns who pushes, None where the orchestrator does not say."""
+        """Returns the pipeline as owner; None if the orchestrator does not name it."""
         pipeline = self._context.pipeline_info if self._context else None
         if pipeline is None:
             return None
@@ -103,7 +103,7 @@ def _local_copy(model_dir: str) -> Iterator[str]:
 
 
 def _digest_when_made(source: list[Any], model_dir: str) -> str | None:
-    """Returns the digest that a model's directory had, None if it was not recorded."""
+    """Returns the recorded digest of a model's directory; None if there is none."""
     artifact = artifact_utils.get_single_instance(source)
     recorded = Contents.recorded(plain_properties(artifact.mlmd_artifact))
     if not recorded or not recorded.model_dir:
@@ -119,7 +119,7 @@ def _directory(push_destination: str) -> Path:
     filesystem = given.filesystem
     if not filesystem.base_directory or filesystem.versioning != pusher_pb2.AUTO:
         raise UsageError(
-            "This Pusher cannot push there.",
+            "push_destination is not supported.",
             where="push_destination",
             expected="filesystem.base_directory, and no versioning: versions are "
             "numbered one by one",
