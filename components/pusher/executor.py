@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +16,9 @@ from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError
 from sluice.mlmd_items import plain_properties
-from sluice.storage import digest
 from sluice.storage.contents import Contents
+from sluice.storage.local_copy import local_copy
 from sluice.storage.output_path import resolve_output_path
-from sluice.storage.storage import is_remote, storage_for
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
 
@@ -51,7 +46,7 @@ class Executor(executor.Executor):
         store = ModelStore(_directory(exec_properties["push_destination"]))
         model_dir = self.GetModelPath(input_dict)
         run_id = self._context.pipeline_run_id if self._context else None
-        with _local_copy(model_dir) as local_dir:
+        with local_copy(model_dir) as local_dir:
             publication = store.publish(
                 local_dir,
                 expected_digest=_digest_when_made(source, model_dir),
@@ -82,24 +77,6 @@ class Executor(executor.Executor):
             return None
         custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
         return Owner(pipeline.id, custom_config.get("workspace_id"))
-
-
-@contextmanager
-def _local_copy(model_dir: str) -> Iterator[str]:
-    """Yields a model's directory on this machine: a copy of a remote one."""
-    if not is_remote(model_dir):
-        yield model_dir
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        for entry in digest.files_below(model_dir):
-            target = Path(folder, entry.name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with (
-                storage_for(entry.uri).open(entry.uri, "rb") as source,
-                target.open("wb") as copy,
-            ):
-                shutil.copyfileobj(source, copy)
-        yield folder
 
 
 def _digest_when_made(source: list[Any], model_dir: str) -> str | None:

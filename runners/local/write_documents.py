@@ -5,25 +5,18 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from fnmatch import fnmatch
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from sluice.errors import SluiceError
 from sluice.node_kinds import DOCUMENTS
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.metrics_document import metrics_document
 from sluice.record.documents.statistics_document import statistics_document
 from sluice.record.run_record import DocumentRecord
 from sluice.storage import atomic, digest
-from sluice.storage.storage import is_remote, storage_for
+from sluice.storage.local_copy import local_copy
 
 SCHEMA_VERSION = 1
 RECORD_DIR = "record"
@@ -91,7 +84,7 @@ def write_documents(
 def _content(
     kind: str, item: dict[str, Any], sensitive: Collection[str]
 ) -> Mapping[str, Any] | None:
-    with _local_folder(item["uri"], _FILES[kind]) as folder:
+    with local_copy(item["uri"], _FILES[kind]) as folder:
         if kind == "metrics":
             return metrics_document(folder)
         if kind == "epochs":
@@ -102,34 +95,3 @@ def _content(
             return document_ingestion(folder)
         split_names = json.loads(item["properties"].get("split_names") or "[]")
         return statistics_document(folder, split_names, sensitive=sensitive)
-
-
-@contextmanager
-def _local_folder(uri: str, patterns: Collection[str]) -> Iterator[Path]:
-    """Yields the folder of an artifact; of a remote one, a copy of the named files.
-
-    Raises:
-      SluiceError: as raised in the block, with the remote address of the file.
-      OSError: the artifact does not exist or cannot be read.
-    """
-    if not is_remote(uri):
-        yield Path(uri)
-        return
-    storage = storage_for(uri)
-    entries = storage.list(uri, recursive=True)
-    if not entries:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
-    with tempfile.TemporaryDirectory(prefix="sluice-artifact-") as folder:
-        for entry in entries:
-            name = os.path.basename(entry.name)
-            if any(fnmatch(name, pattern) for pattern in patterns):
-                path = Path(folder, entry.name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with storage.open(entry.uri, "rb") as source, path.open("wb") as target:
-                    shutil.copyfileobj(source, target)
-        try:
-            yield Path(folder)
-        except SluiceError as error:
-            if error.where:
-                error.where = error.where.replace(folder, uri.rstrip("/"))
-            raise

@@ -62,6 +62,7 @@ SHARED = {
         *ARTIFACTS,
         "mlmd_items",
         "storage.contents",
+        "storage.local_copy",
         "storage.output_path",
         "storage.digest",
     },
