@@ -31,7 +31,7 @@ from sluice.clock import utc_now
 from sluice.errors import ExitCode, SluiceError
 from sluice.record.events import (
     Event,
-    GraphDrawn,
+    GraphCompiled,
     NodeFinished,
     NodeRetried,
     RunResumed,
@@ -73,7 +73,7 @@ class RunView(Observer):
 
     def on_event(self, event: Event, record: RunRecord) -> None:
         self._record = record
-        if isinstance(event, GraphDrawn):
+        if isinstance(event, GraphCompiled):
             self._left_out = {node.id for node in event.nodes if node.action != "run"}
         elif isinstance(event, RunStarted):
             self._line(f"{record.pipeline}  run {record.run_id}", "bold")

@@ -16,7 +16,7 @@ from sluice.run_lock import workspace_command
 from sluice.workspace import check_not_deleted
 
 if TYPE_CHECKING:
-    from runners.local.scheduler import Watch
+    from runners.local.scheduler import RunCallbacks
     from sluice.record.recorder import Recorder
 
 
@@ -64,66 +64,66 @@ class LocalEngine:
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
         """Runs the nodes and closes the record; see ``Engine.run``."""
-        with self._recording(plan, observer) as (recorder, process_pool, watch):
+        with self._recording(plan, observer) as (recorder, process_pool, callbacks):
             from runners.local.execute import execute
 
             try:
-                execute(plan, process_pool, watch)
-                recorder.end(watch.stop.exit_code, watch.stop.reason)
+                execute(plan, process_pool, callbacks)
+                recorder.end(callbacks.stop.exit_code, callbacks.stop.reason)
             except SluiceError as error:
                 recorder.stop(error)
-            watch.on_tick()
+            callbacks.on_tick()
         return recorder.record
 
     def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
         """Draws the graph; see ``NodeEngine.prepare``."""
-        with self._recording(plan, observer) as (recorder, process_pool, watch):
+        with self._recording(plan, observer) as (recorder, process_pool, callbacks):
             from runners.local.execute import prepare
 
             try:
-                if prepare(plan, process_pool, watch) is None:
-                    recorder.end(watch.stop.exit_code, watch.stop.reason)
+                if prepare(plan, process_pool, callbacks) is None:
+                    recorder.end(callbacks.stop.exit_code, callbacks.stop.reason)
             except SluiceError as error:
                 recorder.stop(error)
         return recorder.record
 
     def run_node(self, plan: Plan, node: str, observer: Observer) -> NodeRecord | None:
         """Runs one node of a prepared run; see ``NodeEngine.run_node``."""
-        with self._recording(plan, observer) as (recorder, process_pool, watch):
+        with self._recording(plan, observer) as (recorder, process_pool, callbacks):
             from runners.local.execute import execute_node
 
-            has_ended = execute_node(plan, node, process_pool, watch)
+            has_ended = execute_node(plan, node, process_pool, callbacks)
         return recorder.record.node(node) if has_ended else None
 
     def end_run(self, plan: Plan, observer: Observer) -> RunRecord:
         """Closes the record of a prepared run; see ``NodeEngine.end_run``."""
-        from runners.local.execute import settle
+        from runners.local.execute import record_unreachable
         from sluice.record.events import Finished
 
-        recorder, watch = self._watched(plan, observer, StopRequest())
-        if left := settle(plan, watch):
+        recorder, callbacks = self._make_callbacks(plan, observer, StopRequest())
+        if left := record_unreachable(plan, callbacks):
             names = ", ".join(bounded(left))
             error = NodeError(
                 f"run {plan.run_dir.name} was ended before all of its nodes had run",
                 actual=f"{names} left to run",
-                hint=recorder.begun.resume_command,
+                hint=recorder.run_started.resume_command,
             )
             recorder.stop(error)
         else:
-            watch.on_event(Finished())
+            callbacks.on_event(Finished())
             recorder.end()
         return recorder.record
 
     @contextmanager
     def _recording(
         self, plan: Plan, observer: Observer
-    ) -> Iterator[tuple[Recorder, ProcessPool, Watch]]:
+    ) -> Iterator[tuple[Recorder, ProcessPool, RunCallbacks]]:
         """Yields the recorder, the process pool and the callbacks of a run."""
         stop = StopRequest()
         try:
             with stop.listen(), self._processes(plan) as process_pool:
-                recorder, watch = self._watched(plan, observer, stop)
-                yield recorder, process_pool, watch
+                recorder, callbacks = self._make_callbacks(plan, observer, stop)
+                yield recorder, process_pool, callbacks
         except OSError as error:
             check_not_deleted(plan.run_dir / "config.json")
             assert plan.workspace is not None
@@ -135,12 +135,12 @@ class LocalEngine:
                 hint=f"free some space, then: {resume}",
             ) from error
 
-    def _watched(
+    def _make_callbacks(
         self, plan: Plan, observer: Observer, stop: StopRequest
-    ) -> tuple[Recorder, Watch]:
+    ) -> tuple[Recorder, RunCallbacks]:
         # ML Metadata's client and pydantic: not before TFX is being imported, and not
         # where there is nothing to do.
-        from runners.local.scheduler import Watch
+        from runners.local.scheduler import RunCallbacks
         from sluice.record.recorder import Recorder
 
         recorder = Recorder(plan.run_dir, observer.on_event)
@@ -153,7 +153,7 @@ class LocalEngine:
             recorder.tick()
             observer.on_tick()
 
-        return recorder, Watch(recorder.apply, on_progress, on_tick, stop)
+        return recorder, RunCallbacks(recorder.apply, on_progress, on_tick, stop)
 
     @contextmanager
     def _processes(self, plan: Plan) -> Iterator[ProcessPool]:

@@ -15,14 +15,14 @@ from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool, describe_end
 from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult, RunResult
-from runners.local.scheduler import RunOptions, Scheduler, Watch, result_of
+from runners.local.scheduler import RunCallbacks, RunOptions, Scheduler, result_of
 from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
 from sluice import secrets
 from sluice.errors import ExitCode, UsageError, unknown_node
 from sluice.record.events import (
     Finished,
-    GraphDrawn,
+    GraphCompiled,
     GraphNode,
     NodeFinished,
     NodeStarted,
@@ -37,7 +37,7 @@ from sluice.workspace import Workspace
 def execute(
     plan: Plan,
     process_pool: ProcessPool,
-    watch: Watch,
+    callbacks: RunCallbacks,
     job_environment: JobEnvironment | None = None,
 ) -> RunResult | None:
     """Runs the nodes of a pipeline to the end, or as far as they go.
@@ -45,7 +45,7 @@ def execute(
     Args:
       plan: what is to be run.
       process_pool: where the nodes' processes come from.
-      watch: who follows the run.
+      callbacks: who follows the run.
       job_environment: of every process; None for that of a project of ours.
 
     Returns:
@@ -55,35 +55,35 @@ def execute(
     Raises:
       NodeError: the process that starts the nodes has ended by itself.
     """
-    graph = prepare(plan, process_pool, watch, job_environment)
+    graph = prepare(plan, process_pool, callbacks, job_environment)
     if graph is None:
         return None
     try:
         if plan.resumed:
             finished = finished_nodes(plan.run_dir, graph)
         else:
-            finished = _resolve_cached(plan, graph, process_pool, watch)
+            finished = _resolve_cached(plan, graph, process_pool, callbacks)
     except UsageError as error:
-        watch.on_event(_stopped(plan, str(error), error.exit_code))
+        callbacks.on_event(_stopped(plan, str(error), error.exit_code))
         return None
     for name, found in finished.items():
         if not plan.resumed:
-            watch.on_event(NodeStarted(node=name, attempt=1))
+            callbacks.on_event(NodeStarted(node=name, attempt=1))
         facts = read_result(plan.run_dir, name)
         node = graph.node(name)
-        watch.on_event(node_finished(plan.run_dir, node, found, facts))
-    result = _schedule(plan, graph, process_pool, watch, finished)
+        callbacks.on_event(node_finished(plan.run_dir, node, found, facts))
+    result = _schedule(plan, graph, process_pool, callbacks, finished)
     if all(node.state != "interrupted" for node in result.nodes) and len(
         result.nodes
     ) == len(graph.nodes):
-        watch.on_event(Finished())
+        callbacks.on_event(Finished())
     return result
 
 
 def prepare(
     plan: Plan,
     process_pool: ProcessPool,
-    watch: Watch,
+    callbacks: RunCallbacks,
     job_environment: JobEnvironment | None = None,
 ) -> GraphFile | None:
     """Draws the graph, unless that was done before; arguments as for ``execute``.
@@ -98,7 +98,7 @@ def prepare(
     if graph is None:
         root = str(plan.project_root) if plan.project_root else None
         (job_environment or JobEnvironment(project_root=root)).save(plan.run_dir)
-        graph = _prepare(plan, process_pool, watch)
+        graph = _prepare(plan, process_pool, callbacks)
     if graph is None:
         return None
     nodes = tuple(
@@ -107,17 +107,17 @@ def prepare(
         )
         for node in graph.nodes
     )
-    watch.on_event(GraphDrawn(nodes=nodes, base_run_id=graph.base_run_id))
+    callbacks.on_event(GraphCompiled(nodes=nodes, base_run_id=graph.base_run_id))
     try:
         _check_names(plan, graph)
     except UsageError as error:
-        watch.on_event(_stopped(plan, str(error), error.exit_code))
+        callbacks.on_event(_stopped(plan, str(error), error.exit_code))
         return None
     return graph
 
 
 def execute_node(
-    plan: Plan, node_id: str, process_pool: ProcessPool, watch: Watch
+    plan: Plan, node_id: str, process_pool: ProcessPool, callbacks: RunCallbacks
 ) -> bool:
     """Runs one node of a prepared run, unless what it waits for forbids it.
 
@@ -135,21 +135,21 @@ def execute_node(
         plan,
         graph,
         process_pool,
-        watch,
+        callbacks,
         finished,
         nodes=looked_at,
         may_start=frozenset({node_id}),
     )
     if any(node.node == node_id for node in result.nodes):
         return True
-    if watch.stop.signal is None:
+    if callbacks.stop.signal is None:
         return False
-    reason = watch.stop.reason
-    watch.on_event(NodeFinished(node=node_id, state="interrupted", reason=reason))
+    reason = callbacks.stop.reason
+    callbacks.on_event(NodeFinished(node=node_id, state="interrupted", reason=reason))
     return True
 
 
-def settle(plan: Plan, watch: Watch) -> list[str]:
+def record_unreachable(plan: Plan, callbacks: RunCallbacks) -> list[str]:
     """Settles the nodes of a prepared run that cannot be reached; starts none.
 
     Returns:
@@ -157,7 +157,7 @@ def settle(plan: Plan, watch: Watch) -> list[str]:
     """
     graph = _graph_of(plan)
     finished = recorded_results(plan.run_dir)
-    result = _schedule(plan, graph, None, watch, finished, may_start=frozenset())
+    result = _schedule(plan, graph, None, callbacks, finished, may_start=frozenset())
     ended = {node.node for node in result.nodes}
     return [node.id for node in graph.nodes if node.id not in ended]
 
@@ -170,7 +170,7 @@ def recorded_results(run_dir: Path) -> dict[str, NodeResult]:
     """
     found: dict[str, NodeResult] = {}
     for event in Journal(run_dir).events():
-        if isinstance(event, GraphDrawn):
+        if isinstance(event, GraphCompiled):
             found = {}
         elif isinstance(event, NodeStarted):
             found.pop(event.node, None)
@@ -201,7 +201,7 @@ def _schedule(
     plan: Plan,
     graph: GraphFile,
     process_pool: ProcessPool | None,
-    watch: Watch,
+    callbacks: RunCallbacks,
     finished: dict[str, NodeResult],
     **only: frozenset[str],
 ) -> RunResult:
@@ -219,7 +219,7 @@ def _schedule(
         environment=_environment(plan),
         **only,
     )
-    return Scheduler(process_pool, plan.run_dir, graph, options, watch).run()
+    return Scheduler(process_pool, plan.run_dir, graph, options, callbacks).run()
 
 
 def _attempts(run_dir: Path) -> Counter[str]:
@@ -261,7 +261,7 @@ def _finished_nodes(
 
 
 def _resolve_cached(
-    plan: Plan, graph: GraphFile, process_pool: ProcessPool, watch: Watch
+    plan: Plan, graph: GraphFile, process_pool: ProcessPool, callbacks: RunCallbacks
 ) -> dict[str, NodeResult]:
     """Returns the nodes that are in the cache, found in one process."""
     whole = all(node.action == "run" for node in graph.nodes)
@@ -274,23 +274,25 @@ def _resolve_cached(
         environment=_environment(plan),
     )
     # However it ends: a node without a result gets a process of its own.
-    _wait_for(RESOLVE_CACHED, job, process_pool, watch)
+    _wait_for(RESOLVE_CACHED, job, process_pool, callbacks)
     found = {node.id: read_result(plan.run_dir, node.id) for node in graph.nodes}
     return {name: result_of(facts) for name, facts in found.items() if facts}
 
 
 def _wait_for(
-    name: str, job: Job, process_pool: ProcessPool, watch: Watch
+    name: str, job: Job, process_pool: ProcessPool, callbacks: RunCallbacks
 ) -> dict[str, Any] | None:
     return process_pool.run(
         name,
         job,
-        on_tick=watch.on_tick,
-        stopped=lambda: watch.stop.signal is not None,
+        on_tick=callbacks.on_tick,
+        stopped=lambda: callbacks.stop.signal is not None,
     )
 
 
-def _prepare(plan: Plan, process_pool: ProcessPool, watch: Watch) -> GraphFile | None:
+def _prepare(
+    plan: Plan, process_pool: ProcessPool, callbacks: RunCallbacks
+) -> GraphFile | None:
     forget_result(plan.run_dir, PREPARE)
     log = plan.run_dir / "logs" / "start.log"
     job = Job(
@@ -306,16 +308,16 @@ def _prepare(plan: Plan, process_pool: ProcessPool, watch: Watch) -> GraphFile |
         log=str(log),
         environment=_environment(plan),
     )
-    ended = _wait_for(PREPARE, job, process_pool, watch)
+    ended = _wait_for(PREPARE, job, process_pool, callbacks)
     if ended is None:
         return None
     result = read_result(plan.run_dir, PREPARE)
     if result is None:
         end = describe_end(ended["status"], ended["peak_memory_bytes"])
         text = f"drawing the graph failed: its process {end}"
-        watch.on_event(_stopped(plan, text, ExitCode.NODE))
+        callbacks.on_event(_stopped(plan, text, ExitCode.NODE))
     elif error := result["error"]:
-        watch.on_event(_stopped(plan, error["message"], error["exit_code"]))
+        callbacks.on_event(_stopped(plan, error["message"], error["exit_code"]))
     else:
         return GraphFile.load(plan.run_dir)
     return None

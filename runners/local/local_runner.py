@@ -28,7 +28,7 @@ from runners.local.prepare_job import connection_of, read_ir
 from runners.local.processes.job import INSIDE_JOB
 from runners.local.processes.process_pool import PRELOADED, ProcessPool, can_fork
 from runners.local.run_result import NodeResult, RunResult
-from runners.local.scheduler import Watch
+from runners.local.scheduler import RunCallbacks
 from runners.local.stop_request import StopRequest
 from sluice.errors import (
     DataError,
@@ -202,10 +202,10 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             on_event(dated.to_dict())
 
         stop = StopRequest()
-        watch = Watch(record, stop=stop)
+        callbacks = RunCallbacks(record, stop=stop)
         log = plan.run_dir / "logs" / "start.log"
         with stop.listen(), self._processes(log, lock) as process_pool:
-            result = execute(plan, process_pool, watch, _job_environment())
+            result = execute(plan, process_pool, callbacks, _job_environment())
             if stop.signal is not None:
                 raise KeyboardInterrupt(stop.reason)
         if result is None:

@@ -19,7 +19,7 @@ from sluice.workspace import new_run_id
 
 
 @contextmanager
-def question_folder(config: Config) -> Iterator[Path]:
+def temporary_run_dir(config: Config) -> Iterator[Path]:
     """Makes a run's folder for jobs that only answer; it is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="sluice-ask-") as folder:
         run_dir = Path(folder) / new_run_id()
@@ -29,7 +29,7 @@ def question_folder(config: Config) -> Iterator[Path]:
         yield run_dir
 
 
-def query_job(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, Any]:
+def run_query_job(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, Any]:
     """Returns the result that a job writes under ``name``; imports TFX for it.
 
     Raises:

@@ -85,14 +85,14 @@ class Scheduler:
         run_dir: Path,
         graph: GraphFile,
         options: RunOptions,
-        watch: Watch,
+        callbacks: RunCallbacks,
     ) -> None:
         self._pool = process_pool
         self._run_dir = run_dir
         self._graph = graph
         self._options = options
-        self._watch = watch
-        self._progress = FollowProgress(run_dir, watch.on_progress)
+        self._callbacks = callbacks
+        self._progress = FollowProgress(run_dir, callbacks.on_progress)
         self._memory = LimitMemory(options.memory, self._pid_of)
         self._nodes = [
             node
@@ -131,19 +131,19 @@ class Scheduler:
         return RunResult(self._run_dir.name, tuple(filter(None, results)))
 
     def _run_nodes(self) -> None:
-        told_to_stop = killed = False
+        stopping = killed = False
         while any(node.id not in self._results for node in self._nodes):
-            stop = self._watch.stop
+            stop = self._callbacks.stop
             if stop.signal is None:
-                self._start_what_can()
-            elif not told_to_stop:
-                told_to_stop = True
-                self._tell_to_stop()
+                self._start_ready_nodes()
+            elif not stopping:
+                stopping = True
+                self._stop_nodes()
             elif stop.urgent and not killed:
                 killed = True
                 for node_id in self._running:
                     self._process_pool.signal(node_id, signal.SIGKILL)
-            if not self._running and (told_to_stop or not self._due):
+            if not self._running and (stopping or not self._due):
                 break
             for message in self._process_pool.messages(POLL_S):
                 if message.get("started") in self._running:
@@ -153,34 +153,34 @@ class Scheduler:
                     self._end(message)
             self._progress.poll()
             self._memory.poll(self._running)
-            self._watch.on_tick()
+            self._callbacks.on_tick()
 
-    def _tell_to_stop(self) -> None:
-        stop = self._watch.stop
+    def _stop_nodes(self) -> None:
+        stop = self._callbacks.stop
         assert stop.signal is not None
         nodes = list(self._running)
-        self._watch.on_event(Stopping(signal=stop.signal.name, nodes=tuple(nodes)))
+        self._callbacks.on_event(Stopping(signal=stop.signal.name, nodes=tuple(nodes)))
         for node_id in nodes:
             self._process_pool.signal(node_id, signal.SIGTERM)
 
-    def _start_what_can(self) -> None:
+    def _start_ready_nodes(self) -> None:
         for node in self._nodes:
             if node.id in self._results or node.id in self._running:
                 continue
             upstream = [self._results.get(name) for name in node.upstream]
-            if held_back := _held_back(node, upstream):
-                self._settle(held_back)
+            if stopped := _stopped_by_upstream(node, upstream):
+                self._record_end(stopped)
             elif None in upstream:
                 continue
             elif node.action != "run":
-                self._settle(self._not_launched(node))
-            elif missing := self._missing(node):
+                self._record_end(self._unselected_result(node))
+            elif missing := self._skipped_producers(node):
                 reason = f"upstream {missing} was skipped"
-                self._settle(NodeResult(node.id, "skipped", reason=reason))
+                self._record_end(NodeResult(node.id, "skipped", reason=reason))
             elif self._may_start(node):
                 self._start(node)
 
-    def _missing(self, node: PlannedNode) -> str | None:
+    def _skipped_producers(self, node: PlannedNode) -> str | None:
         """Returns the skipped nodes without which a node has nothing to read."""
         for makers in node.needs.values():
             if all(self._results[maker].state == "skipped" for maker in makers):
@@ -199,7 +199,7 @@ class Scheduler:
         attempt = self._attempts.get(node.id, 0) + 1
         self._attempts[node.id] = attempt
         forget_result(self._run_dir, node.id)
-        self._watch.on_event(NodeStarted(node=node.id, attempt=attempt))
+        self._callbacks.on_event(NodeStarted(node=node.id, attempt=attempt))
         self._running[node.id] = time.monotonic()
         self._progress.begin(node.id)
         log = self._log_of(node.id)
@@ -234,17 +234,19 @@ class Scheduler:
         facts = read_result(self._run_dir, node_id)
         if facts is None:
             end = exceeded or f"{node_id} {describe_end(message['status'], peak)}"
-            result = self._ended_early(node, str(end), message["status"], duration_s)
+            result = self._result_without_report(
+                node, str(end), message["status"], duration_s
+            )
         else:
             result = result_of(facts)
-        if result.state == "failed" and self._watch.stop.signal:
-            reason = self._watch.stop.reason
+        if result.state == "failed" and self._callbacks.stop.signal:
+            reason = self._callbacks.stop.reason
             result = replace(result, state="interrupted", reason=reason, error=None)
         result = replace(result, duration_s=duration_s, peak_memory_bytes=peak)
-        if not self._try_again(result):
-            self._settle(result, facts)
+        if not self._retry(result):
+            self._record_end(result, facts)
 
-    def _ended_early(
+    def _result_without_report(
         self, node: PlannedNode, text: str, status: int | None, duration_s: float
     ) -> NodeResult:
         """Returns the result of a node whose process has left none.
@@ -255,7 +257,7 @@ class Scheduler:
           status: of its process, None if unknown.
           duration_s: of its process.
         """
-        stopping = self._watch.stop.signal is not None or status is None
+        stopping = self._callbacks.stop.signal is not None or status is None
         reason = text.splitlines()[0]
         try:
             with open_store(self._graph.connection_config()) as store:
@@ -268,30 +270,35 @@ class Scheduler:
         except WorkspaceError as unread:
             text += f"; {unread}"
         if stopping:
-            reason = self._watch.stop.reason or reason
+            reason = self._callbacks.stop.reason or reason
             return NodeResult(node.id, "interrupted", reason=reason)
         tail = _tail(self._log_of(node.id), self._log_starts[node.id])
         error = NodeFailure(text, int(ExitCode.NODE), log_tail=tail)
         return NodeResult(node.id, "failed", reason=reason, error=error)
 
-    def _try_again(self, result: NodeResult) -> bool:
+    def _retry(self, result: NodeResult) -> bool:
         error, attempt = result.error, self._attempts[result.node]
         options = self._options
         started = attempt - options.attempts.get(result.node, 0)
-        if not error or not error.transient or error.gate or self._watch.stop.signal:
+        if (
+            not error
+            or not error.transient
+            or error.gate
+            or self._callbacks.stop.signal
+        ):
             return False
         if started > options.retries.of(result.node):
             return False
         wait_s = options.retries.wait_s(started)
         self._due[result.node] = time.monotonic() + wait_s
-        self._watch.on_event(
+        self._callbacks.on_event(
             NodeRetried(
                 node=result.node, attempt=attempt, wait_s=wait_s, reason=result.reason
             )
         )
         return True
 
-    def _not_launched(self, node: PlannedNode) -> NodeResult:
+    def _unselected_result(self, node: PlannedNode) -> NodeResult:
         """Returns the result of a node outside the part that was asked for."""
         if node.action == "reuse":
             with open_store(self._graph.connection_config()) as store:
@@ -301,12 +308,14 @@ class Scheduler:
                 return replace(found, state="cached", reason=reason)
         return NodeResult(node.id, "skipped", reason=NOT_ASKED_FOR)
 
-    def _settle(self, result: NodeResult, facts: dict[str, Any] | None = None) -> None:
+    def _record_end(
+        self, result: NodeResult, facts: dict[str, Any] | None = None
+    ) -> None:
         self._results[result.node] = result
         if result.state in ("ran", "cached"):
             shutil.rmtree(self._checkpoints_of(result.node), ignore_errors=True)
         node = self._graph.node(result.node)
-        self._watch.on_event(node_finished(self._run_dir, node, result, facts))
+        self._callbacks.on_event(node_finished(self._run_dir, node, result, facts))
 
     def _log_of(self, node_id: str) -> Path:
         return self._run_dir / "logs" / f"{node_id}.log"
@@ -316,14 +325,17 @@ class Scheduler:
 
 
 @dataclass(frozen=True)
-class Watch:
-    """Who follows a run, and who may end it.
+class RunCallbacks:
+    """Callbacks of a run in progress, and the request to stop it.
+
+    Unlike ``runners.engine.Observer`` they get no record: a run of ``LocalRunner`` has
+    none.
 
     Attributes:
       on_event: called with each event, see ``sluice.record.events``.
-      on_progress: called with the node and each line of its progress.
+      on_progress: called with the node and each progress report.
       on_tick: called a few times per second.
-      stop: whether somebody wants the run to end.
+      stop: set by a signal.
     """
 
     on_event: OnEvent
@@ -342,7 +354,7 @@ def result_of(facts: dict[str, Any]) -> NodeResult:
     return NodeResult(**values)
 
 
-def _held_back(
+def _stopped_by_upstream(
     node: PlannedNode, upstream: list[NodeResult | None]
 ) -> NodeResult | None:
     """Returns the result of a node that must not start, None if it may."""

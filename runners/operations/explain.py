@@ -9,7 +9,7 @@ from components.tfrecord_gen.spans.span_choice import SPANS_PATH
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.validate_graph import check_node_ids
 from runners.local.processes.job import Job
-from runners.local.query_job import query_job, question_folder
+from runners.local.query_job import run_query_job, temporary_run_dir
 from runners.metadata.metadata_file import copy_metadata
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.storage import stat_cache
@@ -67,7 +67,7 @@ def explain(request: ExplainRequest) -> Explanation:
     check_node_ids(config, [request.node])
     choice = choose_spans(config)
     workspace = request.workspace_of(config)
-    with question_folder(config) as run_dir:
+    with temporary_run_dir(config) as run_dir:
         copy = run_dir / "metadata.db"
         if workspace.metadata_db.exists():
             copy_metadata(workspace.metadata_db, copy)
@@ -85,5 +85,5 @@ def explain(request: ExplainRequest) -> Explanation:
                 SPANS_PATH: str(choice.save(run_dir)),
             },
         )
-        nodes = query_job(job, run_dir, "explain", cwd=config.root)["nodes"]
+        nodes = run_query_job(job, run_dir, "explain", cwd=config.root)["nodes"]
     return Explanation(config.name, request.node, nodes)

@@ -8,7 +8,7 @@ from typing import Any
 from runners.local.graph_file import GraphFile
 from runners.local.job_result import PREPARE
 from runners.local.processes.job import Job
-from runners.local.query_job import query_job, question_folder
+from runners.local.query_job import run_query_job, temporary_run_dir
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.graph import GraphNode
 
@@ -36,7 +36,7 @@ def graph(request: PipelineRequest) -> PipelineGraph:
     """
     config = request.validated_config()
     workspace = request.workspace_of(config)
-    with question_folder(config) as run_dir:
+    with temporary_run_dir(config) as run_dir:
         job = Job(
             function="runners.local.prepare_job:prepare",
             arguments={
@@ -48,7 +48,7 @@ def graph(request: PipelineRequest) -> PipelineGraph:
             },
             log=str(run_dir / "logs" / "graph.log"),
         )
-        query_job(job, run_dir, PREPARE, cwd=config.root)
+        run_query_job(job, run_dir, PREPARE, cwd=config.root)
         compiled = GraphFile.load(run_dir)
     assert compiled is not None
     nodes = (

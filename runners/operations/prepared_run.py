@@ -21,7 +21,7 @@ from runners.cache.run_inputs import RunInputs, differences, run_inputs
 from sluice.errors import SluiceError, UsageError
 from sluice.project import activate
 from sluice.record.events import (
-    GraphDrawn,
+    GraphCompiled,
     InputsRead,
     NodeFinished,
     Note,
@@ -82,7 +82,9 @@ def load_prepared_run(workspace: Workspace, recorder: Recorder) -> PreparedRun:
     activate(config.root)
     stored = SpanChoice.load(run_dir)
     choice = stored.restat() if stored else choose_spans(config)
-    return PreparedRun(config, choice, workspace, Path(recorder.begun.destination))
+    return PreparedRun(
+        config, choice, workspace, Path(recorder.run_started.destination)
+    )
 
 
 def record_inputs(
@@ -100,7 +102,7 @@ def record_inputs(
     """
     inputs = inputs or prepared.read_inputs()
     atomic.write_json(recorder.run_dir / _INPUTS_FILE, inputs.to_dict())
-    begun = recorder.begun
+    begun = recorder.run_started
     selected = selected_nodes(prepared.config, begun.from_nodes, begun.to_nodes)
     spans = {
         name: spans
@@ -207,5 +209,5 @@ def ingested_data(recorder: Recorder, prepared: PreparedRun) -> Window:
     return choice.data
 
 
-def _is_ingestion_reused(graph: GraphDrawn) -> bool:
+def _is_ingestion_reused(graph: GraphCompiled) -> bool:
     return any(node.id == INGESTION and node.action == "reuse" for node in graph.nodes)

@@ -116,7 +116,7 @@ def resume(
         record = _find_resumable(pipeline, request.run_id)
         run_dir = workspace.run_dir(record.run_id)
         recorder = Recorder(run_dir, observer.on_event)
-        begun = recorder.begun
+        begun = recorder.run_started
         if begun.resume_command is None:
             raise UsageError(
                 f"run {record.run_id} cannot be resumed: its engine cannot resume runs",

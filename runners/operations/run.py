@@ -125,7 +125,7 @@ def run(
                 observer.on_note(f"nothing has changed since run {last.run_id}")
             else:
                 locks = (locked.lock.descriptor,)
-                workers = recorder.begun.workers
+                workers = recorder.run_started.workers
                 plan = make_plan(recorder, prepared, workers=workers, locks=locks)
                 record_now = partial(record_inputs, recorder, prepared)
                 execute(plan, recorder, chosen, observer, record_now)

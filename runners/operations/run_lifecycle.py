@@ -53,7 +53,7 @@ def make_plan(
       locks: descriptors that each of its processes holds open.
       resumed: whether it was executed before.
     """
-    begun, memory = recorder.begun, prepared.config.memory_mb
+    begun, memory = recorder.run_started, prepared.config.memory_mb
     return Plan(
         run_dir=recorder.run_dir,
         workers=workers,
@@ -149,7 +149,7 @@ def finish_run(recorder: Recorder, prepared: PreparedRun) -> None:
       recorder: of the run, which is closed.
       prepared: the run; its workspace is still locked.
     """
-    begun, record = recorder.begun, recorder.refresh()
+    begun, record = recorder.run_started, recorder.refresh()
     keep_copy(prepared.workspace)
     _note_accepted_data(recorder, begun.accept_data)
     if begun.from_nodes or begun.to_nodes:

@@ -130,7 +130,7 @@ def begin_run(
             recorder.stop(error)
             raise
         locks = (locked.lock.descriptor,)
-        workers = recorder.begun.workers
+        workers = recorder.run_started.workers
         plan = make_plan(recorder, prepared, workers=workers, locks=locks)
         record = chosen.prepare(plan, observer)
         if record.status != "running":

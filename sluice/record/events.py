@@ -96,7 +96,7 @@ class SpansChosen(_Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphDrawn(_Event):
+class GraphCompiled(_Event):
     """The nodes of the run are known, in topological order.
 
     Attributes:
@@ -287,7 +287,7 @@ Event = Union[  # noqa: UP007 (pydantic evaluates it on Python 3.10)
     RunResumed,
     InputsRead,
     SpansChosen,
-    GraphDrawn,
+    GraphCompiled,
     NodeStarted,
     NodeRetried,
     NodeFinished,

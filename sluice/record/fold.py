@@ -18,7 +18,7 @@ from sluice.record.events import (
     Artifact,
     Event,
     Finished,
-    GraphDrawn,
+    GraphCompiled,
     InputsRead,
     NodeFinished,
     NodeRetried,
@@ -68,11 +68,11 @@ class Fold:
 
     def __init__(self, record: RunRecord | None = None) -> None:
         self._record = record
-        self._begun: RunStarted | None = None
+        self._run_started_event: RunStarted | None = None
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
         self._resume_command: str | None = None
-        self.graph: GraphDrawn | None = None
+        self.graph: GraphCompiled | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -86,15 +86,15 @@ class Fold:
         return self._record
 
     @property
-    def begun(self) -> RunStarted:
+    def run_started(self) -> RunStarted:
         """The event that says how the run began.
 
         Raises:
           ValueError: there is none.
         """
-        if self._begun is None:
+        if self._run_started_event is None:
             raise ValueError("no event says how the run began")
-        return self._begun
+        return self._run_started_event
 
     def apply(self, event: Event) -> None:
         """Takes in the next event.
@@ -112,7 +112,7 @@ class Fold:
                 self.record.packages = event.packages
             case SpansChosen():
                 self.record.spans = event.spans
-            case GraphDrawn():
+            case GraphCompiled():
                 self._graph_drawn(event)
             case NodeStarted():
                 self._node_started(event)
@@ -140,7 +140,7 @@ class Fold:
                 _never(event)
 
     def _run_started(self, event: RunStarted) -> None:
-        self._begun = event
+        self._run_started_event = event
         self._record = RunRecord(
             run_id=event.run_id,
             pipeline=event.pipeline,
@@ -164,7 +164,7 @@ class Fold:
         for note in event.notes:
             self._note(note)
 
-    def _graph_drawn(self, event: GraphDrawn) -> None:
+    def _graph_drawn(self, event: GraphCompiled) -> None:
         """Sets up the nodes; after a resume they keep their times and attempts."""
         record, self.graph = self.record, event
         before = {node.id: node for node in record.nodes}

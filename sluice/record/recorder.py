@@ -17,7 +17,7 @@ from typing import Any
 from sluice.errors import ExitCode, SluiceError
 from sluice.record.events import (
     Event,
-    GraphDrawn,
+    GraphCompiled,
     RunEnded,
     RunKilled,
     RunStarted,
@@ -75,19 +75,19 @@ class Recorder:
             raise self._damaged() from error
 
     @property
-    def begun(self) -> RunStarted:
+    def run_started(self) -> RunStarted:
         """The event that says how the run began.
 
         Raises:
           JournalError: there is none.
         """
         try:
-            return self._fold.begun
+            return self._fold.run_started
         except ValueError as error:
             raise self._damaged() from error
 
     @property
-    def graph(self) -> GraphDrawn | None:
+    def graph(self) -> GraphCompiled | None:
         """The event that has drawn the graph; None if there is none yet."""
         return self._fold.graph
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from runners.engine import Capabilities, Observer, Plan
 from sluice.record.events import (
     Finished,
-    GraphDrawn,
+    GraphCompiled,
     GraphNode,
     NodeFailure,
     NodeFinished,
@@ -86,7 +86,7 @@ class MemoryEngine:
         recorder = Recorder(plan.run_dir, observer.on_event)
         upstream = zip(NODES, ((), *((name,) for name in NODES)), strict=False)
         nodes = tuple(GraphNode(name, name, before) for name, before in upstream)
-        recorder.apply(GraphDrawn(nodes=nodes))
+        recorder.apply(GraphCompiled(nodes=nodes))
         return recorder
 
     def _run_node(self, name: str, recorder: Recorder, observer: Observer) -> None:

@@ -14,7 +14,7 @@ from runners.cache.run_inputs import run_inputs
 from sluice.project import own_root
 from sluice.record.events import (
     Finished,
-    GraphDrawn,
+    GraphCompiled,
     GraphNode,
     NodeFailure,
     NodeFinished,
@@ -25,7 +25,7 @@ from sluice.record.recorder import Recorder
 from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace
 
-GRAPH = GraphDrawn(
+GRAPH = GraphCompiled(
     nodes=(
         GraphNode("Examples", "TFRecordGen", ()),
         GraphNode("Trainer", "Trainer", ("Examples",)),

@@ -10,7 +10,7 @@ from rich.console import Console
 from runners.cli.render_run import describe_progress
 from runners.cli.run_view import RunView
 from sluice.graph import GraphNode
-from sluice.record.events import GraphDrawn, NodeFinished, NodeStarted
+from sluice.record.events import GraphCompiled, NodeFinished, NodeStarted
 from sluice.record.run_record import NodeRecord, RunRecord
 
 pytestmark = pytest.mark.unit
@@ -30,7 +30,7 @@ def _view(*, terminal: bool) -> tuple[RunView, RunRecord, io.StringIO]:
     record = RunRecord("r", "p", "t", "c")
     record.nodes = [NodeRecord("Trainer", "Trainer"), NodeRecord("Pusher", "Pusher")]
     view = RunView(console)
-    view.on_event(GraphDrawn(nodes=()), record)
+    view.on_event(GraphCompiled(nodes=()), record)
     return view, record, text
 
 
@@ -74,7 +74,7 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
 def test_a_pipe_has_no_line_for_what_nobody_asked_for() -> None:
     view, record, text = _view(terminal=False)
     pusher = GraphNode("Pusher", "Pusher", (), action="skip")
-    view.on_event(GraphDrawn(nodes=(pusher,)), record)
+    view.on_event(GraphCompiled(nodes=(pusher,)), record)
     record.nodes[1].state = "skipped"
     view.on_event(NodeFinished(node="Pusher", state="skipped"), record)
     assert text.getvalue() == ""

@@ -28,7 +28,7 @@ from runners.operations.run_node import end_run, run_node
 from runners.operations.shared_run import SharedRun, node_lock
 from sluice.errors import LockedError, UsageError
 from sluice.record.events import (
-    GraphDrawn,
+    GraphCompiled,
     GraphNode,
     RunEnded,
     RunResumed,
@@ -115,7 +115,7 @@ def _share(written: Any, graph: dict[str, tuple[str, ...]], **facts: Any) -> Sha
     workspace, run_id = written.workspace, written.FIRST
     recorder = written.begin(run_id)
     nodes = tuple(GraphNode(name, name, before) for name, before in graph.items())
-    recorder.apply(GraphDrawn(nodes=nodes))
+    recorder.apply(GraphCompiled(nodes=nodes))
     connection = metadata_store_pb2.ConnectionConfig()
     connection.sqlite.filename_uri = str(workspace.metadata_db)
     planned = tuple(

@@ -13,7 +13,7 @@ from sluice.record.events import (
     Artifact,
     Event,
     Finished,
-    GraphDrawn,
+    GraphCompiled,
     GraphNode,
     NodeFailure,
     NodeFinished,
@@ -35,7 +35,7 @@ from sluice.record.run_record import RunRecord
 pytestmark = pytest.mark.unit
 
 NODES = ("DataGate", "Trainer", "ModelVerdict", "Pusher")
-GRAPH = GraphDrawn(nodes=tuple(GraphNode(name, name, ()) for name in NODES))
+GRAPH = GraphCompiled(nodes=tuple(GraphNode(name, name, ()) for name in NODES))
 END = RunEnded(exit_code=None, reason="", logs={})
 RESUMED = RunResumed(command="c", workers=1, resume_command="sluice resume p")
 Folded = Callable[..., RunRecord]

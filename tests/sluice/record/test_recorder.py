@@ -15,7 +15,7 @@ from sluice.record import recorder as recorder_module
 from sluice.record.events import (
     Event,
     Finished,
-    GraphDrawn,
+    GraphCompiled,
     GraphNode,
     NodeFinished,
     NodeStarted,
@@ -29,7 +29,7 @@ from sluice.record.run_record import DocumentRecord, RunRecord
 
 pytestmark = pytest.mark.unit
 
-GRAPH = GraphDrawn(nodes=(GraphNode("Trainer", "Trainer", ()),))
+GRAPH = GraphCompiled(nodes=(GraphNode("Trainer", "Trainer", ()),))
 STARTED = NodeStarted(node="Trainer", attempt=1)
 
 
@@ -178,7 +178,7 @@ def test_a_run_whose_folder_was_deleted_still_ends(
     shutil.rmtree(run_dir)
     (run_dir / "logs").mkdir(parents=True)  # By a node that still ran.
     recorder.stop(WorkspaceError("the workspace was deleted during the run"))
-    assert recorder.begun.run_id == run_dir.name
+    assert recorder.run_started.run_id == run_dir.name
     assert (recorder.record.status, recorder.record.exit_code) == ("failed", 2)
     assert RunRecord.load(run_dir) == recorder.record
 
