@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,8 +14,13 @@ from runners.cli.rich_console import make_console, plain
 from runners.operations import explain as operation
 from sluice.errors import bounded
 
-# Of a node; --json has all.
-_SHOWN = 40
+# Lines of a node, and names in a line; --json has all.
+_MAX_LINES = 12
+_MAX_NAMES = 3
+_ONE_OF_MANY = re.compile(
+    r"(?P<kind>file|code:) (?P<name>.+?):? "
+    r"(?P<change>is [^:]+|content changed|changed)"
+)
 
 
 @click.command()
@@ -24,7 +31,7 @@ _SHOWN = 40
 def explain(as_json: bool, **asked: Any) -> None:
     """Say whether NODE of the pipeline NAME would run now, and why.
 
-    Nothing is run and nothing is changed. Takes as long as importing TFX does.
+    Nothing is run or changed. Takes some seconds, since TFX is imported.
     """
     explanation = operation.explain(operation.ExplainRequest(**asked))
     if as_json:
@@ -42,11 +49,35 @@ def _show(explanation: operation.Explanation) -> None:
     if asked["last_run"]:
         console.print(plain(f"  since run {asked['last_run']}:"))
     lines = [f"{name} would run before it" for name in asked["waits_for"]]
-    lines += asked["because"]
-    for line in bounded(lines, _SHOWN) or ["nothing that it reads has changed"]:
+    lines += _group(asked["because"])
+    for line in bounded(lines, _MAX_LINES) or ["nothing that it reads has changed"]:
         console.print(plain(f"  {line}"), soft_wrap=True)
     for item in explanation.causes:
         since = f" (since run {item['last_run']})" if item["last_run"] else ""
         console.print(plain(f"{item['node']} would run{since}", "yellow"))
-        for line in bounded(item["because"], _SHOWN):
+        for line in bounded(_group(item["because"]), _MAX_LINES):
             console.print(plain(f"  {line}"), soft_wrap=True)
+
+
+def _group(reasons: Sequence[str]) -> list[str]:
+    """Puts files or modules with the same change on one line, if they are many."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for reason in reasons:
+        if found := _ONE_OF_MANY.fullmatch(reason):
+            groups.setdefault(_change_in(found), []).append(found["name"])
+    lines = []
+    for reason in reasons:
+        found = _ONE_OF_MANY.fullmatch(reason)
+        names = groups.get(_change_in(found), []) if found else []
+        if not found or len(names) <= _MAX_NAMES:
+            lines.append(reason)
+        elif found["name"] == names[0]:
+            noun, change = _change_in(found)
+            shown = ", ".join(bounded(names, _MAX_NAMES))
+            lines.append(f"{len(names)} {noun} {change}: {shown}")
+    return lines
+
+
+def _change_in(found: re.Match[str]) -> tuple[str, str]:
+    noun = "modules" if found["kind"] == "code:" else "files"
+    return noun, found["change"].removeprefix("is ").removeprefix("content ")

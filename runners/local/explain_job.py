@@ -9,12 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tfx.components.example_gen.utils import FINGERPRINT_PROPERTY_NAME
+from tfx.components.example_gen.utils import (
+    FINGERPRINT_PROPERTY_NAME,
+    SPAN_PROPERTY_NAME,
+    VERSION_PROPERTY_NAME,
+)
 from tfx.dsl.compiler import compiler, constants
 from tfx.orchestration import metadata
 from tfx.orchestration.portable import runtime_parameter_utils
 
 from components.tfrecord_gen.driver import changed_files, digest_reader
+from components.tfrecord_gen.exec_properties import SPANS
 from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
@@ -26,11 +31,17 @@ from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_result
 from runners.local.node_job import launch, make_cache
 from runners.local.prepare_job import connection_of
-from sluice.errors import unknown_node
+from sluice.errors import bounded, unknown_node
 from sluice.node_kinds import kind_of
 from sluice.workspace import Workspace
 
 NAME = "explain"
+_DATA_PROPERTIES = (
+    FINGERPRINT_PROPERTY_NAME,
+    SPANS,
+    SPAN_PROPERTY_NAME,
+    VERSION_PROPERTY_NAME,
+)
 
 
 def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> None:
@@ -147,15 +158,28 @@ def _changes(
     if not files and fingerprint != fingerprint_now:
         # Neither is in the report.
         files = ["data: a manifest has changed, or times of files in a bucket"]
-    old, now = (_without_fingerprint(parts) for parts in (before, cache.parts))
-    return [*files, *history.changes(old, now)]
+    spans, spans_now = _spans(before), _spans(cache.parts)
+    lines = [f"spans: {spans} -> {spans_now}"] if spans != spans_now else []
+    old, now = (_without_data(parts) for parts in (before, cache.parts))
+    return [*lines, *files, *history.changes(old, now)]
 
 
-def _without_fingerprint(parts: dict[str, Any]) -> dict[str, Any]:
+def _spans(parts: dict[str, Any]) -> str:
+    """Returns the spans in a cache key, such as ``1, 2 version 3``."""
+    names = [
+        str(span) if version is None else f"{span} version {version}"
+        for span, version in parts["properties"].get(SPANS) or ()
+    ]
+    return ", ".join(bounded(names)) or "none"
+
+
+def _without_data(parts: dict[str, Any]) -> dict[str, Any]:
+    """Returns a cache key without what follows from the chosen spans and files."""
     found = deepcopy(parts)
     made = [item for items in found["outputs"].values() for item in items]
     for properties in (found["properties"], *(item["properties"] for item in made)):
-        properties.pop(FINGERPRINT_PROPERTY_NAME, None)
+        for name in _DATA_PROPERTIES:
+            properties.pop(name, None)
     return found
 
 
