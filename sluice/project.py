@@ -62,6 +62,14 @@ def find_root(start: Path) -> Path:
     )
 
 
+def current_project(cwd: Path) -> Path:
+    """Returns the root of the project around a directory, or else Sluice's checkout."""
+    try:
+        return find_root(cwd)
+    except UsageError:
+        return own_root()
+
+
 def check_names(root: Path) -> None:
     """Refuses a project whose code would hide Sluice's own.
 

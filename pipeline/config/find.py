@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.errors import UsageError, did_you_mean
-from sluice.project import find_root, own_root
+from sluice.project import current_project, own_root
 
 
 def find_config(name_or_path: str, cwd: Path) -> Path:
@@ -30,7 +30,8 @@ def find_config(name_or_path: str, cwd: Path) -> Path:
             actual="a directory" if path.is_dir() else None,
             hint="pass the path of a YAML file, or the name of a config in configs/",
         )
-    folders = [root / "configs" for root in _roots(cwd)]
+    roots = dict.fromkeys((current_project(cwd), own_root()))
+    folders = [root / "configs" for root in roots]
     try:
         return _named(name_or_path, folders, "config")
     except UsageError as error:
@@ -55,13 +56,6 @@ def find_profile(name: str, root: Path) -> Path:
         top / "configs" / "profiles" for top in dict.fromkeys((root, own_root()))
     ]
     return _named(name, folders, "profile")
-
-
-def _roots(cwd: Path) -> list[Path]:
-    try:
-        return list(dict.fromkeys((find_root(cwd), own_root())))
-    except UsageError:
-        return [own_root()]
 
 
 def _named(name: str, folders: Sequence[Path], what: str) -> Path:

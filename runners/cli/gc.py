@@ -18,11 +18,11 @@ from runners.operations import gc as operation
 from runners.retention.find_garbage import Garbage
 from sluice.errors import bounded
 
-_WHAT = {
+_KINDS = {
     "artifacts": "outputs of nodes",
     "runs": "logs of runs",
     "inputs": "copies of input files",
-    "leftovers": "leftovers of nodes",
+    "leftovers": "temporary files of nodes",
 }
 
 
@@ -41,10 +41,11 @@ _WHAT = {
 @workspace_option
 @json_option
 def gc(as_json: bool, **asked: Any) -> None:
-    """Delete what no kept run of the pipeline NAME and no served model needs.
+    """Delete artifacts of NAME that no kept run and no served model needs.
 
-    Kept are the newest runs, those that the served versions came from, and the last
-    that was complete, each with all of its inputs. The history stays.
+    Kept are the newest runs, the runs that the served versions came from, and the last
+    complete run, each with all of its inputs. The history in `sluice runs` and
+    `sluice lineage` stays.
     """
     command = shlex.join(["sluice", *sys.argv[1:]])
     collected = operation.gc(operation.GcRequest(**asked, command=command))
@@ -55,13 +56,14 @@ def gc(as_json: bool, **asked: Any) -> None:
 
 def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("would go" if dry_run else "deleted", no_wrap=True)
+    table.add_column("would delete" if dry_run else "deleted", no_wrap=True)
     for column in ("count", "size"):
         table.add_column(column, justify="right", no_wrap=True)
     for kind, items in garbage.items.items():
-        size_bytes = sum(item.size_bytes for item in items)
-        table.add_row(_WHAT[kind], str(len(items)), decimal(size_bytes))
-    console.print(table)
+        if size_bytes := sum(item.size_bytes for item in items):
+            table.add_row(_KINDS[kind], str(len(items)), decimal(size_bytes))
+    if table.row_count:
+        console.print(table)
     if dry_run:
         _list(garbage, console)
     if garbage.close:
@@ -69,17 +71,21 @@ def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:
         ids = ", ".join(bounded([str(item) for item in garbage.close]))
         console.print(plain(f"executions of killed runs {verb} as failed: {ids}"))
     verb = "would free" if dry_run else "freed"
-    kept = ", ".join(bounded(garbage.kept_runs[::-1])) or "none, there are none"
+    kept = ", ".join(bounded(garbage.kept_runs[::-1])) or "none"
     console.print(plain(f"{verb} {decimal(garbage.freed_bytes)}", "bold"))
     console.print(plain(f"kept runs: {kept}"), soft_wrap=True)
 
 
 def _list(garbage: Garbage, console: Console) -> None:
-    """Prints the largest things of each kind; ``--json`` has them all."""
+    """Prints the largest items of each kind; ``--json`` has all, empty ones too."""
     for kind, items in garbage.items.items():
         largest = sorted(items, key=lambda item: -item.size_bytes)
-        lines = [f"{item.name}  {decimal(item.size_bytes)}" for item in largest]
+        lines = [
+            f"{item.name}  {decimal(item.size_bytes)}"
+            for item in largest
+            if item.size_bytes
+        ]
         if lines:
-            console.print(plain(f"{_WHAT[kind]}:", "dim"))
+            console.print(plain(f"{_KINDS[kind]}:", "dim"))
         for line in bounded(lines):
             console.print(plain(f"  {line}"), soft_wrap=True)

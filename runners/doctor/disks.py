@@ -18,19 +18,11 @@ def existing_parent(path: Path) -> Path:
     return next(known for known in (path, *path.parents) if known.exists())
 
 
-def check_workspace_folder(folder: Path | None) -> Check:
-    """Writes a file and removes it; nothing of it stays.
+def check_workspace_folder(folder: Path) -> Check:
+    """Checks that the folder of workspaces, which need not exist, can be written.
 
-    Args:
-      folder: of the workspaces, or where it will be; None where there is no project.
+    Writes a file and removes it.
     """
-    if folder is None:
-        return Check(
-            "workspace",
-            "warning",
-            f"no project: no configs/ in {Path.cwd()} or above",
-            "cd to a project, or use --workspace DIR",
-        )
     place = existing_parent(folder)
     hint = "choose another folder with --workspace DIR or SLUICE_WORKSPACE"
     if not place.is_dir():

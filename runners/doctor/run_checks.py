@@ -32,15 +32,15 @@ from runners.doctor.versions import (
 from sluice.project import own_root
 
 
-def run_checks(workspace: Path | None) -> Iterator[Check]:
-    """Yields a row as soon as it is known; that of the devices takes seconds.
+def run_checks(workspace: Path) -> Iterator[Check]:
+    """Yields each result as soon as it is known; that of the devices takes seconds.
 
     Args:
-      workspace: the folder of the workspaces; None where there is no project.
+      workspace: a pipeline's workspace, or the folder of all workspaces.
     """
-    for name, look in _checks(workspace).items():
+    for name, check in _checks(workspace).items():
         try:
-            yield look()
+            yield check()
         except Exception as error:
             # What is wrong with the machine may be what breaks the check.
             reason = " ".join(str(error).split())
@@ -48,8 +48,8 @@ def run_checks(workspace: Path | None) -> Iterator[Check]:
             yield Check(name, "problem", found)
 
 
-def _checks(workspace: Path | None) -> dict[str, Callable[[], Check]]:
-    checks: dict[str, Callable[[], Check]] = {
+def _checks(workspace: Path) -> dict[str, Callable[[], Check]]:
+    return {
         "python": check_python,
         "lock": partial(check_locked_packages, own_root()),
         "versions": check_tfx_versions,
@@ -57,15 +57,10 @@ def _checks(workspace: Path | None) -> dict[str, Callable[[], Check]]:
         "protobuf": check_protobuf_runtime,
         "keras": check_keras_flavour,
         "workspace": partial(check_workspace_folder, workspace),
-    }
-    if workspace is not None:
-        checks["file_locks"] = partial(check_file_locks, workspace)
-        checks["disk_workspace"] = partial(
-            check_disk_space, "disk_workspace", workspace
-        )
-        checks["baselines"] = partial(check_baselines, workspace)
-        checks["serving"] = partial(check_serving, workspace)
-    return checks | {
+        "file_locks": partial(check_file_locks, workspace),
+        "disk_workspace": partial(check_disk_space, "disk_workspace", workspace),
+        "baselines": partial(check_baselines, workspace),
+        "serving": partial(check_serving, workspace),
         "disk_temp": lambda: check_disk_space("disk_temp", Path(tempfile.gettempdir())),
         "memory": check_memory,
         "cores": check_cores,

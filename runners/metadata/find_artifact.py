@@ -22,6 +22,7 @@ from sluice.errors import MAX_EXAMPLES, UsageError
 from sluice.storage.storage import is_remote
 
 _VERSION = re.compile(r"v?(\d+)", re.ASCII)
+_MAX_DIGITS = 20
 _ARTIFACT = re.compile(r"artifact:(\d+)", re.ASCII)
 
 
@@ -133,6 +134,13 @@ def _is_in(place: str, folder: str) -> bool:
 def _unknown(
     graph: MetadataGraph, served: Sequence[ServedModel], reference: str
 ) -> UsageError:
+    if match := _VERSION.fullmatch(reference):
+        is_artifact = _by_id(graph, match[1]) is not None
+        return UsageError(
+            f"there is no version {match[1][:_MAX_DIGITS]}",
+            expected=f"versions: {_range(item.version.version for item in served)}",
+            hint=f"did you mean artifact:{match[1]}?" if is_artifact else None,
+        )
     outputs = sorted(
         {
             f"{execution.node}.{key}"
@@ -147,8 +155,6 @@ def _unknown(
     else:
         known = [*versions, *outputs]
     near = difflib.get_close_matches(reference, known, n=MAX_EXAMPLES, cutoff=0.5)
-    if _by_id(graph, reference):
-        near = [f"artifact:{reference}"]
     return UsageError(
         f"there is no artifact or version {reference!r}",
         expected="artifact:ID, vN, Node.output, or a path; versions: "

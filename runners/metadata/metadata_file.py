@@ -17,6 +17,7 @@ from sluice.workspace import Workspace
 
 _COPY = "metadata.copy.db"
 _EMPTY = "it is empty"
+_NOT_OURS = ("file is not a database", "it is not a database of ML Metadata")
 
 
 def check_metadata(workspace: Workspace) -> list[str]:
@@ -39,13 +40,7 @@ def check_metadata(workspace: Workspace) -> list[str]:
     if not copy.exists() or _problem(copy) is not None:
         if problem == _EMPTY:
             return []
-        raise WorkspaceError(
-            "the pipeline's metadata is damaged, and there is no copy of it",
-            where=path,
-            actual=problem,
-            hint=f"mv {path} {path}.damaged, then run again: history and cache start "
-            "empty; served versions are kept",
-        )
+        raise _refusal(path, problem, has_copy=False)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     _replace(path, copy, aside)
@@ -54,6 +49,35 @@ def check_metadata(workspace: Workspace) -> list[str]:
         f"the metadata was damaged ({problem}): went back to the copy of "
         f"{made:%Y-%m-%d %H:%M:%S} UTC; the damaged file is kept as {aside.name}"
     ]
+
+
+def check_readable(workspace: Workspace) -> None:
+    """Refuses metadata that is damaged, or is another file; changes nothing.
+
+    Raises:
+      WorkspaceError: the file is not a sound database of ML Metadata.
+    """
+    path, copy = workspace.metadata_db, workspace.root / "state" / _COPY
+    if problem := _problem(path):
+        has_copy = copy.exists() and _problem(copy) is None
+        raise _refusal(path, " ".join(problem.split()), has_copy)
+
+
+def _refusal(path: Path, problem: str, has_copy: bool) -> WorkspaceError:
+    is_other = problem in _NOT_OURS
+    what = "is not a database of ML Metadata" if is_other else "is damaged"
+    aside = f"mv {path} {path}.{'other' if is_other else 'damaged'}"
+    return WorkspaceError(
+        f"the pipeline's metadata {what}"
+        + ("" if has_copy else ", and there is no copy of it"),
+        where=path,
+        actual=problem,
+        hint=f"sluice run {path.parent.name}: a run replaces it with the copy that was "
+        "made at the end of the last run"
+        if has_copy
+        else f"{aside}, then run again: history and cache start empty; served versions "
+        "are kept",
+    )
 
 
 def keep_copy(workspace: Workspace) -> None:
@@ -138,5 +162,5 @@ def _problem(path: Path) -> str | None:
     if not tables:
         return _EMPTY
     if ("MLMDEnv",) not in tables:
-        return "it is not a database of ML Metadata"
+        return _NOT_OURS[1]
     return None

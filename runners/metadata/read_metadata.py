@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runners.metadata.metadata_file import check_readable
 from runners.metadata.metadata_graph import Execution, MetadataGraph
 from sluice.errors import WorkspaceError
 from sluice.mlmd_items import Artifact, iso_time, plain_properties, state_name
+from sluice.workspace import Workspace
 
 if TYPE_CHECKING:
     from ml_metadata import MetadataStore
@@ -47,12 +49,14 @@ def open_store(
     try:
         yield ml_metadata.MetadataStore(config)
     except (RuntimeError, ml_metadata.errors.StatusError) as error:
+        if isinstance(database, Path):
+            check_readable(Workspace(database.parent))
         raise WorkspaceError(
             "ML Metadata cannot be read or written",
             where=config.sqlite.filename_uri or None,
             actual=str(error).partition(" query:  ")[0].strip(),
-            hint="if its disk is full, free some space and run the command again (a "
-            "run: sluice resume); a damaged file is restored by the next run",
+            hint="free some space if its disk is full, then run the command again (a "
+            "run: sluice resume)",
         ) from error
 
 

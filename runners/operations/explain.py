@@ -10,27 +10,27 @@ from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.validate_graph import check_node_ids
 from runners.local.processes.job import Job
 from runners.local.query_job import run_query_job, temporary_run_dir
-from runners.metadata.metadata_file import copy_metadata
+from runners.metadata.metadata_file import check_readable, copy_metadata
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.storage import stat_cache
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainRequest(PipelineRequest):
-    """Which node of which pipeline."""
+    """The node to explain."""
 
     node: str
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What would run, and why.
+    """Whether a node would run, and the reasons.
 
     Attributes:
       pipeline: its name.
-      node: that was asked for.
-      nodes: the node and what is before it; each with ``node``, ``would_run``,
-        ``because``, ``waits_for`` and ``last_run``.
+      node: the node to explain.
+      nodes: the node and all that are upstream of it; each with ``node``,
+        ``would_run``, ``because``, ``waits_for`` and ``last_run``.
     """
 
     pipeline: str
@@ -39,7 +39,7 @@ class Explanation:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What is known of the node that was asked for."""
+        """The entry of the node to explain."""
         return next(item for item in self.nodes if item["node"] == self.node)
 
     @property
@@ -57,10 +57,11 @@ class Explanation:
 
 
 def explain(request: ExplainRequest) -> Explanation:
-    """Asks a process that imports TFX what it would run; takes as long as that does.
+    """Returns whether a node would run, found by a process that imports TFX.
 
     Raises:
-      UsageError: the config or its data is wrong, or there is no such node.
+      UsageError: the config or its data is invalid, or there is no such node.
+      WorkspaceError: the metadata is damaged.
       NodeError: the process failed otherwise.
     """
     config = request.validated_config()
@@ -70,6 +71,7 @@ def explain(request: ExplainRequest) -> Explanation:
     with temporary_run_dir(config) as run_dir:
         copy = run_dir / "metadata.db"
         if workspace.metadata_db.exists():
+            check_readable(workspace)
             copy_metadata(workspace.metadata_db, copy)
         job = Job(
             function="runners.local.explain_job:explain",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,14 @@ from pipeline.config.load import load_config
 from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.pipeline_request import next_command
 from sluice.errors import ExitCode, UsageError, WorkspaceError
-from sluice.project import find_root
+from sluice.project import current_project
 from sluice.record.load_record import load_record
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, locate
 
 RESUMABLE = ("failed", "interrupted")
 
-# Takes a line on what was left out, such as a damaged record.
+# Receives a line about what was left out, such as a damaged record.
 Warn = Callable[[str], None]
 
 
@@ -28,7 +27,7 @@ def ignore(_: str) -> None:
 
 @dataclass(frozen=True)
 class FoundRun:
-    """A run and where it lies."""
+    """A run and its workspace."""
 
     workspace: Workspace
     record: RunRecord
@@ -53,7 +52,7 @@ def find_workspace(name: str, workspace_dir: str | None) -> Workspace:
         return locate(config.root, config.name, workspace_dir)
     except UsageError:
         try:
-            workspace = locate(find_root(Path.cwd()), name, workspace_dir)
+            workspace = locate(current_project(Path.cwd()), name, workspace_dir)
         except UsageError:
             workspace = None
         if workspace is None or not workspace.runs.is_dir():
@@ -69,31 +68,27 @@ def find_run(
     run_id: str | None = None,
     warn: Warn = ignore,
 ) -> FoundRun:
-    """Returns a run of a pipeline, by default its last; killed runs are completed.
+    """Returns a run of a pipeline, by default the last; killed runs are completed.
 
-    Where the last one's record is damaged, it warns and returns the one before.
+    If the record of the last run cannot be read, the one before is returned.
 
     Args:
       name: a config's name or path.
       workspace_dir: the ``--workspace`` option.
-      workspace: the pipeline's, where it is known already.
+      workspace: the pipeline's, if it is known already.
       run_id: which run, or the beginning of its id.
-      warn: is told of damaged records.
+      warn: receives a line per damaged record.
 
     Raises:
       UsageError: there is no such run.
-      WorkspaceError: its record is damaged.
+      WorkspaceError: its record cannot be read.
     """
     if workspace is None:
         workspace = find_workspace(name, workspace_dir)
         complete_killed_runs(workspace)
     ids = workspace.run_ids()
     if not ids:
-        raise UsageError(
-            f"{name} has not run yet",
-            where=workspace.root,
-            hint=next_command("run", name, workspace_dir=workspace_dir),
-        )
+        raise not_run_yet(name, workspace, workspace_dir)
     matching = [item for item in ids if item.startswith(run_id or "")]
     if not matching or (run_id and len(matching) > 1):
         raise UsageError(
@@ -108,8 +103,16 @@ def find_run(
     return FoundRun(workspace, record or load_record(workspace.run_dir(matching[-1])))
 
 
+def not_run_yet(
+    name: str, workspace: Workspace, workspace_dir: str | None
+) -> UsageError:
+    """Returns the error of a command that needs a run, where there is none."""
+    hint = next_command("run", name, workspace_dir=workspace_dir)
+    return UsageError(f"{name} has not run yet", where=workspace.root, hint=hint)
+
+
 def readable_runs(workspace: Workspace, warn: Warn = ignore) -> Iterator[RunRecord]:
-    """Yields the records of the runs, newest first; warns of those that are damaged."""
+    """Yields the records of the runs, newest first; warns of unreadable ones."""
     for run_id in reversed(workspace.run_ids()):
         try:
             yield load_record(workspace.run_dir(run_id))
@@ -118,22 +121,14 @@ def readable_runs(workspace: Workspace, warn: Warn = ignore) -> Iterator[RunReco
 
 
 def all_workspaces(workspace_dir: str | None) -> list[Workspace]:
-    """Returns the workspaces of all pipelines that have run, by name.
-
-    Raises:
-      UsageError: this is not inside a project, and no folder was named.
-    """
-    if workspace_dir or os.environ.get("SLUICE_WORKSPACE"):
-        root = Path.cwd()
-    else:
-        root = find_root(Path.cwd())
-    base = locate(root, "any", workspace_dir).root.parent
+    """Returns the workspaces of all pipelines that have run, by name."""
+    base = locate(current_project(Path.cwd()), "any", workspace_dir).root.parent
     folders = sorted(path.parent for path in base.glob("*/workspace.json"))
     return [Workspace(folder) for folder in folders]
 
 
 def last_real_run(workspace: Workspace, warn: Warn = ignore) -> RunRecord | None:
-    """Returns the last run that was more than a look or a refused command."""
+    """Returns the last run that was neither up to date nor refused for its usage."""
     for record in readable_runs(workspace, warn):
         refused = record.status == "failed" and record.exit_code == ExitCode.USAGE
         if record.status != "up_to_date" and not refused:
@@ -144,10 +139,10 @@ def last_real_run(workspace: Workspace, warn: Warn = ignore) -> RunRecord | None
 def newest_resumable(
     workspace_dir: str | None, warn: Warn = ignore
 ) -> tuple[Workspace, str]:
-    """Returns the pipeline whose last run can be resumed; of several, the newest.
+    """Returns the pipeline with the newest run that can be resumed.
 
     Returns:
-      The workspace and the name that the pipeline's commands take.
+      The workspace and the pipeline's name.
 
     Raises:
       UsageError: there is no such pipeline.
@@ -160,8 +155,7 @@ def newest_resumable(
             found.append((record.run_id, workspace, record.pipeline))
     if not found:
         raise UsageError(
-            "no pipeline's last run has " + " or ".join(RESUMABLE),
-            hint="sluice status",
+            "there is no failed or interrupted run to resume", hint="sluice status"
         )
     _, workspace, name = max(found, key=lambda item: item[0])
     return workspace, name

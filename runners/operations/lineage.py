@@ -9,20 +9,20 @@ from runners.metadata.find_artifact import Found, find_artifact
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import Lineage, trace_lineage
+from runners.operations.find_run import not_run_yet
 from runners.operations.pipeline_request import PipelineRequest
-from sluice.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineageRequest(PipelineRequest):
-    """Which artifact; ``reference`` is as ``find_artifact`` takes it."""
+    """The artifact to trace; ``reference`` is one that ``find_artifact`` accepts."""
 
     reference: str
 
 
 @dataclass(frozen=True)
 class Traced:
-    """The lineage of what a reference was read as."""
+    """An artifact or version that was found, and its lineage."""
 
     pipeline: str
     found: Found
@@ -39,7 +39,7 @@ def lineage(request: LineageRequest) -> Traced:
     """Returns the lineage of an artifact or of a served version.
 
     Raises:
-      UsageError: there is no such artifact, or none at all.
+      UsageError: there is no such artifact, or the pipeline has not run yet.
       WorkspaceError: the metadata cannot be read.
       ServingError: a serving directory cannot be read.
     """
@@ -47,11 +47,7 @@ def lineage(request: LineageRequest) -> Traced:
     workspace = request.workspace_of(config)
     graph = read_metadata(workspace.metadata_db)
     if not graph.artifacts:
-        raise UsageError(
-            f"{config.name} has made no artifact yet",
-            where=workspace.metadata_db,
-            hint=request.next_command("run", request.name),
-        )
+        raise not_run_yet(request.name, workspace, request.workspace_dir)
     served = served_models(graph, [request.serving_dir_of(config), workspace.serving])
     found = find_artifact(graph, served, request.reference)
     traced = trace_lineage(graph, found.artifact_id, served)

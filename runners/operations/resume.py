@@ -11,6 +11,7 @@ from runners.operations.find_run import (
     find_run,
     last_real_run,
     newest_resumable,
+    not_run_yet,
 )
 from runners.operations.lock_workspace import lock_workspace, prepare_store
 from runners.operations.pipeline_request import next_command
@@ -185,7 +186,7 @@ def _find_resumable(pipeline: _Pipeline, run_id: str | None) -> RunRecord:
     record = last_real_run(workspace)
     hint = pipeline.next_command("run", name)
     if record is None:
-        raise UsageError(f"{name} has not run yet", where=workspace.root, hint=hint)
+        raise not_run_yet(name, workspace, pipeline.workspace_dir)
     if run_id is not None:
         found = find_run(
             name, pipeline.workspace_dir, workspace=workspace, run_id=run_id

@@ -174,7 +174,7 @@ def test_resume_needs_an_engine_that_can(root: Path) -> None:
     run(RunRequest(name="digits"), engine=_memory_engine(fails="Train"))
     with pytest.raises(UsageError, match="its engine cannot resume"):
         resume(ResumeRequest(name="digits"), engine=_memory_engine(able))
-    with pytest.raises(UsageError, match="no pipeline's last run"):
+    with pytest.raises(UsageError, match="no failed or interrupted run"):
         resume(ResumeRequest(), engine=_memory_engine(able))
     failed = run(RunRequest(name="digits"), engine=_memory_engine(able, fails="Train"))
     assert failed.resume_command

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.metadata.metadata_file import check_metadata, keep_copy
+from runners.metadata.metadata_file import check_metadata, check_readable, keep_copy
+from runners.metadata.read_metadata import read_metadata
 from sluice.errors import WorkspaceError
 from sluice.workspace import Workspace
 
@@ -91,9 +92,24 @@ def test_another_programs_database_is_not_ours(workspace: Workspace) -> None:
     workspace.metadata_db.unlink()
     with closing(sqlite3.connect(workspace.metadata_db)) as database, database:
         database.execute("CREATE TABLE Songs (title TEXT)")
-    with pytest.raises(WorkspaceError, match="damaged") as raised:
+    with pytest.raises(WorkspaceError, match="is not a database of ML Meta") as raised:
         check_metadata(workspace)
     assert raised.value.actual == "it is not a database of ML Metadata"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_reader_names_the_damage_and_changes_nothing(
+    workspace: Workspace, damage
+) -> None:
+    check_readable(workspace)
+    keep_copy(workspace)
+    damage(workspace.metadata_db)
+    before = workspace.metadata_db.read_bytes()
+    what = "is not a database" if damage is _replace else "is damaged"
+    with pytest.raises(WorkspaceError, match=f"metadata {what}") as raised:
+        read_metadata(workspace.metadata_db)
+    assert (raised.value.hint or "").startswith("sluice run w: a run replaces it")
+    assert workspace.metadata_db.read_bytes() == before
 
 
 def test_what_a_killed_writer_left_is_rolled_back(workspace: Workspace) -> None:

@@ -22,7 +22,7 @@ def _refused(**asked: Any) -> UsageError:
 
 def test_nothing_has_run(written: Any) -> None:
     assert "has not run yet" in _refused().what
-    assert "no pipeline's last run has failed" in _refused(name=None).what
+    assert "there is no failed or interrupted run" in _refused(name=None).what
 
 
 def test_the_last_run_has_ended_well(written: Any) -> None:
@@ -32,7 +32,7 @@ def test_the_last_run_has_ended_well(written: Any) -> None:
     refused = _refused()
     assert "there is no run of digits to resume" in refused.what
     assert "had nothing to do" not in refused.what
-    assert "no pipeline's last run has failed" in _refused(name=None).what
+    assert "there is no failed or interrupted run" in _refused(name=None).what
 
 
 @pytest.mark.parametrize(

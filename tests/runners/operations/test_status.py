@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from runners.operations.status import StatusRequest, runs, status
+from sluice import project
 from sluice.errors import UsageError, WorkspaceError
 from sluice.record.events import NodeStarted
 from sluice.record.run_record import RunRecord
@@ -195,3 +196,16 @@ def test_an_untyped_journal_of_a_killed_run_keeps_nobody_waiting(written: Any) -
     )
     assert record.error is not None
     assert "written by another version of Sluice" in record.error.message
+
+
+def test_outside_a_project_every_command_works_on_the_checkout(
+    tmp_path_factory: pytest.TempPathFactory,
+    written: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written.fail(written.FIRST)
+    monkeypatch.setattr(project, "own_root", lambda: written.root)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    for name in (None, "digits"):
+        (record,) = status(StatusRequest(name=name))
+        assert record.run_id == written.FIRST

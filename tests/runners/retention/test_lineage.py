@@ -102,11 +102,13 @@ def test_a_number_is_a_version(past: Any) -> None:
 def test_a_number_is_never_an_artifact(past: Any, reference: str) -> None:
     past.run(push=True)
     past.run(push=True)
-    with pytest.raises(UsageError, match=f"no artifact or version '{reference}'") as e:
+    with pytest.raises(UsageError) as raised:
         _find(past, reference)
-    assert "versions: 1 to 2; artifacts: 1 to " in str(e.value)
-    assert ("artifact:3" in e.value.examples) == (reference == "3")
-    assert "did you mean" in str(e.value)
+    assert str(raised.value).splitlines() == [
+        "there is no version 3",
+        "  expected: versions: 1 to 2",
+        "  try:      did you mean artifact:3?",
+    ]
 
 
 @pytest.mark.parametrize("prefix", ["", "v", "artifact:"])
@@ -114,7 +116,7 @@ def test_thousands_of_digits_are_no_version_and_no_artifact(
     past: Any, prefix: str
 ) -> None:
     past.run(push=True)
-    with pytest.raises(UsageError, match="no artifact or version"):
+    with pytest.raises(UsageError, match="there is no (artifact or )?version"):
         _find(past, prefix + "9" * 5000)
 
 
@@ -183,8 +185,8 @@ def test_of_outputs_the_newest_is_meant_also_if_it_was_reused(past: Any) -> None
     ("reference", "words"),
     [
         ("Traner.model", ["'Traner.model'", "  - Trainer.model", "did you mean"]),
-        ("v9", ["'v9'", "versions: 1;", "  - v1"]),
-        ("99", ["'99'", "artifacts: 1 to 5"]),
+        ("v9", ["version 9", "versions: 1"]),
+        ("99", ["version 99", "versions: 1"]),
         ("artifact:99", ["artifact:ID", "artifacts: 1 to 5"]),
         ("quatsch", ["name one of these", "  - Trainer.model"]),
     ],
@@ -193,7 +195,7 @@ def test_what_is_unknown_names_the_nearest(
     past: Any, reference: str, words: list[str]
 ) -> None:
     past.run(push=True)
-    with pytest.raises(UsageError, match="there is no artifact or version") as raised:
+    with pytest.raises(UsageError, match="there is no (artifact|version)") as raised:
         _find(past, reference)
     assert raised.value.exit_code == ExitCode.USAGE
     for word in words:

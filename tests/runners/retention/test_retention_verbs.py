@@ -35,7 +35,7 @@ def test_gc_says_what_went(past: Any, call: Call) -> None:
     past.run(blessed=False)
     kept = past.run(blessed=False)
     would = call(gc, "digits", "--keep", "1", "--dry-run")[0]
-    assert "would go" in would and "would free" in would
+    assert "would delete" in would and "would free" in would
     uri = past.workspace.artifacts / "Trainer" / "model" / "2"
     assert f"  {uri}  " in would and uri.is_dir()
     done = call(gc, "digits", "--keep", "1")[0]
@@ -89,7 +89,19 @@ def test_gc_during_a_run_is_6(past: Any, call: Call) -> None:
 
 def test_gc_before_any_run(past: Any, call: Call) -> None:
     past.workspace.metadata_db.unlink()
-    assert "kept runs: none" in call(gc, "digits")[0]
+    assert call(gc, "digits")[0].endswith("kept runs: none\n")
+
+
+def test_gc_lists_no_empty_folders(past: Any, call: Call) -> None:
+    past.run()
+    empty = (
+        past.workspace.artifacts / "Trainer" / ".system" / "executor_execution" / "2"
+    )
+    empty.mkdir(parents=True)
+    assert "temporary files" not in call(gc, "digits", "--dry-run")[0]
+    document = json.loads(call(gc, "digits", "--json")[0])
+    assert document["deleted"]["leftovers"] == [str(empty)]
+    assert not empty.exists()
 
 
 def test_lineage_of_a_version_as_a_tree(past: Any, call: Call) -> None:
@@ -143,6 +155,6 @@ def test_lineage_as_json(past: Any, call: Call) -> None:
 
 
 def test_lineage_before_any_run(past: Any, call: Call) -> None:
-    with pytest.raises(UsageError, match="has made no artifact yet") as raised:
+    with pytest.raises(UsageError, match="has not run yet") as raised:
         call(lineage, "digits", "v1")
     assert "sluice run digits" in str(raised.value)

@@ -116,7 +116,7 @@ def test_what_the_next_run_restores_is_not_retired(past: Any, sluice: Sluice) ->
     [
         (["--reason", "x"], "one of VERSION, artifact:ID and --damaged"),
         (["v1", "--damaged", "--reason", "x"], "one of VERSION, artifact:ID and"),
-        (["v9", "--reason", "x"], "there is no artifact or version"),
+        (["v9", "--reason", "x"], "there is no version 9\n  expected: versions: 1"),
         (["artifact:1", "--reason", "x"], "artifact 1 is not a blessed model"),
         (["v1", "--reason", " "], "a reason is needed"),
         (["v1"], "--reason"),
