@@ -94,9 +94,7 @@ def test_gc_before_any_run(past: Any, call: Call) -> None:
 
 def test_gc_lists_no_empty_folders(past: Any, call: Call) -> None:
     past.run()
-    empty = (
-        past.workspace.artifacts / "Trainer" / ".system" / "executor_execution" / "2"
-    )
+    empty = past.workspace.artifacts / "Trainer/.system/executor_execution/2"
     empty.mkdir(parents=True)
     assert "temporary files" not in call(gc, "digits", "--dry-run")[0]
     document = json.loads(call(gc, "digits", "--json")[0])
