@@ -1,4 +1,4 @@
-"""A run chooses its spans once; what is delivered later belongs to the next run."""
+"""Choice of spans: made once per run, recorded, and kept when the run is resumed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,25 @@ from components.tfrecord_gen.spans.span_choice import (
     SpanChoice,
     check_unchanged,
 )
-from components.tfrecord_gen.spans.window import Window
+from components.tfrecord_gen.spans.window import Span, Window
 from pipeline.graph.choose_spans import choose_spans
 from runners.engine import Capabilities, Observer, Plan
+from runners.operations.prepared_run import record_late_spans
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run import RunRequest, run
 from sluice.errors import DataError, ExitCode, UsageError
 from sluice.project import own_root
+from sluice.record.events import (
+    Artifact,
+    GraphCompiled,
+    GraphNode,
+    NodeFinished,
+    RunStarted,
+    SpansChosen,
+)
+from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import NodeState, RunRecord
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
@@ -56,11 +66,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FirstNode:
-    """An engine that lets something happen, and then asks as a node would.
+    """Engine that calls a function, then chooses files as the driver of a node does.
 
     Attributes:
-      plans: what it was asked to run.
-      windows: what the node would have ingested.
+      plans: that it was called with.
+      windows: that the node would have ingested.
     """
 
     capabilities = Capabilities(resume=True)
@@ -101,8 +111,38 @@ class FirstNode:
         return recorder.record
 
 
+class ReusesExamples:
+    """Engine of a partial run: the examples come from an earlier run, with span 1."""
+
+    capabilities = Capabilities()
+
+    def __init__(self, base_run_id: str) -> None:
+        self._base_run_id = base_run_id
+
+    def prewarm(self, root: Path) -> None: ...
+
+    def run(self, plan: Plan, observer: Observer) -> RunRecord:
+        recorder = Recorder(plan.run_dir)
+        nodes = (
+            GraphNode("TFRecordGen", "TFRecordGen", (), action="reuse"),
+            GraphNode("Trainer", "Trainer", ("TFRecordGen",)),
+        )
+        recorder.apply(GraphCompiled(nodes=nodes, base_run_id=self._base_run_id))
+        recorder.apply(ingested("cached", "[[1, null]]"))
+        recorder.end(ExitCode.INTERRUPTED, "stopped by the test")
+        return recorder.record
+
+
+def ingested(state: NodeState, spans: str) -> NodeFinished:
+    """Returns the event of ``TFRecordGen``, whose driver has pinned spans."""
+    examples = Artifact(1, "Examples", "/examples", {"spans": spans})
+    return NodeFinished(
+        node="TFRecordGen", state=state, outputs={"examples": [examples]}
+    )
+
+
 class Notes(Observer):
-    """Collects what is shown."""
+    """Collects notes."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -133,10 +173,38 @@ def test_a_span_delivered_after_the_choice_is_not_taken() -> None:
     assert names(choose_spans(REQUEST.load_config()).data) == files_of(2)
 
 
-def test_nothing_is_said_of_the_data_where_an_earlier_run_has_read_it() -> None:
-    notes = Notes()
-    record = run(replace(REQUEST, from_nodes=("Trainer",)), notes, FirstNode())
-    assert not [line for line in [*notes.lines, *record.notes] if "span" in line]
+def test_a_partial_run_records_the_spans_that_it_reuses() -> None:
+    """Not those that are newest on disk when it begins; nor does it show them."""
+    base = run(REQUEST, engine=FirstNode())
+    deliver(2)
+    notes, engine = Notes(), ReusesExamples(base.run_id)
+    record = run(replace(REQUEST, from_nodes=("Trainer",)), notes, engine)
+    assert not [line for line in notes.lines if line.startswith("data: ")]
+    (note,) = record.notes
+    assert note.startswith(f"differs from run {base.run_id}, reused: data: ")
+    assert record.spans == base.spans
+    assert record.spans == {"data": [{"span": 1, "version": None, "date": None}]}
+
+
+def test_a_partial_run_that_ends_before_ingestion_records_no_spans() -> None:
+    request = replace(REQUEST, to_nodes=("ImportSchemaGen",))
+    assert run(request, engine=FirstNode()).spans == {}
+
+
+def test_spans_chosen_by_the_driver_are_recorded(
+    tmp_path: Path, run_started: RunStarted
+) -> None:
+    """A plan without spans leaves the choice to the nodes."""
+    recorder = Recorder(tmp_path)
+    recorder.apply(run_started)
+    recorder.apply(ingested("ran", "[[7, 2], [8, null]]"))
+    record_late_spans(recorder)
+    event = Journal(recorder.run_dir).events()[-1]
+    assert isinstance(event, SpansChosen)
+    expected = [Span(7, 2).to_dict(), Span(8).to_dict()]
+    assert event.spans == {"data": expected}
+    record_late_spans(recorder)
+    assert len([e for e in Journal(recorder.run_dir).events() if e == event]) == 1
 
 
 def test_the_spans_that_were_skipped_are_in_the_record() -> None:
@@ -179,7 +247,7 @@ def test_a_resumed_run_keeps_its_spans() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_run_whose_data_is_gone_is_not_resumed(known: bool) -> None:
-    """Also where it was stopped before what it is made of was written down."""
+    """Also if it was stopped before it had stored its inputs."""
     engine = FirstNode()
     run(REQUEST, engine=engine)
     if not known:

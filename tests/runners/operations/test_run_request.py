@@ -1,0 +1,56 @@
+"""Requests that ``run`` refuses before a run begins, and notes on killed runs."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from runners.engine import Capabilities
+from runners.operations.resume import ResumeRequest, resume
+from runners.operations.run import RunRequest, run
+from sluice.errors import UsageError
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_part_without_nodes_is_refused(written: Any) -> None:
+    """TFRecordGen is upstream of Trainer: no node is between them in that order."""
+    request = RunRequest(
+        name="digits", from_nodes=("Trainer",), to_nodes=("TFRecordGen",)
+    )
+    with pytest.raises(UsageError, match="no node is selected") as info:
+        run(request)
+    assert info.value.actual == "no path from Trainer to TFRecordGen"
+    assert written.workspace.run_ids() == []
+
+
+def test_each_kill_is_noted_once(written: Any) -> None:
+    """Of a run that is resumed and killed again and again."""
+    engines = importlib.import_module("memory_engine")
+    able = Capabilities(resume=True)
+
+    def kill(node: str) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def in_a_process_that_dies(operate: Any, request: Any) -> int | None:
+        engine = engines.MemoryEngine(able, act=kill)
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=lambda: operate(request, engine=engine))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        return process.pid
+
+    pids = [in_a_process_that_dies(run, RunRequest(name="digits"))]
+    request = ResumeRequest(name="digits")
+    pids += [in_a_process_that_dies(resume, request) for _ in range(2)]
+    record = resume(request, engine=engines.MemoryEngine(able))
+    assert record.status == "succeeded"
+    assert len(record.notes) == len(pids)
+    for note, pid in zip(record.notes, pids, strict=True):
+        assert note.startswith(f"took over the lock of a dead owner: process {pid} on ")
