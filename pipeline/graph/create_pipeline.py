@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import pkgutil
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -142,7 +140,7 @@ def _instantiate_custom(
             f"The component {node.component!r} cannot be imported: "
             f"{type(error).__name__}: {error}",
             where=where,
-            hint=_similar_name(node.component) or "correct its module",
+            hint="correct its module",
         ) from error
     if not (isinstance(found, type) and issubclass(found, BaseComponent)):
         raise ConfigError(
@@ -168,20 +166,6 @@ def _instantiate_custom(
 def _import(reference: str) -> Any:
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
-
-
-def _similar_name(reference: str) -> str | None:
-    """Returns a hint that names what a misspelt import path probably means, or None."""
-    module, _, name = reference.partition(":")
-    prefix, path = "", None
-    for part in module.split("."):
-        if prefix + part not in sys.modules:
-            names = [item.name for item in pkgutil.iter_modules(path)]
-            close = did_you_mean(prefix + part, [prefix + name for name in names])
-            return None if part in names else close
-        path = getattr(sys.modules[prefix + part], "__path__", ())
-        prefix += f"{part}."
-    return did_you_mean(name, vars(sys.modules[module]))
 
 
 def _readable(text: str) -> str:

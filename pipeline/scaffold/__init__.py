@@ -1,7 +1,8 @@
-"""Generates a schema and a config from a data set.
+"""Proposes a schema and a config for a data set (``sluice init``), without TensorFlow.
 
-Everything here is counted from records, without TensorFlow: ``summarize`` counts,
-``infer_schema`` and ``propose`` decide, ``schema_text`` and ``config_text`` write it
-down with the reasons. A proposal is where a review begins; nothing here is applied to a
-reviewed schema by itself.
+``find_examples`` finds the files, ``guess_splits`` their splits. ``sample`` reads
+records, ``summarize`` counts their features, ``semantic_type`` interprets the counts.
+``choose_label``, ``choose_features`` and ``infer_schema`` decide; ``propose`` puts it
+together. ``config_text`` and ``schema_text`` format the proposal with the reasons, for
+review; ``write_proposal`` writes the files.
 """

@@ -1,4 +1,4 @@
-"""Chooses features and their kinds for a model, with reasons."""
+"""Chooses the features of a model and their kinds, with reasons."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _GROUPS = frozenset(
     "member driver participant".split()
 )
 _MIN_GROUPS = 20
-# Of fewer records per value a feature that says nothing may look as if it did.
+# With fewer records per value, a random feature may seem to determine the label.
 _RECORDS_PER_VALUE = 10
 _PURE = 0.999
 
 
 @dataclass(frozen=True)
 class FeatureChoice:
-    """What is done with one feature.
+    """How a feature is used, and why.
 
     Attributes:
       name: of the feature.
-      semantic_type: what it was taken for.
+      semantic_type: its inferred semantic type.
       spec: the config's entry, such as ``{"kind": "numeric"}``; None: it is left out.
       why: the reason, a clause without a full stop.
     """
@@ -63,7 +63,7 @@ def choose_features(
     Args:
       summary: of the records.
       label: what is predicted.
-      leaks: features that give it away, and in what part of the records.
+      leaks: features that determine the label, with the fraction of the records.
       group: the feature by whose values records are split, or None.
     """
     semantic_types = {
@@ -80,13 +80,13 @@ def choose_features(
             continue
         if name == group:
             semantic_type = SemanticType(
-                "group", "records are split by it: its values in test are new"
+                "group", "records are split by it, so test has other values"
             )
         elif semantic_type.used and name in leaks:
-            why = f"it alone tells the label, in {leaks[name]:.1%} of the records"
+            why = f"it determines the label in {leaks[name]:.1%} of the records"
             semantic_type = SemanticType("leak", why)
         if semantic_type.used and len(images) == 1 and semantic_type.name != "image":
-            why = "the CNN takes the image alone"
+            why = "the CNN uses only the image"
             choices.append(FeatureChoice(name, semantic_type, None, why))
         else:
             feature = summary.features[name]
@@ -99,10 +99,10 @@ def choose_features(
 
 
 def group_feature(summary: Summary, label: str) -> str | None:
-    """Returns the whole number or string that says whose a record is, if there is one.
+    """Returns the feature that identifies the person or device of a record, or None.
 
-    Every record has it and most of its values come more than once, so records of one
-    person would else be in several splits.
+    Only a feature that every record has, and of which most values occur repeatedly:
+    records of one person would otherwise be in several splits.
     """
     for name, feature in summary.features.items():
         named = words(name)
@@ -119,7 +119,7 @@ def group_feature(summary: Summary, label: str) -> str | None:
 
 
 def image_size(feature: FeatureSummary) -> tuple[int, int, int]:
-    """Returns height, width and channels that the images are brought to."""
+    """Returns height, width and channels that images are resized to."""
     most = common_image(feature)
     scale = min(1.0, MAX_SIDE / max(most.height, most.width))
     height = max(MIN_SIDE, round(most.height * scale))
@@ -128,22 +128,21 @@ def image_size(feature: FeatureSummary) -> tuple[int, int, int]:
 
 
 def _change(feature: FeatureSummary) -> str:
-    """Says in which way the images that are trained on are not those of the records."""
+    """Returns how images are changed for training, as a clause; empty if not at all."""
     height, width, channels = image_size(feature)
     whole = [image for image in feature.images if image.width]
     changed = ""
     if any((image.width, image.height) != (width, height) for image in whole):
         changed += f"; resized to {width} x {height}"
         if max(common_image(feature)[1:3]) > MAX_SIDE:
-            changed += ": the CNN grows with the image, but any height and width "
-            changed += "can be set"
+            changed += ", as the CNN grows with the image; other sizes can be set"
     if any(image.channels != channels for image in whole):
         changed += f"; decoded to {channels} channel{'s' if channels != 1 else ''}"
     return changed
 
 
 def _channels(images: Mapping[ImageHeader, int]) -> int:
-    """Returns the fewest channels that hold what is seen and that all decode to."""
+    """Returns the smallest number of channels that fits all images."""
     seen = {image.channels for image in images if image.width}
     wanted = 1 if seen <= {1, 2} else 4 if seen == {4} else 3
     decodable = all(wanted in CHANNELS[image.format] for image in images)
@@ -175,16 +174,16 @@ def _buckets(feature: FeatureSummary) -> int:
 def find_leaks(
     records: Iterable[bytes], summary: Summary, label: str, names: Collection[str]
 ) -> dict[str, float]:
-    """Returns the features that decide the label, and in what part of the records.
+    """Returns features that determine the label, with the fraction of the records.
 
-    Such a feature was mostly written down with the label, or after it, and is not known
-    when the model is asked.
+    Such a feature was usually recorded with the label or after it, and is not known at
+    prediction time.
 
     Args:
-      records: those that the summary is of.
-      summary: says how many values a feature has.
+      records: those of the summary.
+      summary: of the records.
       label: a feature with a value in every record.
-      names: the features to look at.
+      names: the features to check.
     """
     majority = max(summary.features[label].counts.values()) / summary.records
     watched = [name for name in names if _is_repeated(summary, name)]
@@ -197,7 +196,7 @@ def find_leaks(
         features = parse_tf_example.parse(data).features.feature
         truth = _value(features[label])
         for name in watched:
-            # Asking a map for a key that it lacks would add it.
+            # Reading a missing key of a proto's map would add it.
             if name in features and (value := _value(features[name])) is not None:
                 labels[name][value][truth] += 1
     leaks = {}

@@ -1,7 +1,7 @@
 """Chooses the label: requested, most likely, or selected by the user.
 
-Names come first: label, target or class. If no feature has such a name, a required
-feature with the two values 0 and 1 is a candidate.
+A name such as label, target or class counts most. If no feature has such a name, a
+required feature with the two values 0 and 1 is a candidate.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pipeline.scaffold.summarize import FeatureSummary, Summary
 from sluice.errors import UsageError, did_you_mean
 
 MAX_CLASSES = 1000
-# A lower score is no reason to take a feature, a lower lead no reason to choose.
+# Minimum score of a candidate, and its minimum lead over the next to be chosen.
 ENOUGH = 30
 CLEAR_LEAD = 15
 
 _NAMES = frozenset("label labels target targets class y outcome classlabel".split())
 _HINTS = frozenset("will flag churn churned fraud spam species".split())
-# is_fraud is a label, is_mobile a feature: a question alone says little.
+# Weak evidence: is_fraud is a label, is_mobile a feature.
 _QUESTIONS = frozenset("is has was".split())
 _TEXTS = frozenset("text name names string str display".split())
 
@@ -31,8 +31,8 @@ class LabelCandidate:
 
     Attributes:
       name: of the feature.
-      score: how much speaks for it; comparable within one data set.
-      reasons: what does.
+      score: how likely it is; comparable within one data set.
+      reasons: what the score is made of.
       classes: how many values it has.
     """
 
@@ -43,7 +43,7 @@ class LabelCandidate:
 
 
 def label_candidates(summary: Summary) -> list[LabelCandidate]:
-    """Returns the features that could well be the label, the likeliest first."""
+    """Returns the features that are likely to be the label, the likeliest first."""
     found = [
         candidate
         for feature in summary.features.values()
@@ -61,7 +61,7 @@ def is_ambiguous(candidates: list[LabelCandidate]) -> bool:
 
 
 def label_candidate(feature: FeatureSummary) -> LabelCandidate:
-    """Returns how much speaks for a feature that can be a label."""
+    """Returns a feature that can be a label, with its score and reasons."""
     score, reasons = _by_name(words(feature.name))
     if set(feature.counts) == {0, 1}:
         score += 30
@@ -143,7 +143,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class ChosenLabel:
-    """The label and how it came to be that.
+    """The label, and why it was chosen.
 
     Attributes:
       name: of the feature.
@@ -155,35 +155,36 @@ class ChosenLabel:
 
 
 def choose_label(
-    summary: Summary, asked: str | None, ask: Ask | None, suggest: Suggest
+    summary: Summary, requested: str | None, ask: Ask | None, suggest: Suggest
 ) -> ChosenLabel:
     """Returns the label.
 
     Args:
       summary: of the records.
-      asked: the feature that was named, or None.
-      ask: shows features, the likeliest first, and returns the name of one; called
-        only where there is a doubt. None: there is nobody to ask.
+      requested: the feature that the user named, or None.
+      ask: lets the user choose from features, the likeliest first; called only where
+        the choice is not clear. None: the command is not interactive.
       suggest: returns the command that takes a feature as the label, for a hint; None
         where that would fail as well.
 
     Raises:
-      UsageError: what was asked for cannot be a label, or there is no telling.
+      UsageError: the requested feature cannot be the label, or no feature looks like
+        one.
     """
-    if asked is not None:
-        return _asked(summary, asked, suggest)
+    if requested is not None:
+        return _check_requested(summary, requested, suggest)
     found = label_candidates(summary)
     ambiguous = is_ambiguous(found)
     if found and not (ambiguous and ask):
         why = ", ".join(found[0].reasons)
         if ambiguous:
             others = " or ".join(candidate.name for candidate in found[1:4])
-            why += f"; it could also be {others}: say so with --label"
+            why += f"; it could also be {others}: choose with --label"
         return ChosenLabel(found[0].name, why)
     possible = found or _possible(summary)
     if ask is None or not possible:
         raise _no_label(summary, possible, suggest)
-    return ChosenLabel(ask(possible), "you said so")
+    return ChosenLabel(ask(possible), "your choice")
 
 
 def _possible(summary: Summary) -> list[LabelCandidate]:
@@ -193,7 +194,7 @@ def _possible(summary: Summary) -> list[LabelCandidate]:
     return sorted(able, key=lambda candidate: (-candidate.score, candidate.name))
 
 
-def _asked(summary: Summary, label: str, suggest: Suggest) -> ChosenLabel:
+def _check_requested(summary: Summary, label: str, suggest: Suggest) -> ChosenLabel:
     feature = summary.features.get(label)
     if feature is None:
         raise UsageError(
@@ -208,7 +209,7 @@ def _asked(summary: Summary, label: str, suggest: Suggest) -> ChosenLabel:
             actual=why,
             hint=_another(_possible(summary), suggest) or _write(label),
         )
-    return ChosenLabel(label, "you said so")
+    return ChosenLabel(label, "your choice")
 
 
 def _no_label(
@@ -239,7 +240,7 @@ def _no_label(
 
 
 def _another(possible: list[LabelCandidate], suggest: Suggest) -> str | None:
-    """Returns the command for the likeliest feature with which it does not fail."""
+    """Returns the command for the likeliest feature that it works with."""
     commands = (suggest(candidate.name) for candidate in possible[:_SHOWN])
     return next(filter(None, commands), None)
 

@@ -1,4 +1,4 @@
-"""Writes a proposed config as YAML, with the reason of each choice beside it."""
+"""Formats a proposed config as YAML, with the reason of each choice as a comment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.scaffold.propose import Proposal
 
-# What YAML 1.1 reads as something else than a string.
+# Strings of YAML 1.2 that YAML 1.1 reads as another type.
 _WORDS = frozenset("y n yes no on off true false null none nan inf".split())
 _PLAIN = re.compile(r"[A-Za-z][\w./-]*( [\w./-]+)*", re.ASCII)
 _COMMENT_COLUMN = 26
@@ -17,12 +17,11 @@ _LINE = 88
 _WIDE = 46
 
 _CONFIG = """\
-# {name}: proposed by 'sluice init', to be reviewed.
-#
-# Looked at {sampled}.
-# Every key is explained in docs/config.md of Sluice.
-# 'sluice config {name}' prints the rest with its defaults,
-# 'sluice validate {name}' checks this file in a second.
+# {name}: proposed by 'sluice init' from
+# {sampled}.
+# Review it, then check it with 'sluice validate {name}'.
+# 'sluice config {name}' prints all keys, with their defaults;
+# docs/config.md of Sluice explains them.
 version: 1
 name: {name_text}
 description: {description}
@@ -32,14 +31,14 @@ schema: schemas/{name}/schema.pbtxt
 
 {label}
 
-# A feature that is not listed is not used.
+# The model uses only these.
 features:
 {features}
 
 model: {model:<19}  # {model_takes}; or your own package.module:build_model
 
 train:
-  epochs: 20                # at most; it stops early
+  epochs: 20                # at most, see early_stopping
   batch_size: {batch_size:<12}  # over all replicas
   learning_rate: 0.001
   seed: 17
@@ -48,10 +47,10 @@ train:
 evaluate:
   metrics:
 {metrics}
-  # What a new model must reach before it is pushed. All of it must hold.
+  # A new model must meet all of these to be pushed.
   thresholds:
 {limits}
-    # At most one point worse than the model that was blessed last.
+    # At most 0.01 worse than the latest blessed model.
     - {{metric: {metric}, change: {{direction: higher_is_better, absolute: -0.01}}}}
 """
 
@@ -66,16 +65,16 @@ _BINARY_METRICS = """\
     - BinaryAccuracy
     - ExampleCount"""
 _BINARY_LIMITS = """\
-    # Guessing has 0.5. Raise it to what the model should be worth. (The
-    # accuracy says less: one class has {share} of the records.)
+    # Random guessing has 0.5. Raise this to the quality that you need. (Accuracy
+    # is a worse measure here: one class has {share} of the records.)
     - {{metric: auc, lower_bound: 0.55}}"""
 _METRICS = """\
     - {class: SparseCategoricalAccuracy, name: accuracy}
     - {class: SparseCategoricalCrossentropy, name: cross_entropy}
     - ExampleCount"""
 _LIMITS = """\
-    # The largest class has {share} of the records, so always saying it is
-    # right so often. Raise this to what the model should be worth.
+    # Always predicting the largest class has {share}. Raise this to the quality
+    # that you need.
     - {{metric: accuracy, lower_bound: {lowest}}}"""
 
 
@@ -108,7 +107,7 @@ def _data(proposal: Proposal) -> list[str]:
     if splits.files is None:
         lines += [_beside("  splits:", splits.why)]
         return lines + [f"    {k}: {_quoted(v)}" for k, v in splits.splits.items()]
-    together = "  # Records that have this feature in common stay together."
+    together = "  # Records with the same value of this feature are in the same split."
     parts = {"train": 8, "eval": 1, "test": 1, **({"by": _text(by)} if by else {})}
     return [
         *lines,
@@ -122,20 +121,20 @@ def _data(proposal: Proposal) -> list[str]:
 def _examples(proposal: Proposal) -> list[str]:
     lines, splits = [], proposal.splits
     if splits.spanned:
-        window = "the newest span alone; 7 takes the last seven"
+        window = "only the newest span; 7: the newest seven"
         lines.append(_beside("  window: 1", window))
     if splits.spanned and splits.marker:
         found = f"  complete_when: {{marker: {_text(splits.marker)}}}"
         lines.append(_beside(found, "every span has this file"))
     elif splits.spanned:
         lines += [
-            "  # {marker: _SUCCESS} or {quiet_for_s: 600} waits until a span is whole.",
+            "  # {marker: _SUCCESS} or {quiet_for_s: 600} waits for complete spans.",
             "  complete_when: always",
         ]
     if formats := proposal.image_formats:
-        # GIFs are allowed only where they are named.
+        # GIF is not among the default formats.
         limits = {"formats": f"[{', '.join(formats)}]"} if "gif" in formats else {}
-        why = "decodes each, and checks its size"
+        why = "every image is decoded, and its size checked"
         lines.append(_beside(f"  images: {_flow(limits)}", why))
     return ["examples:", *lines] if lines else []
 
@@ -144,7 +143,7 @@ def _rules(proposal: Proposal) -> list[str]:
     lines = []
     for name in proposal.not_finite:
         rule = {"feature": _text(name), "anomaly": "not_finite", "action": "warn"}
-        lines.append("    # Seen in the records, and not used by the model.")
+        lines.append("    # Found in the records; the model does not use this feature.")
         lines.append(f"    - {_flow(rule)}")
     return ["validate:", "  rules:", *lines] if lines else []
 
@@ -152,13 +151,13 @@ def _rules(proposal: Proposal) -> list[str]:
 def _sensitive(proposal: Proposal) -> list[str]:
     if not proposal.sensitive:
         return []
-    why = "# By their names; their values are never shown, only counted."
+    why = "# Chosen by name. Their values are never shown, only counted."
     return [why, f"sensitive: [{', '.join(map(_text, proposal.sensitive))}]"]
 
 
 def _label(proposal: Proposal) -> list[str]:
-    why = ", ".join(proposal.label.reasons) or "as you said"
-    classes = "  # Its classes are the schema's domain."
+    why = ", ".join(proposal.label.reasons) or "your choice"
+    classes = "  # Its classes are in the schema, as its domain."
     if proposal.classes:
         listed = [
             _quoted(c) if isinstance(c, str) else str(c) for c in proposal.classes
@@ -200,17 +199,17 @@ def _flow(values: Mapping[str, Any]) -> str:
 
 
 def _text(value: str) -> str:
-    """Returns a string as YAML reads it back, quoted only where it must be."""
+    """Returns a string in YAML, quoted only if necessary."""
     plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
     return value if plain else _quoted(value)
 
 
 def _quoted(value: str) -> str:
-    # JSON's strings are YAML's, but for what YAML does not take for printable.
+    # A JSON string is one in YAML too, unless it has characters that are not printable.
     text = json.dumps(value, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
 
 
 def one_line(text: str) -> str:
-    """Returns text without what would end a comment, such as a name's line break."""
+    """Returns text without line breaks, which would end a comment."""
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,7 +1,8 @@
-"""Finds the TFRecord files that a pattern means, and the directory that they are in.
+"""Finds the TFRecord files that match a pattern, and the directory that they are in.
 
-The pattern is a file pattern, which may hold ``{SPAN}`` and its like, or a directory,
-whose files are then all meant. What is no record by its name is left out, and named.
+The pattern is a file pattern, which may have ``{SPAN}`` and other placeholders, or a
+directory, of which all files match. Files that are not TFRecords by their name, such as
+``.json``, are left out.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class ExampleFiles:
 
     Attributes:
       directory: absolute.
-      pattern: what was asked for below it; None where that is a directory.
+      pattern: the requested pattern below it; None if a directory was requested.
       files: the paths below it, in order; at least one.
-      others: files below it that are not meant, so that no pattern takes them.
+      others: the other files below it, which no proposed pattern may match.
     """
 
     directory: Path
@@ -52,13 +53,13 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
 
     Args:
       pattern: of files, or a directory; below ``directory``, or else below ``cwd``.
-      directory: what the config is to name as the data's directory; None takes the
-        part of the pattern that names one directory.
+      directory: ``data.dir`` of the config to be; None takes the part of the pattern
+        before its first wildcard.
       cwd: where relative paths begin, absolute.
 
     Raises:
-      UsageError: it is remote, cannot be read as a pattern, or matches no file that
-        could be a TFRecord.
+      UsageError: it is remote, is not a valid pattern, or matches no file that could
+        be a TFRecord.
     """
     for given in (pattern, directory or ""):
         if is_remote(given):
@@ -78,7 +79,7 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
 def _find(
     pattern: str, directory: str | None, cwd: Path
 ) -> tuple[ExampleFiles, list[str]]:
-    """Returns the files, perhaps none, and the paths that match whatever they hold."""
+    """Returns the files, perhaps none, and all matching paths, TFRecords or not."""
     if directory:
         base, below = Path(os.path.abspath(cwd / directory)), pattern
     else:
@@ -106,8 +107,8 @@ def _parse(pattern: str) -> FilePattern:
             f"The pattern {pattern!r} is invalid.",
             expected=error.expected,
             actual=error.actual,
-            hint="correct the pattern after --examples, or give the directory itself: "
-            "all that is below it is taken",
+            hint="correct the pattern after --examples, or give a directory to use all "
+            "files below it",
         ) from error
 
 
@@ -116,14 +117,14 @@ def _is_folder(base: Path, below: str) -> bool:
 
 
 def _split(base: Path, pattern: str) -> tuple[Path, str]:
-    """Splits a pattern where its first part begins that names no one directory."""
+    """Splits a pattern before its first part that is not a plain directory."""
     whole = base / pattern
     if whole.is_dir():
         return Path(os.path.abspath(whole)), "."
     parts = whole.parts
     at = 1
     while at < len(parts) - 1:
-        # A directory may be called as a pattern is: then it is the directory.
+        # A directory's name may have characters of a pattern.
         inside = Path(*parts[: at + 1])
         if _SPECIAL.search(parts[at]) and not inside.is_dir():
             break
@@ -135,8 +136,8 @@ def _split(base: Path, pattern: str) -> tuple[Path, str]:
 def _walk(base: Path, named: Collection[str]) -> list[str]:
     """Returns the paths of the files below a directory, in order.
 
-    Hidden files are left out, and folders that no wildcard takes, such as
-    ``_temporary``, but for those that the pattern names.
+    Without hidden files, and without folders that wildcards do not match, such as
+    ``_temporary``, unless the pattern names them.
     """
     found = []
     for folder, folders, names in os.walk(base, followlinks=True):
@@ -159,12 +160,12 @@ def _nothing(
     found: ExampleFiles,
     matching: list[str],
 ) -> UsageError:
-    """Returns the error that says what is there instead, and what comes close."""
+    """Returns the error for a pattern without files, with what is there instead."""
     base = found.directory
     folder, missing = _missing(cwd / (directory or ""), pattern)
     names = _names(folder)
     if matching:
-        actual = f"{len(matching):,} file(s), none of records by name"
+        actual = f"{len(matching):,} file(s), none of them a TFRecord by its name"
     else:
         actual = "no file" if base.is_dir() else "there is no such directory"
     if matching or (base.is_dir() and not any(map(_may_hold_records, found.others))):
@@ -176,7 +177,7 @@ def _nothing(
         hint = _closest(pattern, directory, cwd, missing, names) or (
             f"name one of these in {folder}"
             if names
-            else f"relative paths begin at {cwd}"
+            else f"the pattern is relative to {cwd}"
         )
     return UsageError(
         f"The pattern {pattern!r} matches no TFRecord file.",
@@ -189,7 +190,7 @@ def _nothing(
 
 
 def _missing(start: Path, pattern: str) -> tuple[Path, str | None]:
-    """Returns how far a path leads, and the name that is not there, if it is a name."""
+    """Returns the last folder of a path that exists, and the name missing in it."""
     folder = Path(start.anchor)
     for name in (*start.parts[1:], *Path(pattern).parts):
         if name == "/" or (folder / name).is_dir():
@@ -215,7 +216,7 @@ def _closest(
     missing: str | None,
     names: list[str],
 ) -> str | None:
-    """Returns the options that differ little from those given and find records."""
+    """Returns similar options that do find records, as a hint."""
     options: list[tuple[str, str | None]] = []
     if missing:
         known = [name.rstrip("/") for name in names]
@@ -224,12 +225,12 @@ def _closest(
             if directory:
                 options.append((pattern, _renamed(directory, missing, name)))
     else:
-        # A pattern's * stays within one folder.
+        # A * does not match across folders.
         head, tail = os.path.split(pattern)
         folders = [name for name in names if name.endswith("/")][:_TRIED]
         options += [(os.path.join(head, name, tail), directory) for name in folders]
     found = [(other, folder) for other, folder in options if _finds(other, folder, cwd)]
-    # Of several folders none is the likeliest, and all together are no data set.
+    # With several folders it is not clear which one is meant.
     if not found or (len(found) > 1 and not missing):
         return None
     other, folder = found[0]

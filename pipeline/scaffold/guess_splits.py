@@ -1,8 +1,7 @@
 """Guesses splits, spans and versions from the names of files.
 
-A guess holds only where its patterns take exactly the files that it is made of: no
-file twice, none left over, nothing else in the directory. Where names say nothing,
-records are split by hash.
+The patterns of a guess match exactly its files: each file once, and no other file in
+the directory. Where the names do not tell the splits, records are split by hash.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.scaffold.find_examples import ExampleFiles
-from pipeline.scaffold.span_placeholders import placeholder_writer
+from pipeline.scaffold.span_placeholders import add_placeholders
 from sluice.errors import UsageError
 from sluice.storage.file_pattern import FilePattern, PatternError
 
@@ -39,15 +38,15 @@ _SEPARATORS = "-_. ="
 
 @dataclass(frozen=True)
 class SplitGuess:
-    """How the records come apart.
+    """How the records are split.
 
     Attributes:
       splits: a file pattern for each split; empty where ``files`` is given.
       files: one pattern of all files, whose records are split by hash.
-      spanned: whether the patterns hold ``{SPAN}`` or a date.
+      spanned: whether the patterns have ``{SPAN}`` or a date.
       why: the reason, for people.
-      marker: the name of a file that lies beside the records in every span's folder,
-        such as ``_SUCCESS``; None where there is none.
+      marker: a file such as ``_SUCCESS`` that is in the folder of every span; None
+        where there is none.
     """
 
     splits: Mapping[str, str]
@@ -63,21 +62,20 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     Raises:
       UsageError: no pattern can be written for the files.
     """
-    spell = placeholder_writer(examples)
-    files = {file: spell(file) for file in examples.files}
-    spanned = any("{" in spelt and spelt != file for file, spelt in files.items())
+    files = add_placeholders(examples)
+    spanned = any("{" in path and path != file for file, path in files.items())
     members: dict[str, list[str]] = {}
-    for file, spelt in files.items():
-        members.setdefault(_split_of(spelt), []).append(file)
+    for file, path in files.items():
+        members.setdefault(_split_of(path), []).append(file)
     groups = {name: tuple(members[name]) for name in sorted(members, key=_order)}
-    why = "the names of the files do not say which split they are of"
+    why = "the names of the files do not name their split"
     if {"train", "eval"} <= set(groups) or {"train", "test"} <= set(groups):
         if "" not in groups:
             if guess := _by_files(groups, files, examples.others, spanned):
                 return replace(guess, marker=_marker(files, examples.others))
-            why = "no file pattern tells the splits apart"
+            why = "no file pattern separates the splits"
         else:
-            why = f"{groups[''][0]} is of no split by its name"
+            why = f"the name of {groups[''][0]} does not name a split"
     elif set(groups) - {""}:
         why = f"there are only files of {' and '.join(filter(None, groups))}"
     pattern = _pattern(files, examples.others, examples.pattern)
@@ -109,14 +107,14 @@ def _by_files(
         splits[name] = pattern
     why = "by the names of the files"
     if "eval" not in splits:
-        # A config needs an eval split; the gate then judges on it and says so.
+        # A config needs an eval split; the model gate then uses it, with a warning.
         splits = {"train": splits["train"], "eval": splits["test"]}
         why += "; there is no eval split, so the test files are used for it"
     return SplitGuess(splits, None, spanned, why)
 
 
 def _marker(files: Mapping[str, str], others: Sequence[str]) -> str | None:
-    """Returns the file that says of every span's folder that it is complete."""
+    """Returns the name of a marker file that every span's folder has."""
     folders = {file.rpartition("/")[0] for file in files}
     spelt = {path.rpartition("/")[0].rpartition("/")[2] for path in files.values()}
     if not all("{" in last for last in spelt):
@@ -138,23 +136,23 @@ def _order(split: str) -> int:
 
 
 def _split_of(path: str) -> str:
-    """Returns the split that a path names, the last word of it deciding, or ''."""
+    """Returns the split that the last such word of a path names, or ''."""
     found = _WORD.findall(path)
     return _WORDS[found[-1].lower()] if found else ""
 
 
 def _pattern(
-    inside: Mapping[str, str], outside: Sequence[str], asked: str | None
+    inside: Mapping[str, str], outside: Sequence[str], requested: str | None
 ) -> str | None:
-    """Returns the shortest pattern that takes all ``inside`` and no other.
+    """Returns the shortest pattern that matches all of ``inside`` and no other file.
 
     Args:
-      inside: paths, each with its placeholders written into it.
+      inside: for each path, the path with placeholders.
       outside: paths of other files.
-      asked: a pattern to try first.
+      requested: a pattern to try first.
     """
     spelt = list(inside.values())
-    candidates = [asked] if asked else []
+    candidates = [requested] if requested else []
     depths = {path.count("/") for path in spelt}
     if len(depths) == 1:
         folders = [path.rpartition("/")[0] for path in spelt]
@@ -165,7 +163,7 @@ def _pattern(
     for candidate in candidates:
         try:
             pattern = FilePattern.parse(candidate)
-        except PatternError:  # A name may hold braces that are no placeholder's.
+        except PatternError:  # A name may have braces that are not a placeholder's.
             continue
         if list(pattern.placeholders) != placeholders:
             continue
@@ -184,7 +182,7 @@ def _common_folder(folders: Sequence[str]) -> str:
 
 
 def _name_patterns(names: Sequence[str]) -> list[str]:
-    # The same file in every span: it is what is meant, no pattern.
+    # The same file name in every span needs no wildcard.
     same = len(set(names)) == 1 and "{" in names[0]
     patterns = [_escaped(names[0])] if same else []
     words = {match.group() for name in names for match in _WORD.finditer(name)}

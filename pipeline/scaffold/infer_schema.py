@@ -1,8 +1,7 @@
-"""Proposes a schema: types, presence, shapes and domains as the records show them.
+"""Infers a schema from records: types, presence, shapes and domains.
 
-Where TFDV's own inference has to guess from statistics, this one has the records: it
-makes a domain only where the values look complete, and never one of values that say
-who somebody is. What it writes is meant to be reviewed.
+Unlike TFDV's inference from statistics, it adds a domain only where the observed values
+look complete, and never for personal data. The result is meant to be reviewed.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _TYPES = {
 
 
 def infer_schema(summary: Summary, label: str | None = None) -> schema_pb2.Schema:
-    """Returns the schema that the records suggest.
+    """Returns the inferred schema.
 
-    A feature that no record has a value of is not in it: its type is not known.
+    Features without any value are left out, since their type is not known.
 
     Args:
-      summary: of the records; all splits together, or values of one are missed.
-      label: gets the domain that its classes need, and is not expected when serving.
+      summary: of the records of all splits together.
+      label: gets a domain of its classes, and is not in the serving environment.
 
     Raises:
       KeyError: there is no such feature as ``label``.

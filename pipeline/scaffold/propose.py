@@ -1,7 +1,7 @@
 """Proposes a schema and a config: features, model, metrics and thresholds.
 
-The limits are those of a model that has learned anything at all. How good it should be
-is not in the data, so the config's comments ask for it.
+The proposed thresholds only rule out models that have learned nothing. The quality that
+is needed cannot be derived from data; comments in the config ask the user to set it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.scaffold.semantic_type import semantic_type_of
 from pipeline.scaffold.summarize import FeatureSummary, Summary
 from sluice.errors import DataError
 
-# A share of the way from the largest class's part to all: a model that guesses has 0.
+# Accuracy limit, from the largest class's share (0) to a perfect model (1).
 _LEARNED = 0.05
 _SMALL = 5000
 _POSITIVE = frozenset(
@@ -34,22 +34,22 @@ _POSITIVE = frozenset(
 
 @dataclass(frozen=True)
 class Proposal:
-    """What is proposed for a data set.
+    """Proposed config and schema of a data set, with the reasons.
 
     Attributes:
       name: of the pipeline.
-      data_dir: as the config is to have it.
-      splits: how the records come apart.
+      data_dir: ``data.dir`` of the config.
+      splits: how the records are split.
       split_by: the feature by which records are split, or None.
-      summary: of the records that were looked at.
-      sampled: what was looked at, in words.
-      complete: whether that is every record.
+      summary: of the records that were read.
+      sampled: which records were read, in words.
+      complete: whether all records were read.
       label: what is predicted, and why.
-      classes: in the order of the model's outputs, of two classes only.
-      majority: the part of the records that the largest class has, 0 to 1.
+      classes: in the order of the model's outputs; None unless there are two.
+      majority: fraction of the records in the largest class.
       features: all but the label.
       schema: with the label's domain.
-      warnings: what somebody should look at, a sentence each.
+      warnings: what the user should check, a clause each.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Proposal:
 
     @property
     def sensitive(self) -> list[str]:
-        """Features whose values are not to be shown, whatever else they are."""
+        """Features whose values must not be shown."""
         return [
             choice.name
             for choice in self.features
@@ -88,7 +88,7 @@ class Proposal:
 
     @property
     def model(self) -> str:
-        """Which of the models that come with Sluice."""
+        """The built-in model that fits the features."""
         kinds = [str((choice.spec or {})["kind"]) for choice in self.used]
         if kinds == ["image"]:
             return "cnn"
@@ -99,7 +99,7 @@ class Proposal:
 
     @property
     def image_formats(self) -> list[str]:
-        """Those of the images that the model is given."""
+        """Formats of the images that the model uses."""
         images = [
             image
             for choice in self.used
@@ -115,12 +115,12 @@ class Proposal:
 
     @property
     def accuracy_limit(self) -> float:
-        """What a model must reach that has learned anything, 0 to 1."""
+        """Minimum accuracy, 0 to 1: a little above that of a constant prediction."""
         return round(self.majority + _LEARNED * (1 - self.majority), 3)
 
     @property
     def batch_size(self) -> int:
-        """Small where a larger one would leave few steps in an epoch."""
+        """Batch size: small for few records, so that an epoch has enough steps."""
         return 32 if self.complete and self.summary.records < _SMALL else 128
 
 
@@ -132,18 +132,18 @@ def propose(
     summary: Summary,
     label: str,
 ) -> Proposal:
-    """Returns the proposal.
+    """Returns the proposed config and schema.
 
     Args:
       name: of the pipeline.
-      data_dir: as the config is to have it.
-      splits: how the records come apart.
+      data_dir: ``data.dir`` of the config.
+      splits: how the records are split.
       sample: the records, which are read once more.
       summary: of the sample.
-      label: a feature that can be one.
+      label: the chosen label.
 
     Raises:
-      DataError: no feature is left that a model could learn from; says why of each.
+      DataError: no feature is usable; gives the reason for each.
     """
     split_by = group_feature(summary, label) if splits.files else None
     names = [other for other in summary.features if other != label]
@@ -151,11 +151,11 @@ def propose(
     features = tuple(choose_features(summary, label, leaks, split_by))
     if not any(choice.spec for choice in features):
         raise DataError(
-            "No feature is left for a model to learn from.",
+            "No feature can be used by a model.",
             where=f"the records of {sample.files[0].parent}",
             examples=[f"{choice.name}: {choice.why}" for choice in features],
-            hint="write a feature with one value into every record, or write the "
-            "config by hand, with your own preprocessing_fn (docs/guide.md)",
+            hint="add a feature with one value per record, or write the config by "
+            "hand, with your own preprocessing_fn (docs/guide.md)",
         )
     counts = summary.features[label].counts
     return Proposal(
@@ -176,7 +176,7 @@ def propose(
 
 
 def sampled(sample: Sample, summary: Summary) -> str:
-    """Says what was looked at, such as ``all 1,797 records of 8 files``."""
+    """Returns which records were read, such as ``all 1,797 records of 8 files``."""
     count = len(sample.read)
     files = "1 file" if count == 1 else f"{count:,} files"
     if sample.complete:
@@ -193,7 +193,7 @@ def _two_classes(feature: FeatureSummary) -> tuple[int, ...] | tuple[str, ...] |
     if feature.distinct != 2:
         return None
     values = [value for value in feature.counts if isinstance(value, bytes)]
-    # Where no value says so, the rarer one is what is looked for.
+    # The rarer value is the positive one unless a name says otherwise.
     values.sort(key=lambda value: (-feature.counts[value], value))
     names = [value.decode() for value in values]
     positive = [name for name in names if name.lower() in _POSITIVE]
@@ -211,8 +211,8 @@ def _warnings(
     found = []
     if not complete:
         found.append(
-            "not all records were read: if the files are sorted, classes and "
-            "categories may be missing from the schema"
+            "not all records were read: if the files are sorted, the schema may lack "
+            "classes and categories"
         )
     truth = summary.features[label]
     if truth.kind == "int":

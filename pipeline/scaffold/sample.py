@@ -18,14 +18,15 @@ MAX_FILES = 40
 
 @dataclass
 class Sample:
-    """Some records of some files; ``records`` may be called more than once.
+    """Reads some records of some files; ``records`` may be called more than once.
 
     Attributes:
       files: all files, in order.
-      read: those that are looked into, spread evenly over all.
-      per_file: at most so many records of each.
-      at: the file and record that were yielded last.
-      complete: whether the last ``records`` has yielded all that there are.
+      read: those that are read, spread evenly over all.
+      per_file: maximum number of records to read of each.
+      max_bytes: maximum size of all records together.
+      at: file and number of the record that was yielded last.
+      complete: whether the last call of ``records`` has yielded every record.
     """
 
     files: Sequence[Path]
@@ -47,11 +48,11 @@ class Sample:
           DataError, UsageError: as ``sluice.tfrecords.tfrecord.read`` does.
         """
         self.complete = len(self.read) == len(self.files)
-        # Of large records each file gets its share of the bytes.
+        # Each file gets the same share, so large records leave none of them out.
         bytes_per_file = self.max_bytes // len(self.read)
         for path in self.read:
             left = bytes_per_file
-            # As the ingestion does, which tells compression by the content.
+            # Compression is detected by content, as in the ingestion.
             records = tfrecord.read(path, any_name=True)
             for number, record in enumerate(
                 itertools.islice(records, self.per_file), 1
@@ -64,5 +65,5 @@ class Sample:
             self.complete &= next(records, None) is None
 
     def place(self) -> str:
-        """Says where the record that was yielded last is."""
+        """Returns file and number of the record that was yielded last."""
         return self.at

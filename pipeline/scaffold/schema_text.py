@@ -14,23 +14,23 @@ from pipeline.scaffold.summarize import FeatureSummary
 from schemas.features import string_domain
 
 _HEAD = """\
-# {name}: what a record must look like to train.
+# {name}: schema of the records.
 # proto-file: tensorflow_metadata/proto/v0/schema.proto
 # proto-message: tensorflow.metadata.v0.Schema
 #
 # Proposed by 'sluice init' from {sampled}.
-# It says what was seen; review it, it decides what data may train.
+# Review it: the data gate rejects data that does not conform to it.
 #
-# A feature that is always there has a shape. One that may be missing has none
-# (TensorFlow would refuse a record without it), and a least fraction of records that
-# have it, a little below what was seen. A limit for drift is written into a feature as
-# drift_comparator {{ jensen_shannon_divergence {{ threshold: 0.1 }} }}.
+# A required feature has a shape. An optional one has none (TensorFlow rejects records
+# without a feature that has a shape); its min_fraction is a little below the observed
+# one. To limit the drift of a feature, add
+# drift_comparator {{ jensen_shannon_divergence {{ threshold: 0.1 }} }} to it.
 
 """
 
 
 def schema_text(proposal: Proposal) -> str:
-    """Returns the text of the proposal's schema, which parses to the same schema."""
+    """Returns the proposed schema as text, with comments."""
     schema, summary = proposal.schema, proposal.summary
     comments = {choice.name: [choice.why] for choice in proposal.features}
     for choice in proposal.features:
@@ -72,7 +72,7 @@ def _string(field: tuple[str, str]) -> str:
 
 
 def _fields(feature: schema_pb2.Feature) -> Iterator[str]:
-    """Yields a feature's fields as the reviewed schemas order them."""
+    """Yields a feature's fields, in the order of the example schemas."""
     yield _string(("name", feature.name))
     yield f"type: {schema_pb2.FeatureType.Name(feature.type)}"
     for field in ("presence", "shape", "value_count"):

@@ -1,7 +1,7 @@
 """Infers the semantic type of a feature from its counts and name, with a reason.
 
-A rule of thumb for a person to correct. It prefers to leave a feature out and say why:
-a model without a feature is a little worse, one that learned an identifier is wrong.
+Heuristics, for a person to review. In doubt a feature is left out, with the reason: a
+model without a feature is a little worse, a model that learned an identifier is wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SemanticTypeName = Literal[
     "several_values",
     "mixed_types",
     "empty",
-    # Told by other features than itself: see choose_features.
+    # These two depend on other features: see choose_features.
     "leak",
     "group",
 ]
@@ -39,18 +39,18 @@ USED: frozenset[SemanticTypeName] = frozenset(
     {"image", "number", "position", "categorical"}
 )
 
-# Of so many different values a domain is made without further question.
+# A feature with at most so many different values always gets a domain.
 FEW_VALUES = 20
-# Of more than that only where nearly all were seen more than once, up to so many.
+# With more values, up to this number, only if nearly all were seen more than once.
 MANY_VALUES = 200
 _RARE_FRACTION = 0.01
 _IMAGE_FRACTION = 0.95
 _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
-# Few whole numbers, of which the highest quarter has less than this, are counts.
+# Few whole numbers are counts if the highest quarter of their range has less than this.
 _MIN_VALUES_OF_COUNT = 8
 _COUNT_TAIL = 0.02
-# Whole numbers so far from 0, compared with their spread, are numbers of something.
+# Whole numbers so far from 0, compared with their spread, are codes.
 _CODE_OFFSET = 100
 _LARGE_CODE = 1_000_000
 # 1980 to 2100: a number of seconds since 1970 in s, ms, us or ns.
@@ -77,12 +77,12 @@ _SENSITIVE = re.compile(
 
 @dataclass(frozen=True)
 class SemanticType:
-    """A feature's part.
+    """A semantic type, with the reason.
 
     Attributes:
-      name: which.
-      why: what it was told by; a clause without a full stop.
-      closed: its values, as seen, are taken to be all that there are.
+      name: the type.
+      why: the reason; a clause without a full stop.
+      closed: whether the observed values are taken to be all that exist.
     """
 
     name: SemanticTypeName
@@ -96,7 +96,7 @@ class SemanticType:
 
 
 def semantic_type_of(feature: FeatureSummary) -> SemanticType:
-    """Returns the part that a feature plays."""
+    """Returns the semantic type of a feature."""
     if feature.kind is None:
         return SemanticType("empty", "no record has a value")
     for rule in (_sensitive, unusable, _image, _unfit, *_BY_KIND[feature.kind]):
@@ -122,15 +122,15 @@ def common_image(feature: FeatureSummary) -> ImageHeader:
 
 
 def _sensitive(feature: FeatureSummary) -> SemanticType | None:
-    # is_mobile, has_phone: a flag says nothing of who somebody is.
+    # A flag such as is_mobile or has_phone does not identify a person.
     flag = feature.kind == "int" and set(feature.counts) <= {0, 1}
     if not flag and _SENSITIVE.search("_".join(words(feature.name))):
-        return SemanticType("sensitive", "by its name it says who somebody is")
+        return SemanticType("sensitive", "its name suggests personal data")
     return None
 
 
 def unusable(feature: FeatureSummary) -> SemanticType | None:
-    """Returns what rules a feature out whatever its name and its values mean."""
+    """Returns the type of a feature that no model can use, None for other features."""
     if len(feature.kinds) > 1:
         parts = (f"{kind} in {count:,}" for kind, count in feature.kinds.items())
         return SemanticType(
@@ -141,7 +141,7 @@ def unusable(feature: FeatureSummary) -> SemanticType | None:
         number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         return SemanticType(
             "several_values",
-            f"{number} values in a record; only a preprocessing of your own takes them",
+            f"{number} values in a record; only your own preprocessing_fn can use them",
         )
     return None
 
@@ -159,7 +159,7 @@ def _image(feature: FeatureSummary) -> SemanticType | None:
             "binary", f"{named} images; TensorFlow does not decode WebP"
         )
     if not any(image.width for image in feature.images):
-        return SemanticType("binary", f"{named} images, whose headers are cut short")
+        return SemanticType("binary", f"{named} images with truncated headers")
     if not feature.always:
         return SemanticType("binary", f"{named} images, but only in {share(feature)}")
     most = common_image(feature)
@@ -170,7 +170,7 @@ def _image(feature: FeatureSummary) -> SemanticType | None:
 
 
 def _unfit(feature: FeatureSummary) -> SemanticType | None:
-    """What leaves nothing to learn."""
+    """Returns the type of a feature whose values are rare, constant or not finite."""
     if feature.fraction < _RARE_FRACTION:
         return SemanticType("rare", f"only in {share(feature)}")
     if feature.nans or feature.infinities:
@@ -204,7 +204,7 @@ def _timestamp(feature: FeatureSummary) -> SemanticType | None:
     low, high = _bounds(feature)
     for unit in _SECOND_UNITS:
         if _SECONDS[0] * unit <= low <= high <= _SECONDS[1] * unit:
-            why = "time stamps would teach the model the calendar"
+            why = "the model would learn the time of the records"
             return SemanticType("timestamp", why)
     return None
 
@@ -228,7 +228,7 @@ def _code(feature: FeatureSummary) -> SemanticType | None:
     far = low > max(_LARGE_CODE, _CODE_OFFSET * (high - low))
     few = feature.distinct <= FEW_VALUES and _is_dense(feature, 0.5)
     if few and not far and not named & _CODE_WORDS and _is_count(feature):
-        why = f"{_span(feature)}, {_distinct(feature)}, the highest rare as in a count"
+        why = f"{_span(feature)}, {_distinct(feature)}, the highest are rare: a count"
         return SemanticType("number", why)
     if far or few or named & _CODE_WORDS:
         return _categorical(feature)
@@ -236,7 +236,7 @@ def _code(feature: FeatureSummary) -> SemanticType | None:
 
 
 def _is_count(feature: FeatureSummary) -> bool:
-    """Whether higher values thin out, so that a higher one still may come."""
+    """Whether high values are rare, so that higher ones may follow."""
     low, high = _bounds(feature)
     if low < 0 or feature.distinct < _MIN_VALUES_OF_COUNT:
         return False
@@ -253,7 +253,7 @@ def _position(feature: FeatureSummary) -> SemanticType | None:
     limit = position_limit(feature.name)
     low, high = _bounds(feature)
     if limit and -limit <= low and high <= limit:
-        why = f"{_span(feature)} degrees; what counts is the place"
+        why = f"{_span(feature)} degrees, a position"
         return SemanticType("position", why)
     return None
 
@@ -268,7 +268,7 @@ def position_limit(name: str) -> int | None:
 
 def _categorical(feature: FeatureSummary) -> SemanticType:
     closed = _is_closed(feature)
-    more = "taken for all there are" if closed else "and more may come"
+    more = "assumed complete" if closed else "more may follow"
     return SemanticType("categorical", f"{_distinct(feature)}, {more}", closed)
 
 
@@ -280,7 +280,7 @@ _BY_KIND: dict[Kind, tuple] = {
 
 
 def _is_closed(feature: FeatureSummary) -> bool:
-    """Whether the next records will hardly bring a value that has not been seen."""
+    """Whether the observed values are probably all that exist."""
     if feature.many or feature.distinct > MANY_VALUES:
         return False
     if feature.kind == "int" and not _is_dense(feature, 0.9):
@@ -290,7 +290,7 @@ def _is_closed(feature: FeatureSummary) -> bool:
 
 
 def _is_dense(feature: FeatureSummary, fraction: float) -> bool:
-    """Whether the whole numbers fill so much of their range."""
+    """Whether the whole numbers fill at least this fraction of their range."""
     low, high = _bounds(feature)
     return not feature.many and feature.distinct >= fraction * (high - low + 1)
 
@@ -299,7 +299,7 @@ def _is_unique(feature: FeatureSummary) -> bool:
     if feature.present < _MIN_RECORDS_OF_IDENTIFIER:
         return False
     if feature.many:
-        # The first values were told apart; how often each came says the same.
+        # Only the first values were counted each; their share is taken for all.
         seen = sum(feature.counts.values())
         return feature.distinct >= _UNIQUE_FRACTION * seen
     return feature.distinct >= _UNIQUE_FRACTION * feature.present

@@ -14,74 +14,67 @@ _SPAN = re.compile(r"(?i)(?P<before>span[-_=]?)(?P<number>\d+)")
 _VERSION = re.compile(r"(?i)(?P<before>v|version[-_=]?)(?P<number>\d+)")
 
 
-def placeholder_writer(examples: ExampleFiles) -> Callable[[str], str]:
-    """Returns what writes ``{SPAN}`` and its like into a path of these files.
+Rewrite = Callable[[str], str]
 
-    Where the pattern that was asked for has placeholders, they are those. Else a folder
-    or a name is looked for that is a date, or a span, in the paths of all files.
+
+def add_placeholders(examples: ExampleFiles) -> dict[str, str]:
+    """Returns each path with ``{SPAN}``, ``{YYYY}{MM}{DD}`` or ``{VERSION}`` in it.
+
+    Placeholders of the requested pattern are used as they are. Without them, the first
+    folder or file name that is a date or a span in all paths gets them.
     """
-    asked = FilePattern.parse(examples.pattern) if examples.pattern else None
-    if asked and asked.placeholders:
-        return lambda path: _spelt_as(asked, path)
-    split = [path.split("/") for path in examples.files]
-    if len({len(parts) for parts in split}) > 1:
-        return lambda path: path
-    for at, column in enumerate(zip(*split, strict=True)):
-        write = _span_writer(column)
-        if write:
-            following = [parts[at + 1] for parts in split if len(parts) > at + 2]
-            version = _version_writer(following)
-            return lambda path: _spell(path, at, write, version)
-    return lambda path: path
+    requested = FilePattern.parse(examples.pattern) if examples.pattern else None
+    if requested and requested.placeholders:
+        return {path: _as_in(requested, path) for path in examples.files}
+    paths = [path.split("/") for path in examples.files]
+    if len({len(parts) for parts in paths}) == 1:
+        for at, names in enumerate(zip(*paths, strict=True)):
+            if rewrite := _span_rewrite(names):
+                _rewrite_all(paths, at, rewrite)
+                _rewrite_versions(paths, at + 1)
+                break
+    return dict(zip(examples.files, map("/".join, paths), strict=True))
 
 
-def _spell(
-    path: str,
-    at: int,
-    write: Callable[[str], str],
-    version: Callable[[str], str] | None,
-) -> str:
-    parts = path.split("/")
-    if at < len(parts):
-        parts[at] = write(parts[at])
-    if version and at + 1 < len(parts) - 1:
-        parts[at + 1] = version(parts[at + 1])
-    return "/".join(parts)
+def _rewrite_all(paths: list[list[str]], at: int, rewrite: Rewrite) -> None:
+    for parts in paths:
+        parts[at] = rewrite(parts[at])
 
 
-def _span_writer(names: Sequence[str]) -> Callable[[str], str] | None:
-    """Returns what writes the placeholders of a date or a span into one name."""
+def _rewrite_versions(paths: list[list[str]], at: int) -> None:
+    """Replaces the folders below a span, where all of them are versions."""
+    if at >= len(paths[0]) - 1:
+        return
+    found = [_VERSION.fullmatch(parts[at]) for parts in paths]
+    if all(found):
+        _rewrite_all(paths, at, _numbered("VERSION", _VERSION, found))
+
+
+def _span_rewrite(names: Sequence[str]) -> Rewrite | None:
+    """Returns what replaces the date or the span in names; None without one in all."""
     if all(_is_date(_DATE.search(name)) for name in names):
         return lambda name: _DATE.sub(_date_placeholders, name, count=1)
     found = [_SPAN.search(name) for name in names]
-    if all(found):
-        placeholder = _numbered("SPAN", [m["number"] for m in found if m])
-        return lambda name: _SPAN.sub(
-            lambda match: match["before"] + placeholder, name, count=1
-        )
-    return None
-
-
-def _version_writer(names: Sequence[str]) -> Callable[[str], str] | None:
-    found = [_VERSION.fullmatch(name) for name in names]
-    if not found or not all(found):
-        return None
-    placeholder = _numbered("VERSION", [m["number"] for m in found if m])
-    return lambda name: _VERSION.sub(
-        lambda match: match["before"] + placeholder, name, count=1
-    )
+    return _numbered("SPAN", _SPAN, found) if all(found) else None
 
 
 def _date_placeholders(match: re.Match[str]) -> str:
     return match["sep"].join(("{YYYY}", "{MM}", "{DD}"))
 
 
-def _numbered(name: str, numbers: Sequence[str]) -> str:
-    """Returns the placeholder; with its width where the numbers begin with zeros."""
+def _numbered(
+    name: str, pattern: re.Pattern[str], found: Sequence[re.Match[str] | None]
+) -> Rewrite:
+    """Returns what replaces a number by its placeholder, with the width of ``007``."""
+    numbers = [match["number"] for match in found if match]
     widths = {len(number) for number in numbers}
-    if len(widths) == 1 and any(len(n) > 1 and n.startswith("0") for n in numbers):
-        return f"{{{name}:{widths.pop()}}}"
-    return f"{{{name}}}"
+    padded = any(len(n) > 1 and n.startswith("0") for n in numbers)
+    width = f":{widths.pop()}" if len(widths) == 1 and padded else ""
+
+    def replace(match: re.Match[str]) -> str:
+        return f"{match['before']}{{{name}{width}}}"
+
+    return lambda text: pattern.sub(replace, text, count=1)
 
 
 def _is_date(match: re.Match[str] | None) -> bool:
@@ -94,12 +87,9 @@ def _is_date(match: re.Match[str] | None) -> bool:
     return 1970 <= day.year < 2100
 
 
-def _spelt_as(asked: FilePattern, path: str) -> str:
-    """Returns a path with the placeholders where the pattern that was given has them.
-
-    A path that it does not match stays as it is.
-    """
-    if not asked.takes(path):
+def _as_in(requested: FilePattern, path: str) -> str:
+    """Returns a path with the placeholders of a pattern; as it is without a match."""
+    if not requested.takes(path):
         return path
-    names = zip(asked.segments, path.split("/"), strict=True)
+    names = zip(requested.segments, path.split("/"), strict=True)
     return "/".join(segment.spell(name) for segment, name in names)

@@ -1,7 +1,7 @@
 """Counts the features of tf.Examples, in bounded memory.
 
-Only counts: ``semantic_type`` and ``infer_schema`` decide what follows from them.
-The values themselves are kept while they are few, so that domains can be proposed.
+``semantic_type`` and ``infer_schema`` interpret the counts. Distinct values are kept up
+to a limit, so that domains can be proposed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sluice.errors import DataError
 from sluice.tfrecords import parse_tf_example
 from sluice.tfrecords.image_header import ImageHeader, image_header
 
-# What is kept per feature: beyond either, values are counted but not told apart.
+# Limits per feature: values beyond either are counted, but not each by itself.
 MAX_DISTINCT = 10_000
 MAX_VALUE_BYTES = 256
 
@@ -38,12 +38,12 @@ _KINDS: dict[str, Kind] = {
 
 @dataclass
 class FeatureSummary:
-    """One feature over all records.
+    """Counts of one feature over all records.
 
     Attributes:
       name: in the records.
-      records: how many records were looked at, with the feature or without.
-      kinds: how many records have it as ``int``, ``float`` or ``bytes``.
+      records: number of records, with the feature or without.
+      kinds: number of records that have it as ``int``, ``float`` or ``bytes``.
       values: how many values there are over all records.
       min_values: the fewest values in a record that has it.
       max_values: the most values in a record.
@@ -83,12 +83,12 @@ class FeatureSummary:
 
     @property
     def kind(self) -> Kind | None:
-        """What most records have; None where no record has a value."""
+        """The kind in most records; None if no record has a value."""
         return next((kind for kind, _ in self.kinds.most_common(1)), None)
 
     @property
     def fraction(self) -> float:
-        """The part of the records that have it, 0 to 1."""
+        """Fraction of the records that have it."""
         return self.present / self.records if self.records else 0.0
 
     @property
@@ -98,7 +98,7 @@ class FeatureSummary:
 
     @property
     def distinct(self) -> int:
-        """How many different values; where ``many``, at least so many."""
+        """Number of different values; a minimum if ``many``."""
         return len(self.counts)
 
     @property
@@ -117,7 +117,7 @@ class FeatureSummary:
         self.values += count
         add = self._add_bytes if kind == "bytes" else self._add_number
         for value in values:
-            # What most values are: one that has been seen, so that its facts are known.
+            # The usual case: a known value, which changes nothing but its count.
             if value in self.counts and kind != "bytes":
                 self.counts[value] += 1
             else:
@@ -157,10 +157,10 @@ class FeatureSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the records hold.
+    """Counts of all features.
 
     Attributes:
-      records: how many were looked at.
+      records: number of records.
       features: by name, in the order of their names.
     """
 
@@ -175,7 +175,7 @@ def summarize(
 
     Args:
       records: one tf.Example each.
-      place: says where the record at hand is, for the error; its number if left out.
+      place: returns the location of the current record, for the error; default: number.
 
     Raises:
       DataError: a record is no tf.Example.
@@ -199,7 +199,7 @@ def summarize(
             feature = features[name]
             kind = feature.WhichOneof("kind")
             if kind is not None:
-                # A slice is a list, which is read four times as fast.
+                # Slicing makes a list, which is iterated four times as fast.
                 found[name].add(_KINDS[kind], getattr(feature, kind).value[:])
     for summary in found.values():
         summary.records = number
@@ -218,7 +218,7 @@ _TYPES = {"int": "INT", "float": "FLOAT", "bytes": "BYTES"}
 
 
 def observe_summary(splits: Mapping[str, Summary]) -> ObservedData:
-    """Returns what the summaries of all splits show."""
+    """Returns the summaries of all splits as observed data."""
     return merge_splits(
         {
             split: (
@@ -260,7 +260,7 @@ def _feature(summary: FeatureSummary) -> ObservedFeature:
 
 
 def _text(value: Any) -> str | None:
-    """Returns a value as statistics name it, None for bytes that are no text."""
+    """Returns a value as TFDV's statistics write it; None for binary data."""
     if not isinstance(value, bytes):
         return str(value)
     try:

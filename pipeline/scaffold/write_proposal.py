@@ -1,4 +1,4 @@
-"""Writes config and schema: both or neither, without overwriting files."""
+"""Writes config and schema: both or none, and over existing files only on request."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sluice.storage import atomic
 
 @contextlib.contextmanager
 def write_proposal(texts: Mapping[Path, str], *, replace: bool) -> Iterator[None]:
-    """Writes files, each of which appears whole; the block that follows checks them.
+    """Writes files atomically; the body of the ``with`` statement checks them.
 
-    Where one cannot be written, or the block raises, new files are gone again and those
-    that were replaced are back. Directories that were made stay.
+    If a file cannot be written, or the body raises, new files are deleted and replaced
+    ones are restored. New directories stay.
 
     Args:
       texts: the content by path.
-      replace: also over files that are there.
+      replace: whether to overwrite existing files.
 
     Raises:
-      UsageError: there is one already, or one cannot be written.
+      UsageError: a file exists, or cannot be written.
     """
     if not replace:
         check_absent(*texts)
@@ -40,7 +40,7 @@ def write_proposal(texts: Mapping[Path, str], *, replace: bool) -> Iterator[None
                 elif atomic.create(file, text.encode()):
                     kept[file] = None
                 else:
-                    raise FileExistsError(errno.EEXIST, "it is there already", file)
+                    raise FileExistsError(errno.EEXIST, "File exists", file)
         yield
     except BaseException:
         for file, old in kept.items():
@@ -55,7 +55,7 @@ def write_proposal(texts: Mapping[Path, str], *, replace: bool) -> Iterator[None
 
 
 def check_absent(*files: Path) -> None:
-    """Raises a ``UsageError`` where one of the files is there."""
+    """Raises a ``UsageError`` if one of the files exists."""
     there = [str(file) for file in files if os.path.lexists(file)]
     if there:
         raise UsageError(
@@ -82,9 +82,9 @@ def _explain(file: Path) -> Iterator[None]:
 
 
 def _keep(file: Path) -> Path | None:
-    """Gives a file a second name beside it; None where there is no file.
+    """Makes a hard link to a file, as a backup; None if there is no file.
 
-    A name needs no space: the file can be put back on a disk that is full.
+    A link needs no space, so the file can be restored on a full disk.
     """
     kept = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:

@@ -378,9 +378,6 @@ def test_nodes_of_ones_own_are_drawn_for_the_laptop_and_the_cloud(
         ({"inputs": {"examples": "StatisticsGen.statistics"}}, "'Count' cannot be"),
         ({"inputs": {"examples": "Trainer.nothing"}}, "Trainer has no output"),
         ({"inputs": {"examples": "Trainer.model"}}, r"of type Examples \(got Model\)"),
-        ({"component": "own_parts:Cuont"}, "did you mean 'Count'"),
-        ({"component": "tfx.component:Pusher"}, "did you mean 'tfx.components'"),
-        ({"component": "tfx.components:Puscher"}, "did you mean 'Pusher'"),
         (
             {
                 **BULK_INFERRER,

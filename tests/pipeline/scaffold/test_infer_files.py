@@ -66,17 +66,22 @@ def test_without_an_eval_split_test_takes_its_place_and_it_says_so():
 @pytest.mark.parametrize(
     ("files", "others", "pattern", "why"),
     [
-        (["a.tfrecord", "b.tfrecord"], [], "*", "do not say"),
-        (["a.tfrecord"], ["a.json"], "*.tfrecord*", "do not say"),
-        (["part-1", "part-2"], ["a.json"], "part-*", "do not say"),
+        (["a.tfrecord", "b.tfrecord"], [], "*", "do not name their split"),
+        (["a.tfrecord"], ["a.json"], "*.tfrecord*", "do not name their split"),
+        (["part-1", "part-2"], ["a.json"], "part-*", "do not name their split"),
         # A wildcard of the run takes none of these.
-        (["a", "b"], ["_SUCCESS", "manifest.json", "_old/x"], "*", "do not say"),
-        (["1/a", "2/a"], ["_old/a", "2/_SUCCESS"], "*/*", "do not say"),
-        (["d/{b}"], ["b"], "d/*", "do not say"),
+        (
+            ["a", "b"],
+            ["_SUCCESS", "manifest.json", "_old/x"],
+            "*",
+            "do not name their split",
+        ),
+        (["1/a", "2/a"], ["_old/a", "2/_SUCCESS"], "*/*", "do not name their split"),
+        (["d/{b}"], ["b"], "d/*", "do not name their split"),
         (["train-1", "train-2"], [], "train-*", "only files of train"),
-        (["train-1", "eval-1", "rest"], [], "*", "rest is of no split"),
-        (["latest-1", "contest-2"], [], "*", "do not say"),
-        (["only"], ["other"], "only", "do not say"),
+        (["train-1", "eval-1", "rest"], [], "*", "name of rest does not name a split"),
+        (["latest-1", "contest-2"], [], "*", "do not name their split"),
+        (["only"], ["other"], "only", "do not name their split"),
     ],
 )
 def test_otherwise_records_are_split_by_hash(files, others, pattern, why):
@@ -278,7 +283,7 @@ def test_spans_in_a_pattern(tmp_path):
         ("nothing-*", "no file", "name one of these in {here}"),
         ("days/*", "no file", "did you mean: --examples 'days/1/*'"),
         ("missing/*", "no such directory", "name one of these in {here}"),
-        ("*.json", "none of records by name", "as tf.train.Examples with"),
+        ("*.json", "none of them a TFRecord by its name", "as tf.train.Examples with"),
     ],
 )
 def test_a_pattern_that_matches_nothing(tmp_path, pattern, message, hint):

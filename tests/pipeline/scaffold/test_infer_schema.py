@@ -320,7 +320,7 @@ def test_a_feature_that_gives_the_label_away_is_found():
     assert leaks == {"name_of_label": 1.0, "paid": 1.0}
     choices = {c.name: c for c in choose_features(summary, "label", leaks)}
     assert choices["paid"].spec is None
-    assert choices["paid"].why == "it alone tells the label, in 100.0% of the records"
+    assert choices["paid"].why == "it determines the label in 100.0% of the records"
 
 
 def test_beside_an_image_the_cnn_takes_nothing():
@@ -337,7 +337,7 @@ def test_beside_an_image_the_cnn_takes_nothing():
         "channels": 3,
     }
     assert choices["x"].spec is None
-    assert choices["x"].why == "the CNN takes the image alone"
+    assert choices["x"].why == "the CNN uses only the image"
 
 
 @pytest.mark.parametrize(

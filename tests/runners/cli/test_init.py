@@ -114,7 +114,7 @@ def test_json_on_stdout_and_text_on_stderr(clicks, call, here):
         "name": "colour",
         "seen_as": "categorical",
         "spec": {"kind": "vocabulary"},
-        "why": "3 values, taken for all there are",
+        "why": "3 values, assumed complete",
     }
     assert "looked at" in result.err
 
@@ -163,4 +163,4 @@ def test_in_a_terminal_it_asks_which_label(here):
     assert "Which feature should the model predict?" in asked
     assert r"bo\u001b[2Jught: its values are 0 and 1" in asked
     assert r"label [bo\u001b[2Jught]:" in asked
-    assert "label      clicked, 2 classes (you said so)" in out
+    assert "label      clicked, 2 classes (your choice)" in out

@@ -263,8 +263,8 @@ def pictures(path: Path, images: list[bytes]) -> None:
         (
             [picture("RGB", (192, 192))],
             (96, 96, 3),
-            "JPEG, 192 x 192 pixels, 3 channels; resized to 96 x 96: the CNN grows "
-            "with the image, but any height and width can be set",
+            "JPEG, 192 x 192 pixels, 3 channels; resized to 96 x 96, as the CNN "
+            "grows with the image; other sizes can be set",
         ),
         ([picture("RGB", (96, 50))], (50, 96, 3), "JPEG, 96 x 50 pixels, 3 channels"),
         (
@@ -377,7 +377,7 @@ def test_a_folder_that_is_not_there_is_not_taken_for_the_one_above(here):
 def test_no_feature_that_could_be_learned_from(here):
     table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
 
-    with pytest.raises(DataError, match="No feature is left") as caught:
+    with pytest.raises(DataError, match="No feature can be used") as caught:
         propose("clicks", "d")
     assert caught.value.examples == (
         "colour: it has one value in all records that have it",
