@@ -1,4 +1,4 @@
-"""Fixtures of all tests: the environment, a project with data, and what runs it."""
+"""Fixtures of all tests: the environment, a project with data, and ways to run it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DEADLINE_S = 240.0
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Returns what hands modules to the processes of ``make test``, longest first."""
+    """Returns a scheduler that assigns test modules to processes, longest first."""
     if config.getvalue("dist") != "loadscope":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -92,7 +92,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def run_started() -> RunStarted:
-    """The first event of a run of which nothing special was asked."""
+    """The first event of a run without options."""
     return RunStarted(
         at="2026-01-01T00:00:00.000000+00:00",
         run_id="20260101T000000Z-aaaa",
@@ -114,7 +114,7 @@ def run_started() -> RunStarted:
 def check_run_folds() -> Callable[[Path], None]:
     """Asserts that the record of a run is the fold of its journal, once it has ended.
 
-    While it runs, the progress of its nodes stands in the record alone.
+    While it runs, only the record has the progress of its nodes.
     """
 
     def check(run_dir: Path) -> None:
@@ -174,7 +174,7 @@ def wait_for() -> Callable[[Callable[[], Any], str], Any]:
 
 @pytest.fixture(scope="session")
 def is_gone() -> Callable[[int], bool]:
-    """Whether a process has ended, be it that nobody has reaped it yet."""
+    """Whether a process has ended, reaped or not."""
 
     def is_gone(pid: int) -> bool:
         try:
@@ -308,8 +308,8 @@ def fork_command(
 ) -> Callable[..., ForkedCommand]:
     """Starts ``sluice`` without the import of TFX: ``(*arguments, cwd, **variables)``.
 
-    No run may be on in the test's process when it ends, because that would read the
-    message of its end.
+    No run may be active in the test's own process when it ends: that run would consume
+    the message of its end.
     """
     folder, numbers = tmp_path_factory.mktemp("commands"), itertools.count()
 
@@ -322,7 +322,7 @@ def fork_command(
 
 @pytest.fixture(scope="session")
 def run_config(process_pool: ProcessPool) -> RunConfig:
-    """Runs a config as the command line does, but without its text."""
+    """Runs a config as the command line does, without its output."""
 
     def run_config(config: Config, workspace: Workspace, **options: Any) -> RunRecord:
         from runners.local.engine import LocalEngine

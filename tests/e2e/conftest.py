@@ -1,4 +1,4 @@
-"""A small project whose data the tests damage, and what runs it to the data gate."""
+"""A small project whose data the tests damage, and the ways to run it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ string_domain { name: "payment" value: "cash" value: "card" }
 
 @dataclass
 class Trips:
-    """A project with good data, and what runs it.
+    """A project with good data, and the ways to run it.
 
     Attributes:
       root: of the project.
@@ -163,7 +163,7 @@ class Trips:
         return path
 
     def run(self, *overrides: str, **options: Any) -> RunRecord:
-        """Runs the pipeline: all of it, so what is not stopped is trained.
+        """Runs the whole pipeline: data that passes the gate is trained on.
 
         Args:
           *overrides: of the config, after ``settings``.
@@ -174,11 +174,11 @@ class Trips:
         return self.run_config(config, self.workspace, **options)
 
     def run_to_gate(self, *overrides: str, **options: Any) -> RunRecord:
-        """Runs what comes before training, for data that is not stopped."""
+        """Runs the nodes up to the data gate, for data that passes it."""
         return self.run(*overrides, to_nodes=("DataGate",), **options)
 
     def ingest(self, *overrides: str, workers: int = 1) -> Report:
-        """Ingests in this process what a run would, without a run."""
+        """Ingests the data in this process, without a run."""
         config = load_config(
             "trips", cwd=self.root, overrides=[*self.settings, *overrides]
         )
@@ -198,10 +198,10 @@ class Trips:
         )
 
     def stopped(self, record: RunRecord) -> dict[tuple[str, str | None, str], Any]:
-        """Returns the rows that stopped a run, by split, feature and kind.
+        """Returns the failed rows of a blocked run, by split, feature and kind.
 
-        Asserts that the data gate stopped it, that nothing after the gate ran, and that
-        the user is told so without a traceback.
+        Asserts that the data gate blocked it, that no node after the gate ran, and that
+        no traceback is printed.
         """
         assert (record.status, record.exit_code) == ("blocked", 3), record.error
         assert record.error and record.error.node == "DataGate"
@@ -229,7 +229,7 @@ class Trips:
         return stream.getvalue()
 
     def quarantine(self, record: RunRecord) -> list[dict[str, Any]]:
-        """Returns what was put aside: the features of each record."""
+        """Returns the quarantined records: the features of each."""
         (uri,) = record.node("TFRecordGen").outputs["quarantine"]
         return [
             {
@@ -240,7 +240,7 @@ class Trips:
         ]
 
     def ingestion(self, record: RunRecord) -> dict[str, Any]:
-        """Returns what the record keeps of the ingestion."""
+        """Returns the ingestion document of a run."""
         path = (
             self.workspace.run_dir(record.run_id) / "record/TFRecordGen.ingestion.json"
         )

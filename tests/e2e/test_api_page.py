@@ -10,7 +10,7 @@ import pytest
 
 from runners.local import engine
 from runners.local.processes.process_pool import ProcessPool
-from runners.operations import run_node
+from runners.operations import run_lifecycle
 from sluice.project import own_root
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +25,7 @@ def test_snippets_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = partial(engine.LocalEngine, process_pool)
-    for module in (engine, run_node):
+    for module in (engine, run_lifecycle):
         monkeypatch.setattr(module, "LocalEngine", shared)
     monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path))
     monkeypatch.chdir(project)

@@ -1,4 +1,4 @@
-"""Damaged bytes and images through the whole program: each is named, and stops it."""
+"""Damaged TFRecord files and images: each is named, and blocks the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Damage:
       make: returns its bytes; takes the project.
       kind: of the error.
       record: its number; 0 for the whole file.
-      good: how many records are taken even so.
+      good: how many of its records are ingested.
       reason: part of the sentence that says what is wrong.
     """
 
@@ -40,7 +40,7 @@ class Damage:
 
 
 def _flipped(byte: int) -> Callable[[Any], bytes]:
-    """Flips a bit of record 3: of its length from byte 0, that one's CRC 8, data 12."""
+    """Flips a bit of record 3: length at byte 0, the length's CRC at 8, data at 12."""
 
     def make(trips: Any) -> bytes:
         frames = [*map(frame, trips.examples(start=1000 + byte))]
@@ -56,7 +56,7 @@ def _cut(trips: Any) -> bytes:
 
 
 def _cut_gzip(trips: Any) -> bytes:
-    """Nine records of the half that is there can be read: it is stored, not packed."""
+    """Nine records can be read from the half: gzip's level 0 does not compress."""
     frames = b"".join(map(frame, trips.examples(start=3000)))
     whole = gzip.compress(frames, 0, mtime=0)
     return whole[: len(whole) // 2]
@@ -78,7 +78,7 @@ def _with_image(data: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
 
 
 def _png_bomb(trips: Any) -> bytes:
-    """A picture of 50,000 x 50,000 pixels, as it says, in less than 100 bytes."""
+    """An image of less than 100 bytes whose header says 50,000 x 50,000 pixels."""
     whole = trips.image()
     header = b"IHDR" + struct.pack(">IIBBBBB", 50_000, 50_000, 8, 0, 0, 0, 0)
     chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
@@ -144,13 +144,13 @@ def _write(trips: Any, group: str) -> None:
 def _check(
     trips: Any, group: str, ingestion: dict[str, Any], row: dict[str, Any]
 ) -> None:
-    """Checks that each file of a group is named, and nothing else lost.
+    """Checks that each file of a group is named, and that no other record is lost.
 
     Args:
       trips: the project.
       group: of the files, which have been ingested.
       ingestion: the report.
-      row: what the data gate says of them.
+      row: of the data verdict.
     """
     damages = GROUPS[group]
     assert ingestion["quarantined"] == len(damages) == len(row["examples"])
@@ -170,7 +170,7 @@ def _check(
     assert ingestion["splits"]["train"]["records"] == good
 
 
-def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
+def test_damaged_records_block_the_run_above_the_limit(trips) -> None:
     _write(trips, "framing")
     record = trips.run()
     row = trips.stopped(record)["overall", None, "corrupt"]
@@ -207,7 +207,7 @@ def test_damaged_bytes_stop_the_run_unless_few_enough(trips) -> None:
 
 
 @pytest.mark.parametrize("group", ["files", "images"])
-def test_files_and_images_that_cannot_be_trained_on_are_named(trips, group) -> None:
+def test_unusable_files_and_images_are_named(trips, group) -> None:
     _write(trips, group)
     report = trips.ingest()
     (finding,) = ingestion_findings(report, 0.0, "overall")
@@ -228,8 +228,8 @@ def test_an_image_that_training_cannot_decode_is_named(trips) -> None:
     assert f"  - feature 'image' in {file}, record 4: {why}\n" in record.error.message
 
 
-def test_odd_but_good_files_are_taken_whole(trips) -> None:
-    """Compression against the name, names of all kinds, 10,000 small files."""
+def test_unusual_valid_files_are_ingested_completely(trips) -> None:
+    """Misleading and unusual file names, several compressions, 10,000 small files."""
     count = 10_000
     for number in range(count):
         small = frame(trips.example(1000 + number))
@@ -261,8 +261,8 @@ def test_odd_but_good_files_are_taken_whole(trips) -> None:
     assert ingestion_findings(report, 0.0, "overall") == []
 
 
-def test_files_that_do_not_add_up_are_found(trips) -> None:
-    """Each record is good; what is wrong is told by digests, numbers and a manifest."""
+def test_inconsistent_sets_of_files_are_found(trips) -> None:
+    """Every record is good; digests, shard numbers and the manifest are not."""
     twin = trips.write("train-twin", (trips.data / "train-0").read_bytes())
     trips.write("train-00001-of-00003", trips.examples(start=500))
     whole = b"".join(map(frame, trips.examples(start=600)))
@@ -287,7 +287,7 @@ def test_files_that_do_not_add_up_are_found(trips) -> None:
     assert "eval-1: expected 7 records, found no such file" in missing
 
 
-def test_a_split_without_examples_is_one_failure(trips) -> None:
+def test_a_split_without_examples_fails_one_check(trips) -> None:
     trips.write("eval-0", gzip.compress(b""))
     record = trips.run("examples.max_corrupt_fraction=0.9", "validate.default=ignore")
     rows = trips.stopped(record)

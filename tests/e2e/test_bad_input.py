@@ -1,4 +1,4 @@
-"""Bad data and failing code: the run stops, says why, and leaves nothing half-made."""
+"""Types that change within the data, and user code: failing and working."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def small(inputs, params):
 
 @pytest.fixture
 def small_project(project: Path, tmp_path: Path) -> Path:
-    """A user's project beside this one: 120 digits per split, a model of its own."""
+    """A user's project with 120 digits per split and a custom model."""
     root = tmp_path / "mine"
     for folder in ("configs", "schemas"):
         shutil.copytree(project / folder, root / folder)
@@ -103,7 +103,7 @@ def _image_of(shard: Path) -> bytes:
     return first.features.feature["image"].bytes_list.value[0]
 
 
-def _nothing_visible(project: Path) -> bool:
+def _nothing_pushed(project: Path) -> bool:
     serving = project / "workspace" / "digits" / "serving"
     return not serving.exists() or not any(p.name.isdigit() for p in serving.iterdir())
 
@@ -111,7 +111,7 @@ def _nothing_visible(project: Path) -> bool:
 @pytest.mark.parametrize(
     "name", ["eval-0.tfrecord", "eval-1.tfrecord"], ids=["within a file", "in another"]
 )
-def test_a_type_that_changes_within_the_data_is_bad_data(
+def test_a_type_that_changes_within_the_data_is_named(
     small_project: Path, run_small, name: str
 ) -> None:
     folder = small_project / "data" / "digits"
@@ -141,7 +141,7 @@ def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) 
     assert record.error.log
     assert "Traceback" in Path(record.error.log).read_text()
     assert _states(record)["Evaluator"] == "not_reached"
-    assert _nothing_visible(small_project)
+    assert _nothing_pushed(small_project)
 
     # The data was fine and stays done; a model that does not reach the gate is kept.
     record = run_small("model=my_models:small")
@@ -150,10 +150,10 @@ def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) 
     assert states["Trainer"] == states["ModelVerdict"] == "ran"
     assert (record.status, record.exit_code) == ("blocked", 4)
     assert states["Pusher"] == record.pushes[0].state == "blocked"
-    assert _nothing_visible(small_project)
+    assert _nothing_pushed(small_project)
 
 
-def test_own_preprocessing_without_a_test_split(run_small) -> None:
+def test_custom_preprocessing_without_a_test_split(run_small) -> None:
     record = run_small(
         "preprocessing=my_models:preprocess",
         "model=my_models:uses_both",

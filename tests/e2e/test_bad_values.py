@@ -1,4 +1,4 @@
-"""Values that are not as the schema says: named by feature, kind and record."""
+"""Values that violate the schema: named by feature, kind and record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EXPECTED = {
 }
 
 
-def test_each_is_named_and_the_policy_decides(wrong) -> None:
+def test_each_violation_is_named_and_judged_by_the_policy(wrong) -> None:
     record = wrong.run()
     rows = wrong.stopped(record)
     shown = wrong.shown(record)
@@ -102,11 +102,11 @@ def test_each_is_named_and_the_policy_decides(wrong) -> None:
     assert record.node("StatisticsGen").state == "cached"
 
 
-def test_serving_examples_are_compared_and_judged(trips) -> None:
-    """As clients send them: without the label, and all paid by card."""
-    sent = trips.examples(start=300, label=None, payment=[b"card"])
-    sent_too = [*sent, trips.example(400, label=None, fare=[-1.0])]
-    path = trips.write("served/a", sent_too)
+def test_serving_requests_are_compared_and_judged(trips) -> None:
+    """Serving requests have no label; all of these were paid by card."""
+    requests = trips.examples(start=300, label=None, payment=[b"card"])
+    more = [*requests, trips.example(400, label=None, fare=[-1.0])]
+    path = trips.write("served/a", more)
     damaged = bytearray(path.read_bytes())
     damaged[-6] ^= 1  # in the data of the last record
     trips.write("served/b", bytes(damaged))

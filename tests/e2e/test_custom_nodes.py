@@ -1,4 +1,4 @@
-"""Nodes that the config adds: run, cached, run anew, and as a gate."""
+"""Custom nodes: run, cached, run again after a change, and as a gate."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NODES = {
 ASKED = ("CountFiles", "OnlyEval")
 
 
-def test_custom_nodes_are_run_cached_and_gates(trips: Any) -> None:
+def test_custom_nodes_run_are_cached_and_can_be_gates(trips: Any) -> None:
     trips.fill()
     trips.settings = [f"nodes={json.dumps(NODES)}"]
     checks: Path = trips.root / "checks"

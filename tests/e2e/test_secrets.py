@@ -1,4 +1,4 @@
-"""A secret of the config is used by a real run, and stands nowhere in the workspace."""
+"""A secret is used by the nodes of a run, and is in no file of the workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of sensitive features: nowhere but in the data and what is made of it."""
+"""Values of sensitive features are only in the data and in artifacts made from it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _person(trips: Any, number: int, **other: Any) -> bytes:
 
 @pytest.fixture
 def people(trips):
-    """A project in which every sensitive feature breaks what the schema says."""
+    """A project in which every sensitive feature violates the schema."""
     trips.write_schema(SCHEMA)
     trips.settings += ["sensitive=[name, plan, income, visits, image]"]
     plain = {"name": [b"-"], "plan": [b"basic"], "income": [1.0], "visits": [1]}
@@ -55,7 +55,7 @@ def people(trips):
 
 
 def _leaks(trips: Any, record: Any) -> dict[str, set[str]]:
-    """Returns the secrets that are in what a run prints, logs, records or stores."""
+    """Returns the secrets that a run printed, logged, recorded or stored."""
     workspace = trips.workspace
     places = [path for path in workspace.runs.rglob("*") if path.is_file()]
     places += [*workspace.root.glob("metadata.db*"), *workspace.root.glob("state/*.db")]
@@ -70,7 +70,7 @@ def _leaks(trips: Any, record: Any) -> dict[str, set[str]]:
     return {path: secrets for path, secrets in found.items() if secrets}
 
 
-def test_anomalies_tell_no_value(people) -> None:
+def test_anomalies_show_no_value(people) -> None:
     trips = people
     path = trips.write("train-1", [_person(trips, 50, image=[b"Zaphod's face"])])
     record = trips.run()
@@ -97,7 +97,7 @@ def test_anomalies_tell_no_value(people) -> None:
     assert '"sensitive": true' in text
 
 
-def test_a_type_that_changes_tells_no_value(people) -> None:
+def test_a_type_that_changes_shows_no_value(people) -> None:
     path = people.write("train-1", [_person(people, 50, visits=[b"Zaphod 424242421"])])
     record = people.run()
     assert (record.status, record.exit_code) == ("failed", 3)

@@ -1,4 +1,4 @@
-"""Spans through the whole program: what is taken, compared, accepted and refused."""
+"""Spans: selected, compared with accepted ones, accepted by hand, rejected."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _accepted(trips: Any) -> dict[str, dict[str, Any]]:
 def sluice(
     fork_command: Callable[..., Any],
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs ``sluice run trips --json`` with what else is given."""
+    """Runs ``sluice run trips --json`` with further arguments."""
 
     def sluice(trips: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ("run", "trips", "--json", *arguments)
@@ -56,7 +56,7 @@ def sluice(
     return sluice
 
 
-def test_drift_against_the_span_accepted_last(spans, sluice) -> None:
+def test_drift_against_the_last_accepted_span(spans, sluice) -> None:
     trips = spans
     _fill(trips, 1)
     record = trips.run(to_nodes=("AcceptData",))
@@ -120,7 +120,7 @@ def test_drift_against_the_span_accepted_last(spans, sluice) -> None:
 
 
 def test_a_span_that_is_written_while_a_run_starts(spans) -> None:
-    """Its last complete predecessor is taken, and the record says why."""
+    """The last complete span is used instead, and the record says why."""
     trips, marked = spans, "examples.complete_when={marker: _SUCCESS}"
     _fill(trips, 1)
     trips.write("span-1/_SUCCESS", b"")
@@ -158,7 +158,7 @@ def test_a_span_that_is_written_while_a_run_starts(spans) -> None:
     assert (report.spans, report.records) == ((1, 2), 80)
 
 
-def test_a_span_without_a_marker_tells_by_its_times_or_its_bytes(spans) -> None:
+def test_an_incomplete_span_without_a_marker_is_detected(spans) -> None:
     trips = spans
     _fill(trips, 1)
     quiet = "examples.complete_when={quiet_for_s: 3600}"
@@ -213,7 +213,7 @@ def test_records_of_a_user_are_in_one_split(empty_trips) -> None:
     assert trips.ingestion(record)["records"] == 300
 
 
-def test_old_data_is_refused_before_anything_runs(empty_trips, sluice) -> None:
+def test_stale_data_is_rejected_before_any_node_runs(empty_trips, sluice) -> None:
     trips = empty_trips
     day = "'{YYYY}-{MM}-{DD}"
     trips.fill("2020-02-29")

@@ -1,4 +1,4 @@
-"""The same chain on a table with missing values."""
+"""The taxi pipeline: a table with missing values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def record(project: Path, run_config):
     return run_config(load_config("taxi", cwd=project), locate(project, "taxi"))
 
 
-def test_it_reaches_its_targets(record) -> None:
+def test_metrics_reach_their_targets(record) -> None:
     assert (record.status, record.pushes[0].state) == ("succeeded", "pushed")
     rows = {(row["check"], row["slice"]): row for row in record.gates[-1]["rows"]}
     overall = rows["auc", "overall"]
@@ -33,10 +33,10 @@ def test_it_reaches_its_targets(record) -> None:
     assert card["actual"] >= 0.58
 
 
-def test_plain_values_and_tf_examples_get_the_same_answer(
+def test_plain_values_and_tf_examples_get_the_same_prediction(
     project: Path, record, tmp_path: Path
 ) -> None:
-    """Missing values included: they are absent in one form and null in the other."""
+    """Also for missing values: absent in one form, null in the other."""
     import tensorflow as tf
 
     from serving.predictor import Predictor
@@ -82,10 +82,10 @@ def test_the_label_is_optional_when_serving(project: Path, record) -> None:
     assert transformed["big_tip_xf"].numpy().tolist() == [[label], [-1]]
 
 
-def test_stock_nodes_run_beside_ours(record, process_pool, tmp_path: Path) -> None:
-    """They take our blessing, and our Pusher takes that of InfraValidator.
+def test_tfx_components_run_beside_ours(record, process_pool, tmp_path: Path) -> None:
+    """TFX's BulkInferrer and Pusher read our blessing, and our Pusher InfraValidator's.
 
-    Which itself is not run: it starts TensorFlow Serving in Docker.
+    InfraValidator itself is not run: it starts TensorFlow Serving in Docker.
     """
     from tfx import components as stock
     from tfx.dsl.components.common.importer import Importer

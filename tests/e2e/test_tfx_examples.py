@@ -1,4 +1,4 @@
-"""Pipelines that come with TFX, as they are, in our runner."""
+"""TFX's own example pipelines, unmodified, run by ``LocalRunner``."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_hello_world(tmp_path: Path, process_pool: ProcessPool) -> None:
     assert list(Path(copied["uri"]).glob("Split-train/*.gz"))
 
 
-def test_the_penguins_of_a_rolling_window(
+def test_penguin_with_a_rolling_window(
     tmp_path: Path, process_pool: ProcessPool
 ) -> None:
-    """In a first run there is no analyzer cache for Transform to take up."""
+    """In a first run there is no analyzer cache for Transform to read."""
     from tfx.examples.penguin import penguin_pipeline_local
     from tfx.proto import example_gen_pb2, range_config_pb2
 

@@ -1,4 +1,4 @@
-"""Projects whose runs are killed, and the two ways to call ``sluice`` in them."""
+"""Projects whose runs are killed, and the ways to call ``sluice`` in them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _COMPLETE = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command has said, and its exit code."""
+    """Output and exit code of a command."""
 
     code: int
     out: str
@@ -73,7 +73,7 @@ class Outcome:
 
 
 class Place:
-    """A project of a user, with a workspace, and what is done there.
+    """A user's project with its workspace, and the commands that run in it.
 
     Attributes:
       project: the project's root.
@@ -100,7 +100,7 @@ class Place:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Returns what a command needs to find the workspace."""
+        """Returns the environment variables that select the workspace."""
         folder = str(self.workspace.root.parent)
         return {"SLUICE_WORKSPACE": folder, "COLUMNS": "200"}
 
@@ -112,7 +112,7 @@ class Place:
         return process
 
     def launch(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Starts ``sluice`` as a shell does: it has nothing imported yet."""
+        """Starts ``sluice`` as a shell does, with nothing imported."""
         process = subprocess.Popen(
             [sys.executable, "-m", "runners.cli.main", *arguments],
             cwd=self.project,
@@ -162,11 +162,11 @@ class Place:
         return Outcome(code, out.getvalue(), err.getvalue())
 
     def kill(self, node: str, moment: str) -> None:
-        """Has a node killed at a moment; see ``deadly_moments``."""
+        """Schedules the kill of a node at a moment; see ``deadly_moments``."""
         (Path(os.environ[_MOMENTS]) / node).write_text(moment)
 
     def kill_started(self) -> None:
-        """Ends what ``start`` has started and is still there."""
+        """Kills the processes that are still running."""
         for process in self._started:
             process.kill()
             process.communicate()
@@ -209,7 +209,7 @@ class Place:
         """Checks that nothing is half-made, open or left behind.
 
         Args:
-          versions: what the serving directory must have, and no more.
+          versions: those that the serving directory must have, and no others.
         """
         root = self.workspace.root
         names = os.listdir(root / "serving") if (root / "serving").exists() else []
@@ -228,11 +228,11 @@ class Place:
 
 @dataclass
 class KilledNodes:
-    """A pipeline that was served in the end, whatever happened to its nodes before.
+    """A pipeline whose nodes were killed until it was complete and its model pushed.
 
     Attributes:
       place: where.
-      outcomes: of each command, by what happened in it.
+      outcomes: of each command, by what happened during it.
       shards: the files with examples after it.
       versions: the served versions after it.
     """
@@ -257,7 +257,7 @@ def make_place(
     fork_command: Callable[..., Any],
     check_run_folds: Callable[[Path], None],
 ) -> Iterator[Callable[..., Place]]:
-    """Makes projects with a model of their own and a threshold that holds."""
+    """Makes projects with a custom model and a threshold that it reaches."""
     places: list[Place] = []
 
     def make(name: str, epochs: int = 2) -> Place:
@@ -285,7 +285,7 @@ def make_place(
 
 @pytest.fixture(scope="session")
 def killed_nodes(make_place: Callable[..., Place]) -> KilledNodes:
-    """One pipeline, whose nodes were killed one after another until it was served."""
+    """One pipeline whose nodes were killed one after another, then completed."""
     place = make_place("nodes")
     done = KilledNodes(place)
     code = place.project / "my_models.py"
@@ -312,7 +312,7 @@ def killed_nodes(make_place: Callable[..., Place]) -> KilledNodes:
 
 @pytest.fixture
 def served(killed_nodes: KilledNodes) -> Place:
-    """The same pipeline, complete and served as version 1, for a test to damage."""
+    """The same pipeline, complete, with version 1 pushed, for a test to damage."""
     place = killed_nodes.place
     shutil.rmtree(place.workspace.root)
     shutil.copytree(place.project / "pristine", place.workspace.root)
@@ -321,7 +321,7 @@ def served(killed_nodes: KilledNodes) -> Place:
 
 @pytest.fixture(scope="session")
 def mounting() -> list[str]:
-    """The beginning of a command that may mount, in a namespace of its own."""
+    """The command prefix that may mount file systems, in a namespace of its own."""
     for options in ("-m", "-Urm"):
         command = ["unshare", options, "mount", "-t", "tmpfs", "none", "/mnt"]
         with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""A wall clock that is set back by a day, between two commands or within one."""
+"""The wall clock is set back by a day, between two commands or during one."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def _newest_model(place: Any) -> int:
     return place.record().artifacts[uri].id
 
 
-def test_a_day_earlier_everything_goes_on(
+def test_a_run_is_resumed_a_day_before_it_began(
     served: Any, yesterday: dict[str, str]
 ) -> None:
-    """A run is begun today and resumed a day before, and there it is the newest."""
+    """The run stays the newest one, and so do the models and runs after it."""
     place = served
     first = _newest_model(place)
     place.kill("Trainer", "at the start")
@@ -86,7 +86,7 @@ def test_a_day_earlier_everything_goes_on(
     place.assert_sound(versions=[1, 2])
 
 
-def test_a_clock_that_goes_back_while_a_run_goes_on(
+def test_the_clock_is_set_back_during_a_run(
     served: Any, yesterday: dict[str, str], wait_for: Callable[..., Any]
 ) -> None:
     place = served

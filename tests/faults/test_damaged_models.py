@@ -1,4 +1,4 @@
-"""Models that are damaged after they were judged, in runs as a user gives them."""
+"""Models that are damaged after ModelVerdict has blessed them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _doctor(place: Any) -> dict[str, Any]:
     return next(check for check in checks if check["check"] == "baselines")
 
 
-def test_a_damaged_model_is_neither_pushed_nor_in_the_way(served: Any) -> None:
-    """It was pushed with exit code 0; as the baseline it failed every run with 7."""
+def test_a_damaged_model_is_neither_pushed_nor_the_baseline(served: Any) -> None:
+    """It had been pushed with exit code 0; as the baseline it had failed every run."""
     serving = served.workspace.serving
     model = _damage(served)
     (serving / "1").rename(serving.parent / "aside")

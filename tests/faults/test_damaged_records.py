@@ -1,4 +1,4 @@
-"""Records and journals that a power cut has damaged or a full disk has refused."""
+"""Run records and journals after a power cut or on a full disk."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _empty(path: Path) -> None:
 
 
 @pytest.fixture
-def powerless(served: Any) -> Any:
-    """The power went while Evaluator's end was written into the journal."""
+def power_cut(served: Any) -> Any:
+    """A run whose journal ends in the middle of Evaluator's last event."""
     shutil.rmtree(served.run_dir)
     run_dir = served.run_dir
     data = json.loads((run_dir / "run.json").read_text())
@@ -75,41 +75,41 @@ def test_a_damaged_record_hides_no_other(
     assert served.workspace.run_ids()[-1] == outcome.document["run_id"] > ids[-1]
 
 
-def test_a_cut_journal_is_completed_from_ml_metadata(powerless: Any) -> None:
-    executions = powerless.executions()
-    status = powerless.here("status", "digits", "--json")
+def test_a_truncated_journal_is_completed_from_ml_metadata(power_cut: Any) -> None:
+    executions = power_cut.executions()
+    status = power_cut.here("status", "digits", "--json")
     assert status.code == 0, status.err
     assert status.document["status"] == "interrupted"
     assert status.states["Evaluator"] == "ran"
     assert status.states["Pusher"] == "not_reached"
-    outcome = powerless.here("resume", "digits", "--json")
+    outcome = power_cut.here("resume", "digits", "--json")
     assert outcome.code == 0, outcome.err
     assert outcome.document["status"] == "succeeded"
     tries = {node["id"]: node["attempts"] for node in outcome.document["nodes"]}
     assert tries["Trainer"] == 1
     assert outcome.document["pushes"][0]["version"] == 1
-    assert powerless.executions() == executions
-    powerless.assert_sound(versions=[1])
+    assert power_cut.executions() == executions
+    power_cut.assert_sound(versions=[1])
 
 
 @pytest.mark.parametrize("damage", [_empty, lambda path: path.unlink()])
 def test_a_run_without_a_journal_cannot_be_resumed(
-    powerless: Any, damage: Callable[[Path], None]
+    power_cut: Any, damage: Callable[[Path], None]
 ) -> None:
-    damage(powerless.run_dir / "journal.jsonl")
-    status = powerless.here("status", "digits", "--json")
+    damage(power_cut.run_dir / "journal.jsonl")
+    status = power_cut.here("status", "digits", "--json")
     assert status.document["status"] == "interrupted"
     assert status.states["Evaluator"] == "ran"
-    resumed = powerless.here("resume", "digits")
+    resumed = power_cut.here("resume", "digits")
     assert resumed.code == 2
-    assert str(powerless.run_dir / "journal.jsonl") in resumed.err
+    assert str(power_cut.run_dir / "journal.jsonl") in resumed.err
     assert "sluice run" in resumed.err
-    outcome = powerless.here("run", "digits", "--json")
+    outcome = power_cut.here("run", "digits", "--json")
     assert outcome.code == 0, outcome.err
-    powerless.assert_sound(versions=[1])
+    power_cut.assert_sound(versions=[1])
 
 
-def test_a_run_whose_journal_is_full_can_go_on(served: Any) -> None:
+def test_a_run_whose_journal_is_full_can_be_resumed(served: Any) -> None:
     node = ["--to", "TFRecordGen", "--no-cache"]
     served.kill("TFRecordGen", "with a full disk")
     outcome = served.here("run", "digits", *node, "--json")
@@ -129,7 +129,7 @@ def test_a_run_whose_journal_is_full_can_go_on(served: Any) -> None:
     served.assert_sound(versions=[1])
 
 
-def test_a_cut_line_of_progress_hides_no_other(tmp_path: Path) -> None:
+def test_a_truncated_line_of_progress_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "Trainer.jsonl"
     path.write_text('{"epoch": 1}\n{"epo{"epoch": 3}\n{"epoch": 4}\n{"epoch"')
     lines, offset = progress.read(path)

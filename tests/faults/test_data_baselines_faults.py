@@ -1,4 +1,4 @@
-"""The baseline store: entries deleted, half-written or on a full disk."""
+"""Data baselines: entries deleted, half-written or on a full disk."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_garbage_collection_leaves_the_baseline_store_alone(place: Any) -> None:
     assert sorted(path.name for path in _entry(place).iterdir()) == before
 
 
-def test_an_acceptance_that_was_not_needed_says_so(place: Any) -> None:
+def test_a_note_if_accept_data_was_not_needed(place: Any) -> None:
     outcome = _judge(place, "--accept-data", "just in case")
     assert outcome.code == 0
     assert outcome.document["gates"][0]["override"] is None
@@ -98,7 +98,7 @@ def test_an_acceptance_that_was_not_needed_says_so(place: Any) -> None:
     ]
 
 
-def test_an_acceptance_without_a_judgement_says_so(place: Any) -> None:
+def test_a_note_if_accept_data_had_no_effect(place: Any) -> None:
     only = ("run", "digits", "--only", "ExampleValidator", "--json")
     outcome = place.here(*only, "--accept-data", "just in case")
     assert outcome.code == 0
@@ -109,7 +109,7 @@ def test_an_acceptance_without_a_judgement_says_so(place: Any) -> None:
     assert not any("by hand" in note for note in outcome.document["notes"])
 
 
-def test_a_part_that_stands_on_another_policy_says_so(place: Any) -> None:
+def test_a_note_if_a_reused_verdict_followed_another_policy(place: Any) -> None:
     outcome = place.here("run", "digits", "--only", "AcceptData", "--json", *TOO_FEW)
     assert outcome.code == 0
     (note,) = outcome.document["notes"]
@@ -127,7 +127,7 @@ def _write(store: Path, fault: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("fault", ["kill", "50", "200"])
-def test_a_writer_that_dies_spoils_nothing(tmp_path: Path, fault: str) -> None:
+def test_a_killed_writer_leaves_no_damaged_entry(tmp_path: Path, fault: str) -> None:
     """Killed before the record's rename; no room for the statistics, or the record."""
     facts: dict[str, Any] = {"accepted_at": "2026-11-21T15:01:00+00:00", "run_id": "r"}
     good = {"train": SplitStatistics(5, b"first")}

@@ -1,4 +1,4 @@
-"""Disks that are full: of the metadata, of a node's outputs, of the whole workspace.
+"""Full disks: of the metadata, of a node's outputs, of the whole workspace.
 
 The disks are small tmpfs; ``full_disks`` mounts and fills them.
 """
@@ -25,7 +25,7 @@ def disks(
     tmp_path_factory: pytest.TempPathFactory,
     mounting: list[str],
 ) -> tuple[Any, Path]:
-    """The place, as it was after the last resume, and the outcome of each command."""
+    """The project after the last resume, and the folder of the commands' outcomes."""
     place, results = make_place("disks"), tmp_path_factory.mktemp("disks_results")
     root = place.workspace.root
     log = results / "log"
@@ -68,7 +68,7 @@ def test_a_full_disk_of_the_outputs_is_named(disks: tuple[Any, Path]) -> None:
     assert (disks[1] / "left").read_text() == ""
 
 
-def test_with_room_a_resume_completes(disks: tuple[Any, Path]) -> None:
+def test_resume_completes_once_there_is_room(disks: tuple[Any, Path]) -> None:
     place, results = disks
     code, _ = _of(results, "room")
     assert code == 0, (results / "room.err").read_text()

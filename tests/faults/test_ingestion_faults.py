@@ -1,4 +1,4 @@
-"""An ingestion stopped, killed, or out of disk while its workers run."""
+"""Ingestion that is stopped, killed, or out of disk space while its workers run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fault
 
 FILES = 4
 RECORDS = 20_000
-# As a node does it: asked to stop by SIGTERM, with images to look into.
+# As in a node's process: SIGTERM stops it, and images are checked.
 NODE = """
 import sys
 from components.tfrecord_gen.checking.image_check import ImageCheck
@@ -62,7 +62,7 @@ def shards(
 
 
 class Node:
-    """A node whose two workers are at work."""
+    """A process that ingests with two workers, both busy."""
 
     def __init__(
         self, out: Path, shards: list[str], wait_for: Callable[..., Any]
@@ -82,12 +82,12 @@ class Node:
         assert len(self.workers) == 2
 
     def end(self) -> str:
-        """Returns what it has said at its end."""
+        """Waits for its end and returns its standard error."""
         return self.process.communicate(timeout=20)[1]
 
     @property
     def leftovers(self) -> list[str]:
-        """Names of what is neither shard nor part of one."""
+        """Names of the files in the quarantine."""
         return [path.name for path in (self.out / "quarantine").iterdir()]
 
 
@@ -150,7 +150,7 @@ def test_a_full_disk(tmp_path: Path, shards: list[str], mounting: list[str]) -> 
     assert "resource_tracker" not in done.stderr
 
 
-def test_ctrl_c_while_the_ingestion_is_at_work(
+def test_ctrl_c_during_ingestion(
     make_place: Callable[..., Any],
     shards: list[str],
     wait_for: Callable[..., Any],

@@ -1,4 +1,4 @@
-"""Nodes that are killed or kill themselves, one after another in one pipeline."""
+"""Nodes that are killed or crash, one after another in one pipeline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _error(outcome: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "moment", ["at the start", "between shards", "before publication"]
 )
-def test_a_killed_node_is_named_and_stops_only_what_follows(
+def test_a_killed_node_is_named_and_stops_only_downstream_nodes(
     killed_nodes: Any, moment: str
 ) -> None:
     outcome = killed_nodes.outcomes[moment]
@@ -51,7 +51,7 @@ def test_a_killed_node_is_named_and_stops_only_what_follows(
     assert killed_nodes.versions[moment] == []
 
 
-def test_what_a_killed_node_has_left_is_not_read(killed_nodes: Any) -> None:
+def test_outputs_of_a_killed_node_are_not_read(killed_nodes: Any) -> None:
     left = killed_nodes.shards
     assert left["at the start"] == []
     # One shard of three had its name.
@@ -64,7 +64,7 @@ def test_what_a_killed_node_has_left_is_not_read(killed_nodes: Any) -> None:
 
 
 def test_only_the_served_model_can_be_read_by_others(killed_nodes: Any) -> None:
-    """As ``private: true`` asks, of every process of each run and resume."""
+    """``private: true`` holds for every process of each run and resume."""
     root = killed_nodes.place.project / "pristine"
     modes: dict[str, set[str]] = {"files": set(), "directories": set(), "served": set()}
     for path in root.rglob("*"):
@@ -98,7 +98,7 @@ def test_an_exit_in_user_code_is_named(killed_nodes: Any) -> None:
     assert "Segmentation fault" not in "\n".join(error["log_tail"])
 
 
-def test_finished_nodes_keep_their_one_try_over_all_resumes(killed_nodes: Any) -> None:
+def test_resumes_do_not_repeat_finished_nodes(killed_nodes: Any) -> None:
     nodes = {
         node["id"]: node for node in killed_nodes.outcomes["exit"].document["nodes"]
     }
@@ -113,7 +113,7 @@ def test_finished_nodes_keep_their_one_try_over_all_resumes(killed_nodes: Any) -
     assert set(tries.values()) == {1}
 
 
-def test_corrected_code_makes_it_another_run(killed_nodes: Any) -> None:
+def test_corrected_code_needs_a_new_run(killed_nodes: Any) -> None:
     outcome = killed_nodes.outcomes["corrected"]
     assert outcome.code == 2
     assert "its inputs have changed since" in outcome.err
@@ -141,7 +141,7 @@ def test_a_push_that_was_not_published_is_not_repeated(killed_nodes: Any) -> Non
 
 @pytest.fixture
 def edited(served: Any) -> Iterator[Any]:
-    """The same pipeline with other files and code than it was served with."""
+    """The same pipeline after its data files and code were edited."""
     data, code = served.project / "data" / "digits", served.project / "my_models.py"
     before = {path: path.read_bytes() for path in [code, *data.iterdir()]}
     code.write_text(code.read_text() + "\n# Edited.\n")

@@ -1,8 +1,8 @@
-"""Signals and kills against the whole command, one after another in one run.
+"""Signals and kills of ``sluice run``, one after another in one run.
 
-The run is begun twice at once, interrupted while TFX is imported, asked to stop in
-epoch 3, killed, left without a zygote, killed with its runner, and then completed,
-while others want its lock.
+Two runs start at once. The one that gets the lock is interrupted while TFX is imported.
+Training is then resumed and stopped by SIGTERM in epoch 3, by two Ctrl-C, by a kill of
+the zygote and by a kill of the runner. The last resume completes the run.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ STEPS_OF_TWO_EPOCHS = 4
 
 
 class Training:
-    """Goes on with the run in its place until the third epoch, and then holds it.
+    """Resumes the run, and holds the training before its third epoch.
 
     Attributes:
       process: the runner.
-      pids: all that it had started by then.
+      pids: its descendants at that time.
     """
 
     def __init__(self, place: Any, wait_for: Callable[..., Any]) -> None:
@@ -59,7 +59,7 @@ class Training:
         return pid
 
     def interrupt(self, number: int) -> None:
-        """Signals the runner and waits until it has told the node."""
+        """Signals the runner and waits until it has stopped the node."""
         before = self._stops()
         self.process.send_signal(number)
         self._wait_for(lambda: self._stops() > before, "the runner to take notice")
@@ -84,7 +84,7 @@ def place(make_place: Callable[..., Any]) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def two_at_once(place: Any, wait_for: Callable[..., Any]) -> tuple[Any, Any]:
-    """The process of the run that began, and the outcome of the one that did not."""
+    """The process of the run that got the lock, and the outcome of the other."""
     both = [place.launch("run", "digits", "--json") for _ in range(2)]
     wait_for(lambda: any(one.poll() is not None for one in both), "the slower run")
     both.sort(key=lambda one: one.poll() is not None)
@@ -105,7 +105,7 @@ def importing(
     wait_for: Callable[..., Any],
     is_gone: Callable[[int], bool],
 ) -> Any:
-    """The outcome of a Ctrl-C while TFX is imported, and whether all has ended."""
+    """Outcome of a Ctrl-C while TFX is imported; whether all processes have ended."""
     process, _ = two_at_once
 
     def imports() -> bool:
@@ -126,7 +126,7 @@ def terminated(
     wait_for: Callable[..., Any],
     is_gone: Callable[[int], bool],
 ) -> dict[str, Any]:
-    """A SIGTERM while training, and a second command just before it."""
+    """A SIGTERM while training, and a second run just before it."""
     training = Training(place, wait_for)
     second = place.end(place.start("run", "digits", "--json"))
     training.interrupt(signal.SIGTERM)
@@ -148,7 +148,7 @@ def interrupted_twice(
     wait_for: Callable[..., Any],
     is_gone: Callable[[int], bool],
 ) -> dict[str, Any]:
-    """A Ctrl-C that the node does not obey, and another one."""
+    """A Ctrl-C that the node does not react to, and a second one."""
     training = Training(place, wait_for)
     training.interrupt(signal.SIGINT)
     waited = training.process.poll() is None
@@ -179,7 +179,7 @@ def without_runner(
     wait_for: Callable[..., Any],
     is_gone: Callable[[int], bool],
 ) -> dict[str, Any]:
-    """A SIGKILL of the runner; user code has a process in a session of its own."""
+    """A SIGKILL of the runner while user code has a process in its own session."""
     sleeper = place.project / "sleeper"
     sleeper.touch()
     training = Training(place, wait_for)
@@ -222,7 +222,7 @@ def completed(
     }
 
 
-def test_of_two_runs_at_once_one_runs(two_at_once: tuple[Any, Any]) -> None:
+def test_of_two_simultaneous_runs_one_is_refused(two_at_once: tuple[Any, Any]) -> None:
     process, refused = two_at_once
     assert refused.code == 6
     assert "another run of this pipeline is in progress" in refused.err
@@ -285,7 +285,9 @@ def test_a_killed_zygote_is_a_failed_run(without_zygote: Any) -> None:
     assert without_zygote["open"] == {}
 
 
-def test_a_killed_runner_is_seen_by_the_next_command(without_runner: Any) -> None:
+def test_the_next_command_records_that_the_runner_was_killed(
+    without_runner: Any,
+) -> None:
     assert without_runner["record"]["status"] == "running"
     status = without_runner["status"]
     assert status.code == 0
@@ -321,13 +323,13 @@ def test_a_resume_completes_the_run(completed: Any, place: Any) -> None:
     place.assert_sound(versions=[1])
 
 
-def test_a_process_that_user_code_left_is_ended_and_not_waited_for(
+def test_a_process_left_by_user_code_is_killed(
     completed: Any,
 ) -> None:
     assert completed["sleeper_is_gone"]
 
 
-def test_training_goes_on_from_its_checkpoint(completed: Any, place: Any) -> None:
+def test_training_resumes_from_its_checkpoint(completed: Any, place: Any) -> None:
     run_id = completed["outcome"].document["run_id"]
     run_dir = place.workspace.run_dir(run_id)
     lines, _ = progress.read(run_dir / "progress" / "Trainer.jsonl")
@@ -341,7 +343,7 @@ def test_training_goes_on_from_its_checkpoint(completed: Any, place: Any) -> Non
     assert not (run_dir / "checkpoints" / "Trainer").exists()
 
 
-def test_a_run_that_waited_has_nothing_left_to_do(completed: Any) -> None:
+def test_a_run_that_waited_is_up_to_date(completed: Any) -> None:
     waiting = completed["waiting"]
     assert waiting.code == 0
     assert f"waiting for process {completed['pid']} on " in waiting.err

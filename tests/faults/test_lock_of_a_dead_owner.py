@@ -1,4 +1,4 @@
-"""A run lock whose owner was killed, with and without a process that it has left."""
+"""A run lock whose owner was killed, with and without a surviving child process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ with Workspace(Path(sys.argv[1])).exclusive("sluice run digits") as lock:
 def test_the_lock_of_a_dead_owner_is_taken_over(
     served: Any, tmp_path: Path, leaves_an_orphan: bool
 ) -> None:
-    """It is free when the last of the owner's processes has ended, and not before."""
+    """The lock is free once the last of the owner's processes has ended."""
     orphan = tmp_path / "orphan"
     if leaves_an_orphan:
         orphan.touch()

@@ -1,9 +1,9 @@
-"""The model of a user; copied into a project as ``my_models.py``.
+"""A user's model; copied into a project as ``my_models.py``.
 
-Files beside it tell it what to do: ``hold`` has a number of training steps after which
-the next epoch does not begin until the file is gone, and ``held`` says that it waits;
-with ``sleeper`` it leaves a process of its own, whose id it writes there; ``exit``
-says how it crashes, where a test has put a call of ``_crash`` into it.
+Files beside it control it. ``hold``: the number of training steps after which the next
+epoch waits until the file is deleted; meanwhile ``held`` exists. ``sleeper``: starts a
+process that outlives the node, and writes its id to the file. ``exit``: ``_crash``,
+which a test adds to the code, exits with status 3 instead of a segmentation fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HERE = Path(__file__).parent
 
 
 class HeldModel(tf.keras.Model):
-    """Trains as any other, but can be made to wait before an epoch."""
+    """A Keras model that can wait before an epoch."""
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         self._evaluates = True
@@ -31,7 +31,7 @@ class HeldModel(tf.keras.Model):
             self._evaluates = False
 
     def reset_metrics(self) -> None:
-        """Is called before each epoch, and before each evaluation."""
+        """Waits while ``hold`` exists; called before each epoch and evaluation."""
         super().reset_metrics()
         if getattr(self, "_evaluates", False):
             return

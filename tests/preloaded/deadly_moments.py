@@ -1,8 +1,8 @@
-"""Kills nodes at exact moments, for the tests of this folder.
+"""Kills nodes at exact moments of their execution.
 
-The zygote of these tests imports this module last, so it is in every node's process.
-A file ``<node>`` in the folder that ``FAULTS_MOMENTS`` names holds the moment at which
-that node is to be killed; the file is gone when the node has read it.
+The zygote of the tests imports this module last, so it is in every node's process.
+A file ``<node>`` in the folder ``$FAULTS_MOMENTS`` holds the moment at which that node
+is killed; the node deletes the file when it has read it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _launch = launcher.Launcher.launch
 def _launch_or_die(self: Any) -> Any:
     order = Path(os.environ[FOLDER]) / self._pipeline_node.node_info.id
     if order.exists() and PROGRESS_FILE in os.environ:
-        # In the node's own process, not where the cache is swept before it.
+        # Only in the node's own process, not where cached nodes are resolved before it.
         moment = order.read_text()
         order.unlink()
         _MOMENTS[moment]()

@@ -1,8 +1,8 @@
-"""Runs ``sluice`` in a fork of the zygote of all tests, which has imported TFX.
+"""Runs ``sluice`` in a fork of the tests' zygote, which has imported TFX.
 
-The runner is a process of its own, as one that a user starts, and forks a zygote of
-its own, as a script does that has imported TFX. Both can be signalled and killed. Only
-the import is saved: 10 to 20 seconds for each command.
+The runner is a separate process, as when a user starts it, and forks its own zygote, as
+a script that has imported TFX does. Both can be signalled and killed. Only the import
+of TFX is saved: 10 to 20 seconds per command.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def main(
 
     Args:
       arguments: of ``sluice``.
-      cwd: where it is given.
-      out: gets what it prints.
-      err: gets its errors.
+      cwd: its working directory.
+      out: file for its standard output.
+      err: file for its standard error.
       environment: variables besides those of this process.
     """
     with open(out, "ab") as out_file, open(err, "ab") as err_file:

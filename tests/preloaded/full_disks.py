@@ -1,4 +1,4 @@
-"""Runs of a pipeline on small disks, which fill up one after another.
+"""Runs of a pipeline on small disks that are full, one after another.
 
 The disks are tmpfs in a mount namespace of this process, and gone at its end.
 """
@@ -26,14 +26,14 @@ def main(
     environment: dict[str, str],
     user_namespace: bool,
 ) -> None:
-    """Writes what each command said and its exit code to ``results``.
+    """Writes the output and exit code of each command to ``results``.
 
     Args:
-      project: its root, where the commands are given.
+      project: its root, the working directory of the commands.
       workspace: of the pipeline ``digits``.
       results: a folder.
       environment: variables of the commands.
-      user_namespace: whether only the root of a namespace of one's own may mount.
+      user_namespace: whether mounting needs a user namespace.
     """
     _enter_namespace(user_namespace)
     root, out = Path(workspace), Path(results)
@@ -91,7 +91,7 @@ def _enter_namespace(user_namespace: bool) -> None:
         Path("/proc/self/setgroups").write_text("deny")
         for name, own in zip(("uid_map", "gid_map"), ids, strict=True):
             Path("/proc/self", name).write_text(f"0 {own} 1")
-    # What is mounted here is seen nowhere else.
+    # Mounts stay in this namespace.
     _mount("--make-rprivate", "/")
 
 

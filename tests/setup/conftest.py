@@ -1,7 +1,7 @@
-"""A machine for the set-up script: a copy of its files, and a PATH made of symlinks.
+"""A simulated machine for the setup script: a copy of its files, and its own PATH.
 
-The script itself is the real one. What stands around it is doctored: which tools there
-are, what ``uname`` and ``getconf`` say, and a ``uv`` that notes what it is asked for.
+The script is the real one. Simulated are the installed tools, the output of ``uname``
+and ``getconf``, and a ``uv`` that writes down its arguments.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Machine:
         return write_script(self.bin / name, text)
 
     def python(self, version: str, directory: Path | None = None) -> Path:
-        """Puts a Python on PATH that only says what it is, and has its headers."""
+        """Puts a Python on PATH that only prints its version, path and header."""
         minor = version.rpartition(".")[0]
         header = self.home / "Python.h"
         header.touch()
@@ -61,7 +61,7 @@ class Machine:
         )
 
     def environ(self, **variables: str) -> dict[str, str]:
-        """Returns the environment of the script, and nothing of this process's."""
+        """Returns the environment of the script, without that of this process."""
         return {
             "PATH": str(self.bin),
             "HOME": str(self.home),
@@ -114,7 +114,7 @@ def bare_machine(tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def ready_machine(bare_machine: Machine) -> Machine:
-    """The same with this test's own Python, a compiler and a ``uv`` that only notes."""
+    """The same with this test's Python, a compiler and a ``uv`` that only notes."""
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
     base = os.path.realpath(sys.executable)
     (bare_machine.bin / f"python{minor}").symlink_to(base)

@@ -1,4 +1,4 @@
-"""Set-up makes the environment once, whole or not at all."""
+"""The setup installs the environment once, completely or not at all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wait_for(condition) -> None:
         time.sleep(0.01)
 
 
-def test_a_second_set_up_reuses_the_first(ready_machine):
+def test_a_second_setup_installs_nothing(ready_machine):
     assert succeeded(ready_machine.set_up())
     installs = ready_machine.installs()
     for name in (f"python{MINOR}", "uv", "g++"):
@@ -52,7 +52,7 @@ def test_a_second_set_up_reuses_the_first(ready_machine):
     assert ready_machine.installs() == installs
 
 
-def test_nothing_is_installed_unchecked_or_resolved(ready_machine):
+def test_only_hash_checked_locks_are_installed(ready_machine):
     assert succeeded(ready_machine.set_up())
     first, locked, project = ready_machine.installs()
     assert f"--require-hashes --requirement {VENV}/setuptools.txt" in first
@@ -61,7 +61,7 @@ def test_nothing_is_installed_unchecked_or_resolved(ready_machine):
     assert "--editable . --no-deps --no-build-isolation --offline" in project
 
 
-def test_the_index_that_pip_is_told_is_uvs_too(ready_machine):
+def test_uv_uses_the_index_of_pip(ready_machine):
     base = os.path.realpath(sys.executable)
     if subprocess.run([base, "-m", "pip", "--version"], capture_output=True).returncode:
         pytest.skip("this Python has no pip to ask")
@@ -71,7 +71,7 @@ def test_the_index_that_pip_is_told_is_uvs_too(ready_machine):
 
 
 @pytest.mark.parametrize("changed", [f"requirements/tfx-{TFX}.txt", "setup.py"])
-def test_a_changed_lock_makes_it_anew(ready_machine, changed):
+def test_a_changed_lock_is_installed_again(ready_machine, changed):
     assert succeeded(ready_machine.set_up())
     old = ready_machine.project / VENV / "old"
     old.touch()
@@ -82,7 +82,7 @@ def test_a_changed_lock_makes_it_anew(ready_machine, changed):
     assert not old.exists()
 
 
-def test_a_copied_project_makes_its_own(ready_machine, tmp_path):
+def test_a_copied_project_gets_its_own_environment(ready_machine, tmp_path):
     assert succeeded(ready_machine.set_up())
     copy = shutil.copytree(ready_machine.project, tmp_path / "copy", symlinks=True)
     done = subprocess.run(
@@ -95,7 +95,7 @@ def test_a_copied_project_makes_its_own(ready_machine, tmp_path):
     assert len(ready_machine.installs()) == 6
 
 
-def test_a_python_that_is_gone_makes_it_anew(ready_machine):
+def test_the_environment_of_a_missing_python_is_replaced(ready_machine):
     assert succeeded(ready_machine.set_up())
     python = ready_machine.project / VENV / "bin" / "python"
     python.unlink()
@@ -118,7 +118,7 @@ def test_a_failed_install_leaves_nothing(ready_machine):
     assert not (ready_machine.project / VENV).exists()
 
 
-def test_a_killed_set_up_is_made_anew(ready_machine):
+def test_the_environment_of_a_killed_setup_is_replaced(ready_machine):
     noting = (ready_machine.bin / "uv").read_text()
     ready_machine.tool("uv", HANGING_UV)
     killed = start(ready_machine)
@@ -133,7 +133,7 @@ def test_a_killed_set_up_is_made_anew(ready_machine):
     assert not half_made.exists()
 
 
-def test_an_interrupted_set_up_leaves_nothing(ready_machine):
+def test_an_interrupted_setup_leaves_nothing(ready_machine):
     ready_machine.tool("uv", HANGING_UV)
     interrupted = start(ready_machine)
     wait_for(ready_machine.installs)
@@ -142,7 +142,7 @@ def test_an_interrupted_set_up_leaves_nothing(ready_machine):
     assert not (ready_machine.project / VENV).exists()
 
 
-def test_two_at_once_install_once(ready_machine):
+def test_two_simultaneous_setups_install_once(ready_machine):
     slow = (ready_machine.bin / "uv").read_text() + "sleep 0.3\n"
     ready_machine.tool("uv", slow)
     both = [start(ready_machine), start(ready_machine)]

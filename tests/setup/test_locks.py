@@ -1,4 +1,4 @@
-"""The locks hold what is asked for, checked by hash, and name no place to get it."""
+"""The lock files satisfy the requirements, have hashes, and name no package index."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def asked_for(name: str) -> list[Requirement]:
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_satisfies_what_is_asked_for(name):
+def test_a_lock_satisfies_its_requirements(name):
     locked = dict(PINNED.findall((REQUIREMENTS / f"{name}.txt").read_text()))
     for requirement in asked_for(name):
         version = locked.get(canonicalize_name(requirement.name))

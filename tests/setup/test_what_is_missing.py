@@ -1,4 +1,4 @@
-"""What set-up says where something is missing: one message, every way out, status 2."""
+"""What the setup prints if something is missing: one message with all remedies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assert_one_message(done: subprocess.CompletedProcess[str], *expected: str) -
         assert text in done.stderr
 
 
-def test_no_python_names_every_place_and_way_out(bare_machine):
+def test_no_python_lists_searched_places_and_remedies(bare_machine):
     bare_machine.tool("g++", "#!/bin/sh\n")
     done = bare_machine.set_up()
     assert_one_message(
@@ -44,7 +44,7 @@ def test_no_python_names_every_place_and_way_out(bare_machine):
     assert not (bare_machine.project / ".venv").exists()
 
 
-def test_a_pyenv_shim_that_fails_is_no_python(bare_machine):
+def test_a_failing_pyenv_shim_is_not_used(bare_machine):
     bare_machine.tool("g++", "#!/bin/sh\n")
     shim = bare_machine.tool(
         "python3.10", "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n"
@@ -54,7 +54,7 @@ def test_a_pyenv_shim_that_fails_is_no_python(bare_machine):
     assert "command not found" not in done.stderr
 
 
-def test_a_python_of_another_version_is_no_python(bare_machine):
+def test_a_python_of_another_version_is_not_used(bare_machine):
     bare_machine.tool("g++", "#!/bin/sh\n")
     bare_machine.python("3.10.13")
     text = (bare_machine.bin / "python3.10").read_text().replace("3.10.13", "3.11.7")
@@ -63,7 +63,7 @@ def test_a_python_of_another_version_is_no_python(bare_machine):
 
 
 @pytest.mark.parametrize("root", ["PYENV_ROOT", "HOME"])
-def test_pyenv_has_one_that_is_not_activated(bare_machine, root):
+def test_a_pyenv_python_that_is_not_activated_is_found(bare_machine, root):
     bare_machine.tool("python3.10", "#!/bin/sh\nexit 127\n")
     pyenv = bare_machine.home / (".pyenv" if root == "HOME" else "elsewhere")
     bare_machine.python("3.10.13", pyenv / "versions" / "3.10.13" / "bin")
@@ -73,7 +73,7 @@ def test_pyenv_has_one_that_is_not_activated(bare_machine, root):
     assert "no Python" not in done.stderr
 
 
-def test_uv_has_one(bare_machine):
+def test_a_python_of_uv_is_found(bare_machine):
     python = bare_machine.python("3.10.13", bare_machine.home / "uv" / "bin")
     bare_machine.tool("uv", f'#!/bin/sh\n[ "$1" = python ] && echo {python}\n')
     done = bare_machine.set_up()
@@ -90,7 +90,7 @@ def test_no_compiler(bare_machine):
     )
 
 
-def test_the_compiler_that_cxx_names_is_the_one_sought(bare_machine):
+def test_cxx_names_the_compiler(bare_machine):
     bare_machine.python("3.10.13")
     bare_machine.tool("g++", "#!/bin/sh\n")
     done = bare_machine.set_up(CXX="clang++ -O1")
@@ -98,13 +98,13 @@ def test_the_compiler_that_cxx_names_is_the_one_sought(bare_machine):
 
 
 @pytest.mark.parametrize("args", [(), ("1.16",)])
-def test_all_that_is_missing_is_told_at_once(bare_machine, args):
+def test_everything_missing_is_reported_at_once(bare_machine, args):
     done = bare_machine.set_up(*args)
     assert_one_message(done, "no Python 3.10 was found", "no C++ compiler")
 
 
 def test_no_headers(bare_machine, tmp_path):
-    """A real Python, in a prefix of its own that has no include directory."""
+    """A real Python in a prefix without an include directory."""
     python = bare_prefix(tmp_path / "prefix")
     tfx = {"3.10": "1.16", "3.12": "1.21"}[MINOR]
     (bare_machine.bin / f"python{MINOR}").symlink_to(python)
@@ -132,7 +132,7 @@ def test_a_python_with_headers_is_preferred(bare_machine, tmp_path):
     assert "headers" not in done.stderr
 
 
-def test_no_uv_and_a_python_that_cannot_make_one(ready_machine, tmp_path):
+def test_no_uv_and_a_python_without_pip(ready_machine, tmp_path):
     (ready_machine.bin / "uv").unlink()
     prefix = tmp_path / "prefix"
     python = bare_prefix(prefix, without=("ensurepip", "site-packages"))
@@ -183,7 +183,7 @@ def test_an_old_glibc(bare_machine):
     assert "make TFX=1.16" not in done.stderr
 
 
-def test_tfx_1_21_says_why_it_cannot_work(bare_machine):
+def test_tfx_1_21_on_an_older_glibc(bare_machine):
     bare_machine.python("3.12.1")
     bare_machine.tool("g++", "#!/bin/sh\n")
     assert_one_message(
@@ -195,7 +195,7 @@ def test_tfx_1_21_says_why_it_cannot_work(bare_machine):
     )
 
 
-def test_tfx_1_21_cannot_stand_in_on_an_older_glibc(bare_machine):
+def test_tfx_1_21_does_not_replace_1_16_on_an_older_glibc(bare_machine):
     python = bare_machine.python("3.12.1")
     bare_machine.tool("g++", "#!/bin/sh\n")
     assert_one_message(
@@ -205,7 +205,7 @@ def test_tfx_1_21_cannot_stand_in_on_an_older_glibc(bare_machine):
     )
 
 
-def test_tfx_1_21_stands_in_where_it_can_and_says_so(bare_machine):
+def test_tfx_1_21_replaces_1_16_with_a_message(bare_machine):
     bare_machine.python("3.12.1")
     bare_machine.tool("getconf", "#!/bin/sh\necho glibc 2.41\n")
     done = bare_machine.set_up()
@@ -225,7 +225,7 @@ def test_an_unknown_version(bare_machine):
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "lint"])
-def test_make_stops_at_the_message(bare_machine, target):
+def test_make_runs_nothing_after_the_message(bare_machine, target):
     done = subprocess.run(
         ["make", "-C", bare_machine.project, target],
         env=bare_machine.environ(),
@@ -238,7 +238,7 @@ def test_make_stops_at_the_message(bare_machine, target):
 
 
 def bare_prefix(prefix: Path, without: tuple[str, ...] = ()) -> Path:
-    """Makes a prefix for this Python that has no headers, nor what is left out."""
+    """Makes a prefix for this Python without headers and some library folders."""
     name = f"python{MINOR}"
     (prefix / "bin").mkdir(parents=True)
     shutil.copy(os.path.realpath(sys.executable), prefix / "bin" / name)

@@ -47,6 +47,10 @@ def _replace(path: Path) -> None:
     path.write_text("this is no database\n" * 1000)
 
 
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
 DAMAGES = [_overwrite, _truncate, _replace]
 
 
@@ -57,7 +61,7 @@ def test_a_sound_file_and_no_file_need_nothing(workspace: Workspace) -> None:
     assert not workspace.metadata_db.exists()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [*DAMAGES, _empty])
 def test_the_copy_takes_its_place(workspace: Workspace, damage) -> None:
     keep_copy(workspace)
     damage(workspace.metadata_db)
@@ -76,7 +80,10 @@ def test_without_a_copy_nothing_is_touched(workspace: Workspace, damage) -> None
     before = workspace.metadata_db.read_bytes()
     with pytest.raises(WorkspaceError, match="there is no copy of it") as raised:
         check_metadata(workspace)
-    assert raised.value.hint and raised.value.hint.startswith("mv ")
+    aside = "other" if damage is _replace else "damaged"
+    path = workspace.metadata_db
+    command = f"mv {path} {path}.{aside}, then run again"
+    assert raised.value.hint and raised.value.hint.startswith(command)
     assert workspace.metadata_db.read_bytes() == before
 
 
