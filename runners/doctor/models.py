@@ -8,7 +8,7 @@ from components.baseline_model.blessed_models import search_baseline, served_cop
 from runners.doctor.check import Check, CheckState
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import ServedModel, served_models
-from runners.retention.retire_model import blessed_in, name_in
+from runners.retention.retire_model import find_blessed_models, model_name
 from sluice.errors import bounded
 from sluice.workspace import Workspace
 
@@ -34,13 +34,13 @@ def check_baselines(folder: Path) -> Check:
 def _check_baseline(metadata_db: Path) -> Check:
     pipeline = metadata_db.parent.name
     graph = read_metadata(metadata_db)
-    looked_at = list(search_baseline(blessed_in(graph)))
+    looked_at = list(search_baseline(find_blessed_models(graph)))
     damaged = [(model, why) for model, why in looked_at if why and not model.retired]
-    usable = [name_in(graph, model) for model, why in looked_at if not why]
+    usable = [model_name(graph, model) for model, why in looked_at if not why]
     if not damaged:
         return Check(_NAME, "ok", f"{pipeline}: {usable[0] if usable else 'none yet'}")
     model, why = damaged[0]
-    found = f"{pipeline}: {name_in(graph, model)} is {why} ({model.model.uri})"
+    found = f"{pipeline}: {model_name(graph, model)} is {why} ({model.model.uri})"
     if copy := served_copy(model, graph.artifacts.values()):
         return Check(_NAME, "warning", found, f"the next run restores it from {copy}")
     retire = f"sluice models retire {pipeline} --damaged --reason ..."

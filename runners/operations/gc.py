@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from runners.local.complete_killed_runs import complete_killed_runs
+from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.pipeline_request import PipelineRequest
 from runners.retention.collect_garbage import collect_garbage
 from runners.retention.find_garbage import Garbage

@@ -10,7 +10,7 @@ from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import served_models
 from runners.operations.find_run import Warn, ignore
 from runners.operations.pipeline_request import PipelineRequest
-from runners.retention.retire_model import Retired, blessed_in, retire
+from runners.retention.retire_model import Retired, find_blessed_models, retire
 from serving.model_store import ModelStore, ModelVersion
 from sluice.errors import WorkspaceError
 
@@ -71,7 +71,7 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
         for item in served_models(graph, [serving_dir])
         if item.version.path.parent == serving_dir.resolve()
     }
-    retired = {item.model.id: item.retired for item in blessed_in(graph)}
+    retired = {item.model.id: item.retired for item in find_blessed_models(graph)}
     return [
         ListedModel(
             item, item.difference(), retired.get(models.get(item.path.name) or 0)

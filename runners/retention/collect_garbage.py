@@ -20,7 +20,7 @@ from runners.metadata.served_models import served_models
 from runners.retention.deletion_guard import DeletionGuard, folders, remove
 from runners.retention.find_garbage import Garbage, find_garbage, kept_uris
 from runners.retention.retention_policy import Kept, select_kept
-from runners.retention.retire_model import blessed_in
+from runners.retention.retire_model import find_blessed_models
 from sluice.errors import WorkspaceError
 from sluice.record.load_record import load_record
 from sluice.record.run_record import RunRecord
@@ -70,7 +70,7 @@ def _find(
     graph = read_metadata(workspace.metadata_db)
     records = _records(workspace)
     served = served_models(graph, serving_dirs)
-    baselines = [model for model, _ in search_baseline(blessed_in(graph))]
+    baselines = [model for model, _ in search_baseline(find_blessed_models(graph))]
     kept = select_kept(graph, records, served, baselines, keep)
     try:
         garbage = find_garbage(workspace, graph, records, kept, running=running)

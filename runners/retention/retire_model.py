@@ -1,8 +1,4 @@
-"""Blessed models of a pipeline, and how one is retired as a baseline.
-
-A retired model is no baseline any more, whether it is damaged or not. It stays what it
-is otherwise: served where it is served, and in the lineage.
-"""
+"""Retires blessed models as baselines; what is served stays served."""
 
 from __future__ import annotations
 
@@ -26,23 +22,23 @@ from sluice.errors import UsageError
 from sluice.workspace import Workspace
 
 
-def blessed_in(graph: MetadataGraph) -> list[BlessedModel]:
+def find_blessed_models(graph: MetadataGraph) -> list[BlessedModel]:
     """Returns the blessed models of a pipeline, newest first."""
     return blessed_models(graph.artifacts.values())
 
 
-def name_in(graph: MetadataGraph, model: BlessedModel) -> str:
-    """Returns a model as people know it; see ``name_of``."""
+def model_name(graph: MetadataGraph, model: BlessedModel) -> str:
+    """Returns a model's name for people; see ``name_of``."""
     producer = graph.producer(model.model.id)
     run_id = producer.run_id if producer else None
     return name_of(model, run_id, graph.artifacts.values())
 
 
-def baseline_in(graph: MetadataGraph) -> str | None:
-    """Returns the name of the model that the next one is compared with, if any."""
-    for item in blessed_in(graph):
+def find_baseline_name(graph: MetadataGraph) -> str | None:
+    """Returns the name of the next candidate's baseline; None if there is none."""
+    for item in find_blessed_models(graph):
         if item.retired is None and not _is_lost(graph, item):
-            return name_in(graph, item)
+            return model_name(graph, item)
     return None
 
 
@@ -53,11 +49,11 @@ def _is_lost(graph: MetadataGraph, model: BlessedModel) -> bool:
 
 @dataclass(frozen=True)
 class Retired:
-    """What ``retire`` has done.
+    """Retired models and the baseline that remains.
 
     Attributes:
-      models: that are retired now, with their names.
-      baseline: the name of the next baseline; None where there is none.
+      models: the models that were retired, with their names.
+      baseline: the name of the next baseline; None if there is none.
     """
 
     models: Sequence[tuple[BlessedModel, str]]
@@ -72,32 +68,32 @@ def retire(
     reason: str,
     command: str,
 ) -> Retired:
-    """Retires blessed models: none of them is a baseline any more.
+    """Retires blessed models, so that none of them is a baseline any more.
 
     Args:
       workspace: of the pipeline.
-      serving_dirs: where versions are pushed to, besides where earlier runs did.
-      reference: which model, see ``find_artifact``; None for all that are damaged
-        and that no served version can restore.
-      reason: why; the verdict on the next model says it.
-      command: what others are told while this holds the lock.
+      serving_dirs: the current serving directories; those of earlier runs are added.
+      reference: the model, see ``find_artifact``; None for all that are damaged and
+        that no served version can restore.
+      reason: recorded, and shown in the verdict on the next model.
+      command: shown to other commands while this holds the lock.
 
     Raises:
-      UsageError: the reference means no blessed model, or there is no reason.
+      UsageError: the reference is not a blessed model, or there is no reason.
       LockedError: a run of the pipeline is in progress.
       WorkspaceError: the metadata cannot be written.
     """
     if not reason.strip():
         raise UsageError("a reason is needed", hint="--reason 'trained on test data'")
-    if not blessed_in(read_metadata(workspace.metadata_db)):
+    if not find_blessed_models(read_metadata(workspace.metadata_db)):
         raise UsageError(
-            "no model of this pipeline has been blessed",
+            f"no model of {workspace.root.name} has been blessed yet",
             where=workspace.metadata_db,
             hint=f"sluice runs {workspace.root.name}",
         )
     with workspace.exclusive(command, brief=True):
         graph = read_metadata(workspace.metadata_db)
-        blessed = blessed_in(graph)
+        blessed = find_blessed_models(graph)
         if reference is None:
             chosen = [i for i in blessed if not i.retired and _is_lost(graph, i)]
         else:
@@ -111,8 +107,8 @@ def retire(
                 store.put_artifacts([artifact])
         keep_copy(workspace)
         after = read_metadata(workspace.metadata_db)
-        names = [(item, name_in(graph, item)) for item in chosen]
-        return Retired(names, baseline_in(after))
+        names = [(item, model_name(graph, item)) for item in chosen]
+        return Retired(names, find_baseline_name(after))
 
 
 def _find(
@@ -121,7 +117,7 @@ def _find(
     blessed: Sequence[BlessedModel],
     reference: str,
 ) -> BlessedModel:
-    """Returns the blessed model that a reference means."""
+    """Returns the blessed model that a reference names."""
     found = find_artifact(graph, served, reference)
     for item in blessed:
         if item.model.id == found.artifact_id:
@@ -130,5 +126,5 @@ def _find(
         f"{found.read_as} is not a blessed model, so it cannot be a baseline",
         where=graph.artifacts[found.artifact_id].uri,
         expected="one of the blessed models",
-        examples=[name_in(graph, item) for item in blessed],
+        examples=[model_name(graph, item) for item in blessed],
     )

@@ -1,4 +1,4 @@
-"""The graph as Mermaid."""
+"""Mermaid drawings of graphs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sluice.graph import GraphNode
 pytestmark = pytest.mark.unit
 
 
-def test_a_pipeline_with_a_gate_an_implied_edge_and_states() -> None:
+def test_gates_implied_edges_and_states_are_drawn() -> None:
     nodes = [
         GraphNode("Gen", "CsvExampleGen", ()),
         GraphNode("my.gate", "my.gate", ("Gen",), gate=True),
@@ -33,7 +33,7 @@ def test_a_pipeline_with_a_gate_an_implied_edge_and_states() -> None:
     assert "classDef failed" not in text
 
 
-def test_no_id_can_mean_something_to_mermaid() -> None:
+def test_ids_with_mermaid_syntax_are_escaped() -> None:
     nodes = [
         GraphNode("end", "end", ()),
         GraphNode('a"]; click n0 "x', "k", ("end",)),
@@ -49,5 +49,5 @@ def test_no_id_can_mean_something_to_mermaid() -> None:
     ]
 
 
-def test_no_node() -> None:
+def test_an_empty_graph() -> None:
     assert as_mermaid([]) == "flowchart TD"

@@ -1,4 +1,4 @@
-"""What the renderers share: the order, the direct edges, the layers."""
+"""Topological order, direct edges and layers of a graph."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def graphs(draw: st.DrawFn) -> list[GraphNode]:
 
 @settings(deadline=None, max_examples=50)
 @given(graphs())
-def test_each_stands_after_all_that_it_waits_for(nodes: list[GraphNode]) -> None:
+def test_every_node_comes_after_its_upstream_nodes(nodes: list[GraphNode]) -> None:
     ordered = topological_order(nodes)
     assert sorted(ids(ordered)) == sorted(ids(nodes))
     place = {item.id: index for index, item in enumerate(ordered)}
@@ -38,7 +38,7 @@ def test_each_stands_after_all_that_it_waits_for(nodes: list[GraphNode]) -> None
         assert all(place[upstream] < place[item.id] for upstream in item.upstream)
 
 
-def test_a_source_stands_right_before_the_first_that_needs_it() -> None:
+def test_a_source_comes_right_before_its_first_user() -> None:
     nodes = [
         node("gen"),
         node("schema"),
@@ -59,14 +59,14 @@ def test_a_source_stands_right_before_the_first_that_needs_it() -> None:
     ]
 
 
-def test_a_long_chain_is_no_recursion() -> None:
+def test_a_long_chain_does_not_exceed_the_recursion_limit() -> None:
     nodes = [node(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(3000)]
     assert ids(topological_order(nodes[::-1])) == ids(nodes)
 
 
 @settings(deadline=None, max_examples=50)
 @given(graphs())
-def test_direct_edges_are_the_fewest_that_reach_the_same(
+def test_direct_edges_are_the_transitive_reduction(
     nodes: list[GraphNode],
 ) -> None:
     ordered = topological_order(nodes)
@@ -90,7 +90,7 @@ def test_direct_edges_are_the_fewest_that_reach_the_same(
 
 @settings(deadline=None, max_examples=50)
 @given(graphs(), st.integers(1, 5))
-def test_layers_hold_so_many_and_lie_below_what_is_waited_for(
+def test_layers_have_a_maximum_width_and_lie_below_upstream_nodes(
     nodes: list[GraphNode], width: int
 ) -> None:
     rows = layers(topological_order(nodes), width)
@@ -101,7 +101,7 @@ def test_layers_hold_so_many_and_lie_below_what_is_waited_for(
         assert all(layer[upstream] < layer[item.id] for upstream in item.upstream)
 
 
-def test_a_source_lies_right_above_the_first_that_needs_it() -> None:
+def test_a_source_lies_right_above_its_first_user() -> None:
     nodes = [node("a"), node("b", "a"), node("c", "b"), node("late"), node("d", "c")]
     nodes.append(node("e", "late", "d"))
     rows = layers(topological_order(nodes), 6)
@@ -131,6 +131,6 @@ def test_a_source_lies_right_above_the_first_that_needs_it() -> None:
         ),
     ],
 )
-def test_what_is_no_graph(nodes: list[GraphNode], message: str) -> None:
+def test_invalid_graphs_are_rejected(nodes: list[GraphNode], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         topological_order(nodes)

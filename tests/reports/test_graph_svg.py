@@ -1,4 +1,4 @@
-"""The graph as SVG: measured, not compared with a stored picture."""
+"""SVG drawings of graphs: overlaps, edges, text and colours."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def lines(svg: ET.Element) -> list[list[tuple[float, float]]]:
 
 
 @pytest.mark.parametrize("nodes", GRAPHS)
-def test_nothing_overlaps_and_all_lies_on_the_page(nodes: list[GraphNode]) -> None:
+def test_boxes_do_not_overlap_and_lie_on_the_page(nodes: list[GraphNode]) -> None:
     svg = ET.fromstring(as_svg(nodes))
     width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
     placed = list(boxes(svg).values())
@@ -155,7 +155,7 @@ def test_every_edge_can_be_followed(nodes: list[GraphNode]) -> None:
             ), f"{upstream} -> {node.id}"
 
 
-def test_a_fan_is_no_wider_than_a_screen() -> None:
+def test_a_wide_layer_is_wrapped() -> None:
     assert float(ET.fromstring(as_svg(fan(20))).attrib["width"]) < 1600
 
 
@@ -169,7 +169,7 @@ def test_a_box_is_wide_enough_for_any_monospaced_font(name: str) -> None:
     assert box.right - box.left >= len(name) * em + 10
 
 
-def test_each_node_says_what_it_is_and_what_it_waits_for() -> None:
+def test_nodes_have_titles_with_kind_and_upstream_nodes() -> None:
     nodes = [
         GraphNode("Gen", "CsvExampleGen", ()),
         GraphNode("Gate", "Gate", ("Gen",), gate=True),
@@ -191,7 +191,7 @@ def test_each_node_says_what_it_is_and_what_it_waits_for() -> None:
     assert groups[1].find(f"{SVG}polygon") is not None
 
 
-def test_implied_edges_are_faint_and_said_to_be() -> None:
+def test_implied_edges_are_drawn_faint_with_a_title() -> None:
     nodes = [*chain(2), GraphNode("n2", "Kind", ("n0", "n1"))]
     text = as_svg(nodes)
     assert text.count('class="edge direct"') == 2
@@ -200,7 +200,7 @@ def test_implied_edges_are_faint_and_said_to_be() -> None:
     assert "faint lines" not in as_svg(chain(3))
 
 
-def test_it_loads_nothing_and_runs_nothing() -> None:
+def test_there_are_no_scripts_or_external_resources() -> None:
     hostile = '"><script>alert(1)</script>&'
     text = as_svg([GraphNode(hostile, "K", ())])
     svg = ET.fromstring(text)
@@ -218,6 +218,6 @@ def test_every_state_has_a_colour_in_light_and_in_dark() -> None:
         assert f".{state} rect" in dark
 
 
-def test_the_same_graph_gives_the_same_picture() -> None:
+def test_the_drawing_is_deterministic() -> None:
     nodes = topological_order(any_graph(30, 3))
     assert as_svg(nodes) == as_svg(nodes)

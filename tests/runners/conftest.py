@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sample_data.tf_example import encode
 from sluice.errors import SluiceError
 from sluice.project import own_root
+from sluice.tfrecords import tfrecord
 
 if TYPE_CHECKING:
     from runners.local.processes.process_pool import ProcessPool
@@ -186,6 +189,61 @@ def make_foreign(
 def foreign(make_foreign: Callable[[], ForeignPipelines]) -> ForeignPipelines:
     """A place for pipelines of somebody else."""
     return make_foreign()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory, which is not a project yet."""
+    folder = tmp_path / "a fresh place"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def write_table() -> Callable[..., None]:
+    """Writes records with a label ``clicked`` and two features, and given columns."""
+
+    def write_table(path: Path, first: int, count: int = 60, **more: Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        records: Iterator[Any] = (
+            {
+                "clicked": [n % 2],
+                "x": [(n * 37 % 101) / 7],
+                "colour": [(b"red", b"green", b"blue")[n * 37 % 101 % 3]],
+                **{name: [column(n)] for name, column in more.items()},
+            }
+            for n in range(first, first + count)
+        )
+        tfrecord.write(path, map(encode, records))
+
+    return write_table
+
+
+@pytest.fixture
+def clicks(here: Path, write_table: Callable[..., None]) -> Path:
+    """The data of a project ``clicks``: a file for each of three splits."""
+    folder = here / "data" / "the clicks"
+    for number, split in enumerate(("train", "validation", "test")):
+        write_table(folder / f"{split} of today.tfrecord.gz", 60 * number)
+    (folder / "manifest.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with both sample configs and digits files; the current directory."""
+    for name in ("digits", "taxi"):
+        for path in (f"configs/{name}.yaml", f"schemas/{name}/schema.pbtxt"):
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(own_root() / path, tmp_path / path)
+    data = tmp_path / "data" / "digits"
+    data.mkdir(parents=True)
+    for split in ("train", "eval", "test"):
+        (data / f"{split}-0.tfrecord").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    return tmp_path
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -21,7 +20,6 @@ from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run import RunRequest, run
 from runners.operations.status import StatusRequest, status
 from sluice.errors import UsageError
-from sluice.project import own_root
 from sluice.record.events import Event
 from sluice.record.fold import fold
 from sluice.record.journal import Journal
@@ -53,22 +51,12 @@ class Seen(Observer):
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the digits config, in a Python without TFX and processes."""
-    (tmp_path / "configs").mkdir()
-    shutil.copy(own_root() / "configs" / "digits.yaml", tmp_path / "configs")
-    schema = Path("schemas", "digits", "schema.pbtxt")
-    (tmp_path / schema).parent.mkdir(parents=True)
-    shutil.copy(own_root() / schema, tmp_path / schema)
-    (tmp_path / "data" / "digits").mkdir(parents=True)
-    for split in ("train", "eval", "test"):
-        (tmp_path / "data" / "digits" / f"{split}-0.tfrecord").write_bytes(b"x")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+def root(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project, in a Python without TFX and processes."""
     for name in ("tfx", "tensorflow", "ml_metadata"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr("subprocess.Popen", None)
-    return tmp_path
+    return root
 
 
 def test_an_operation_returns_the_record_of_any_engine(root: Path) -> None:

@@ -21,25 +21,6 @@ pytestmark = pytest.mark.unit
 Sluice = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the digits config and files that match its patterns."""
-    (tmp_path / "configs").mkdir()
-    for name in ("digits", "taxi"):
-        text = (own_root() / "configs" / f"{name}.yaml").read_text()
-        (tmp_path / "configs" / f"{name}.yaml").write_text(text)
-        schema = tmp_path / "schemas" / name / "schema.pbtxt"
-        schema.parent.mkdir(parents=True)
-        schema.write_text((own_root() / "schemas" / name / schema.name).read_text())
-    data = tmp_path / "data" / "digits"
-    data.mkdir(parents=True)
-    for split in ("train", "eval", "test"):
-        (data / f"{split}-0.tfrecord").write_bytes(b"x")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    return tmp_path
-
-
 def _one_screen(text: str) -> bool:
     return len(text.splitlines()) <= 20 and "Traceback" not in text
 
@@ -55,7 +36,7 @@ def test_help_lists_every_verb_and_the_exit_codes(sluice: Sluice) -> None:
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["run"], ["run", "digits", "--nonsense"]]
 )
-def test_a_wrong_command_line_is_2(
+def test_an_invalid_command_line_exits_with_2(
     root: Path, sluice: Sluice, arguments: list[str]
 ) -> None:
     code, _, err = sluice(*arguments)
@@ -63,11 +44,11 @@ def test_a_wrong_command_line_is_2(
     assert "Usage: sluice" in err
 
 
-def test_validate_says_valid(root: Path, sluice: Sluice) -> None:
+def test_validate_prints_valid(root: Path, sluice: Sluice) -> None:
     assert sluice("validate", "digits") == (0, "configs/digits.yaml: valid\n", "")
 
 
-def test_a_python_without_the_packages_is_told_so() -> None:
+def test_a_python_without_the_packages_is_reported() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(own_root() / "runners/cli/main.py")],
         capture_output=True,
@@ -79,9 +60,7 @@ def test_a_python_without_the_packages_is_told_so() -> None:
     assert _one_screen(done.stderr)
 
 
-def test_a_python_with_some_of_the_packages_is_told_what_is_missing(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_missing_package_is_named(root: Path, tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "sys.modules['pydantic'] = None\n"
@@ -96,7 +75,7 @@ def test_a_python_with_some_of_the_packages_is_told_what_is_missing(
     assert _one_screen(done.stderr)
 
 
-def test_config_prints_what_validate_accepts(root: Path, sluice: Sluice) -> None:
+def test_config_prints_overridden_values(root: Path, sluice: Sluice) -> None:
     code, out, _ = sluice("config", "digits", "--set", "train.epochs=3")
     assert code == 0
     assert YAML(typ="safe").load(out)["train"]["epochs"] == 3
@@ -152,7 +131,7 @@ def test_a_run_is_refused_before_anything_is_written(
         ("", ["empty"]),
     ],
 )
-def test_a_config_that_is_none(
+def test_a_file_that_is_not_a_config(
     root: Path, sluice: Sluice, text: str, words: list[str]
 ) -> None:
     (root / "configs" / "digits.yaml").write_text(text)
@@ -162,7 +141,7 @@ def test_a_config_that_is_none(
     assert _one_screen(err)
 
 
-def test_a_schema_that_is_none(root: Path, sluice: Sluice) -> None:
+def test_a_file_that_is_not_a_schema(root: Path, sluice: Sluice) -> None:
     (root / "schemas" / "digits" / "schema.pbtxt").write_text("feature { nme: 1 }\n")
     code, _, err = sluice("validate", "digits")
     assert code == 2
@@ -268,7 +247,7 @@ def _write_run(root: Path, run_id: str, status: str, push: PushRecord) -> None:
     record.save(run_dir)
 
 
-def test_runs_lists_the_newest_first_and_survives_a_damaged_one(
+def test_runs_lists_the_newest_first_and_skips_damaged_records(
     root: Path, sluice: Sluice
 ) -> None:
     assert "has not run yet" in sluice("runs", "digits")[1]
@@ -287,7 +266,7 @@ def test_runs_lists_the_newest_first_and_survives_a_damaged_one(
     assert [row["status"] for row in rows] == ["blocked", "succeeded"]
 
 
-def test_the_command_to_ask_repeats_what_was_given(
+def test_the_predict_command_repeats_the_options(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipeline.config.load import load_config
@@ -334,9 +313,7 @@ def test_data_list_and_make(root: Path, sluice: Sluice) -> None:
     assert "sluice data make digits" in err
 
 
-def test_what_an_error_names_does_not_disturb_a_terminal(
-    root: Path, sluice: Sluice
-) -> None:
+def test_control_characters_in_errors_are_escaped(root: Path, sluice: Sluice) -> None:
     code, _, err = sluice("validate", "configs/dig\x1b[2Jits.yaml")
     assert code == 2
     assert "dig\\u001b[2Jits" in err and "\x1b" not in err

@@ -1,4 +1,4 @@
-"""Ctrl-C before a command has begun."""
+"""Ctrl-C while a command is being imported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ print("went on")
 """
 
 
-def test_it_ends_where_an_exception_would_be_lost() -> None:
+def test_sigint_ends_the_process_during_an_import() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM],
         cwd=own_root(),
@@ -45,7 +45,7 @@ def test_it_ends_where_an_exception_would_be_lost() -> None:
     assert (process.returncode, rest) == (130, "")
 
 
-def test_the_handler_of_before_is_back_afterwards() -> None:
+def test_the_previous_handler_is_restored() -> None:
     before = signal.getsignal(signal.SIGINT)
     with exit_on_sigint():
         assert signal.getsignal(signal.SIGINT) is not before

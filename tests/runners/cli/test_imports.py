@@ -1,4 +1,4 @@
-"""What the verbs import: only those that run or ask a model need TensorFlow."""
+"""Imports of the verbs: TensorFlow and pydantic only where they are needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for verb in "show", "diff --data", "accept --data --all", "infer":
 """
 
 
-def test_verbs_that_look_import_no_tensorflow(past: Any, project: Path) -> None:
+def test_read_only_verbs_import_no_tensorflow(past: Any, project: Path) -> None:
     run_dir = past.workspace.run_dir(past.run(push=True))
     (run_dir / "logs" / "start.log").write_text("started")
     for name in ("schemas", "data"):

@@ -1,4 +1,4 @@
-"""``sluice init`` as it is parsed, asked and drawn."""
+"""Arguments, prompt and output of ``sluice init``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +16,12 @@ import pytest
 from pipeline.config.load import load_config
 from pipeline.config.validate import ValidConfig, validate_config
 from runners.cli.init import init
-from sample_data.tf_example import encode
 from sluice.errors import UsageError
 from sluice.project import own_root
-from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 
 Init = Callable[..., Any]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that is no project yet, as the current one."""
-    folder = tmp_path / "a fresh place"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
 
 
 @pytest.fixture
@@ -46,34 +35,11 @@ def call(here: Path, capsys: pytest.CaptureFixture[str]) -> Init:
     return call
 
 
-def table(path: Path, first: int, count: int = 60, **more) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records: Iterable[Any] = (
-        {
-            "clicked": [n % 2],
-            "x": [(n * 37 % 101) / 7],
-            "colour": [(b"red", b"green", b"blue")[n * 37 % 101 % 3]],
-            **{name: [column(n)] for name, column in more.items()},
-        }
-        for n in range(first, first + count)
-    )
-    tfrecord.write(path, map(encode, records))
-
-
-@pytest.fixture
-def clicks(here: Path) -> Path:
-    folder = here / "data" / "the clicks"
-    for number, split in enumerate(("train", "validation", "test")):
-        table(folder / f"{split} of today.tfrecord.gz", 60 * number)
-    (folder / "manifest.json").write_text("{}")
-    return folder
-
-
 def valid(name: str) -> ValidConfig:
     return validate_config(load_config(name))
 
 
-def test_a_table_and_what_is_said_about_it(clicks, call, here):
+def test_the_proposal_for_a_table_is_printed(clicks, call, here):
     result = call("clicks", "--examples", "data/the clicks")
 
     assert "looked at  all 180 records of 3 files" in result.out
@@ -91,7 +57,7 @@ def test_a_table_and_what_is_said_about_it(clicks, call, here):
     assert sorted(p.name for p in (here / "configs").iterdir()) == ["clicks.yaml"]
 
 
-def test_the_project_is_found_from_below(clicks, call, here, monkeypatch):
+def test_the_project_root_is_found_from_a_subdirectory(clicks, call, here, monkeypatch):
     (here / "configs").mkdir()
     monkeypatch.chdir(clicks)
 
@@ -119,9 +85,9 @@ def test_json_on_stdout_and_text_on_stderr(clicks, call, here):
     assert "looked at" in result.err
 
 
-def test_what_the_data_is_called_does_not_disturb_the_terminal(here, call):
+def test_control_characters_in_feature_names_are_escaped(here, call, write_table):
     disturbing: Any = {"a\x1b[2J\u202e": lambda n: 1}
-    table(here / "d" / "part-0", 0, **disturbing)
+    write_table(here / "d" / "part-0", 0, **disturbing)
 
     out = call("clicks", "--examples", "d").out
 
@@ -130,15 +96,15 @@ def test_what_the_data_is_called_does_not_disturb_the_terminal(here, call):
     assert r"warning: a\u001b[2J\u202e is left out" in out
 
 
-def test_a_pattern_that_the_shell_has_expanded(clicks, call):
+def test_a_pattern_expanded_by_the_shell_is_refused(clicks, call):
     with pytest.raises(UsageError, match="Unexpected argument: b") as caught:
         call("clicks", "--examples", "a", "b", "c")
     assert "quote the pattern" in (caught.value.hint or "")
 
 
-def test_in_a_terminal_it_asks_which_label(here):
+def test_the_label_is_prompted_for_in_a_terminal(here, write_table):
     disturbing: Any = {"bo\x1b[2Jught": lambda n: n * 37 % 101 % 2}
-    table(here / "d" / "part-0", 0, **disturbing)
+    write_table(here / "d" / "part-0", 0, **disturbing)
     code = (
         "from runners.cli.init import init\n"
         "init(['clicks', '--examples', 'd/*'], standalone_mode=False)"

@@ -1,4 +1,4 @@
-"""``status``, ``runs``, ``logs`` and ``resume`` as they are parsed and drawn."""
+"""Output of ``sluice status``, ``runs``, ``logs`` and ``resume``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.unit
 Sluice = Callable[..., tuple[int, str, str]]
 
 
-def test_status_shows_nodes_memory_and_the_way_on(written: Any, sluice: Sluice) -> None:
+def test_status_shows_nodes_memory_and_the_resume_command(
+    written: Any, sluice: Sluice
+) -> None:
     run_dir = written.fail(written.FIRST)
     code, out, _ = sluice("status", "digits")
     assert code == 0
@@ -36,7 +38,7 @@ def test_status_shows_nodes_memory_and_the_way_on(written: Any, sluice: Sluice) 
     assert sluice("status", "digits", "--run", "2027")[0] == 2
 
 
-def test_status_of_everything(written: Any, sluice: Sluice) -> None:
+def test_status_of_all_pipelines(written: Any, sluice: Sluice) -> None:
     assert "nothing has run yet" in sluice("status")[1]
     written.fail(written.FIRST)
     written.fail(written.SECOND)
@@ -46,9 +48,7 @@ def test_status_of_everything(written: Any, sluice: Sluice) -> None:
     assert row["run_id"] == written.SECOND
 
 
-def test_a_run_that_an_earlier_version_has_recorded(
-    written: Any, sluice: Sluice
-) -> None:
+def test_a_record_of_an_earlier_version_is_shown(written: Any, sluice: Sluice) -> None:
     old = Path(__file__).parents[2] / "sluice/record/run_nothing_to_do.json"
     run_dir = written.workspace.run_dir("20261122T095228Z-64bf")
     run_dir.mkdir(parents=True)
@@ -72,7 +72,7 @@ def test_a_running_node_shows_its_progress(written: Any, sluice: Sluice) -> None
     assert re.search(said, shown), shown
 
 
-def test_logs_move_nothing_in_the_terminal(written: Any, sluice: Sluice) -> None:
+def test_control_sequences_in_logs_are_escaped(written: Any, sluice: Sluice) -> None:
     log = written.fail(written.FIRST) / "logs" / "Examples.log"
     log.write_bytes(b"one\ttwo\n\x1b[2J\x1b]0;title\x07\xff\rthree\n")
     shown = "one\ttwo\n" + r"\u001b[2J\u001b]0;title\u0007\xff\rthree" + "\n"
@@ -82,15 +82,13 @@ def test_logs_move_nothing_in_the_terminal(written: Any, sluice: Sluice) -> None
     assert sluice("logs", "digits", "..", "--json")[:2] == (2, "")
 
 
-def test_resume_that_is_refused_is_one_json_object(
-    written: Any, sluice: Sluice
-) -> None:
+def test_a_refused_resume_prints_one_json_object(written: Any, sluice: Sluice) -> None:
     code, out, err = sluice("resume", "digits", "--json")
     assert (code, json.loads(out)["exit_code"]) == (2, 2)
     assert "has not run yet" in err
 
 
-def test_nothing_that_a_record_holds_disturbs_the_terminal(
+def test_control_characters_in_a_record_are_escaped(
     written: Any, sluice: Sluice
 ) -> None:
     """Names come from data, files and arguments: of features, of folders, of runs."""

@@ -1,4 +1,4 @@
-"""The command line in a broken environment: no home, no packages, closed streams."""
+"""Errors for a deleted directory and for unusable names, overrides and options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
         "gc digits",
     ],
 )
-def test_a_deleted_directory_is_told_as_such(
+def test_a_deleted_current_directory_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     sluice: Callable[..., tuple[int, str, str]],
@@ -53,7 +53,7 @@ def test_a_deleted_directory_is_told_as_such(
     ],
     ids=lambda arguments: " ".join(item[:16] for item in arguments),
 )
-def test_a_name_that_no_file_can_have(
+def test_names_too_long_for_a_file_are_refused(
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
     sluice: Callable[..., tuple[int, str, str]],
@@ -66,7 +66,7 @@ def test_a_name_that_no_file_can_have(
     assert len(err) < 7000
 
 
-def test_overrides_that_reach_too_deep(
+def test_a_deeply_nested_override_is_refused(
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
     sluice: Callable[..., tuple[int, str, str]],
@@ -79,7 +79,7 @@ def test_overrides_that_reach_too_deep(
     assert "found:    2,000 levels" in err
 
 
-def test_an_override_that_is_not_utf_8(
+def test_an_override_that_is_not_utf_8_is_refused(
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
     sluice: Callable[..., tuple[int, str, str]],
@@ -92,7 +92,7 @@ def test_an_override_that_is_not_utf_8(
 
 
 @pytest.mark.parametrize("given", ["--json", " ", ""])
-def test_an_option_is_no_reason_to_accept_data(
+def test_accept_data_refuses_an_option_as_the_reason(
     sluice: Callable[..., tuple[int, str, str]], given: str
 ) -> None:
     code, out, err = sluice("run", "digits", "--accept-data", given)

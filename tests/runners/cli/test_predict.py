@@ -1,4 +1,4 @@
-"""``sluice predict`` loads what was pushed: a model's code runs in this process."""
+"""``sluice predict`` loads only versions that are as they were pushed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Pat
     return make
 
 
-def test_a_version_that_was_not_pushed_is_loaded_only_when_trusted(
+def test_an_unrecorded_version_is_loaded_only_with_trust(
     store: ModelStore, make_model, sluice: Sluice, tmp_path: Path
 ) -> None:
     good, planted = tmp_path / "good", tmp_path / "planted"
@@ -86,7 +86,7 @@ def test_a_version_that_was_not_pushed_is_loaded_only_when_trusted(
 
 
 @pytest.mark.parametrize("change", ["other bytes", "one more file", "a link", "record"])
-def test_a_version_that_has_changed_since_is_not_loaded(
+def test_a_changed_version_is_not_loaded(
     store: ModelStore, make_model, sluice: Sluice, tmp_path: Path, change: str
 ) -> None:
     good, planted = tmp_path / "good", tmp_path / "planted"

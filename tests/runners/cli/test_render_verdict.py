@@ -1,4 +1,4 @@
-"""What a person sees of a gate."""
+"""Rendering of a gate's verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice.record.verdict import Check, Verdict
 pytestmark = pytest.mark.unit
 
 
-def test_a_verdict_shows_markup_as_text() -> None:
+def test_markup_is_printed_as_text() -> None:
     row = {
         "check": "[red]auc",
         "slice": "company: [bold]",
@@ -61,7 +61,7 @@ def _shown(rows: tuple[Check, ...], width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_no_width_cuts_what_matters(width: int) -> None:
+def test_numbers_and_results_are_not_cut_at_any_width(width: int) -> None:
     warning = _failed(2, severity="warn", passed=True, examples=(), policy="rules[0]")
     lines = _shown((_failed(1), warning, HOLDS), width)
     text = "\n".join(lines)
@@ -75,7 +75,7 @@ def test_no_width_cuts_what_matters(width: int) -> None:
     assert all(line.startswith(("FAIL:", "warn:")) for line in folded)
 
 
-def test_a_wide_terminal_has_sentences_in_the_table() -> None:
+def test_reasons_are_in_the_table_of_a_wide_terminal() -> None:
     lines = _shown((_failed(1), HOLDS), 250)
     assert lines[1].split()[-1] == "why"
     assert lines[2].endswith(WHY)
@@ -85,7 +85,7 @@ def test_a_wide_terminal_has_sentences_in_the_table() -> None:
     ]
 
 
-def test_many_failures_fit_on_a_screen_or_two() -> None:
+def test_many_failures_are_bounded() -> None:
     rows = (*(HOLDS for _ in range(90)), *(_failed(number) for number in range(50)))
     lines = _shown(rows, 250)
     assert len(lines) < MAX_ROWS + 2 * MAX_DETAILS + 6

@@ -1,4 +1,4 @@
-"""Nobody reads any more: the run goes on."""
+"""Output to a closed pipe does not end a run."""
 
 from __future__ import annotations
 

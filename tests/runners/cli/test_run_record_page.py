@@ -1,4 +1,4 @@
-"""docs/run_record.md names every key of the record, and no other."""
+"""``docs/run_record.md`` lists every key of the record, and no other."""
 
 from __future__ import annotations
 
@@ -86,20 +86,20 @@ def _epochs_file(directory: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("before", TABLES_OF)
-def test_a_table_has_the_keys_of_what_it_describes(before: str) -> None:
+def test_a_table_lists_the_keys_of_its_type(before: str) -> None:
     assert _first_column(before) == _keys(TABLES_OF[before])
 
 
-def test_the_keys_of_a_run() -> None:
+def test_run_keys() -> None:
     record = run_record.RunRecord("", "", "", "").to_dict()
     assert _first_column("## run.json") == set(record)
 
 
-def test_the_keys_of_a_gate() -> None:
+def test_gate_keys() -> None:
     assert _first_column("### gates") == set(verdict.Verdict("data", ()).to_dict())
 
 
-def test_the_keys_around_all_documents(tmp_path: Path) -> None:
+def test_keys_of_all_documents(tmp_path: Path) -> None:
     document = _epochs_file(tmp_path)
     assert _first_column("## record/") == set(document)
     (artifact,) = document["artifacts"]
@@ -107,7 +107,7 @@ def test_the_keys_around_all_documents(tmp_path: Path) -> None:
     assert _first_column("Each artifact has") == keys
 
 
-def test_the_events_of_the_journal() -> None:
+def test_journal_events() -> None:
     kinds = {kind.event: kind for kind in get_args(events.Event)}
     assert _first_column("| event | with") == set(kinds)
     assert _first_column("### node_finished") == _keys(events.NodeFinished) - _COMMON
@@ -118,7 +118,7 @@ def test_the_events_of_the_journal() -> None:
             assert f"`{key}`" in row, (name, key)
 
 
-def test_the_states_and_fixed_names_are_listed() -> None:
+def test_states_and_fixed_names_are_listed() -> None:
     page = PAGE.read_text(encoding="utf-8")
     plots = TABLES.keys() - {"value_at_cutoffs"}
     failure = {field.name for field in dataclasses.fields(events.NodeFailure)}
@@ -132,7 +132,7 @@ def test_the_states_and_fixed_names_are_listed() -> None:
         assert f"`{name}`" in page, name
 
 
-def test_the_limits_are_those_of_the_code() -> None:
+def test_limits_equal_those_of_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for sentence in (
         f"list, at most {statistics.MAX_FEATURES}",

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on."""
+"""Live view of a run, in a terminal and in a pipe."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
     ]
 
 
-def test_a_pipe_has_no_line_for_what_nobody_asked_for() -> None:
+def test_a_pipe_gets_no_line_for_skipped_nodes() -> None:
     view, record, text = _view(terminal=False)
     pusher = GraphNode("Pusher", "Pusher", (), action="skip")
     view.on_event(GraphCompiled(nodes=(pusher,)), record)

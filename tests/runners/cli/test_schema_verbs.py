@@ -1,4 +1,4 @@
-"""``sluice schema``: shown, compared with a run and with records, accepted."""
+"""``sluice schema show``, ``diff``, ``accept`` and ``infer``."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_diff_with_the_last_run_that_has_statistics(root: Path, sluice: Sluice) 
     assert "run 20260102 has no statistics" in err
 
 
-def test_check_tells_the_shell(root: Path, sluice: Sluice) -> None:
+def test_diff_check_exits_with_3(root: Path, sluice: Sluice) -> None:
     assert sluice("diff", "trips", "--data", "--check")[0] == 3
     fits = STATISTICS.replace("Apple Pay", "Cash").replace("Csah", "Cash")
     _run(root, "20260101T000000Z-0001", fits)
@@ -226,7 +226,7 @@ def test_accept_by_name(root: Path, reviewed: Path, sluice: Sluice) -> None:
     assert not list(reviewed.parent.glob(".*")) and len(list(root.rglob("*.bak"))) == 0
 
 
-def test_what_to_do_next_has_the_same_config_and_source(
+def test_suggested_commands_repeat_config_and_source(
     root: Path, sluice: Sluice
 ) -> None:
     (root / "configs" / "profiles").mkdir()
@@ -251,7 +251,7 @@ def test_what_to_do_next_has_the_same_config_and_source(
     assert f"then sluice run trips {shown} {workspace}\n" in out
 
 
-def test_names_of_the_data_do_not_disturb_the_terminal(
+def test_control_characters_in_names_are_escaped(
     root: Path, reviewed: Path, sluice: Sluice
 ) -> None:
     path = root / "data" / "train-0.tfrecord"
@@ -278,7 +278,7 @@ def test_accept_one_value(root: Path, reviewed: Path, sluice: Sluice) -> None:
     assert json.loads(out)["changes"][0]["values"] == {"Csah": 1}
 
 
-def test_accept_all_leaves_what_is_refused(
+def test_accept_all_skips_refused_changes(
     root: Path, reviewed: Path, sluice: Sluice
 ) -> None:
     code, out, err = sluice("accept", "trips", "--data", "--all", "--json")
@@ -314,7 +314,7 @@ def test_accept_refuses_and_writes_nothing(
     assert reviewed.read_text() == SCHEMA
 
 
-def test_a_terminal_is_asked(
+def test_changes_are_confirmed_in_a_terminal(
     root: Path, reviewed: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -361,7 +361,7 @@ def test_infer_without_a_record_writes_nothing(root: Path, sluice: Sluice) -> No
     assert not (root / "new").exists()
 
 
-def test_infer_says_where_no_record_has_the_label(root: Path, sluice: Sluice) -> None:
+def test_infer_notes_a_missing_label(root: Path, sluice: Sluice) -> None:
     _, out, err = sluice("infer", "trips", "--set", "label.feature=other")
     assert "note: no record has the label other" in err and "note" not in out
     assert "note" not in sluice("infer", "trips")[2]

@@ -1,4 +1,4 @@
-"""What stands in the way of a push is said before a run, and no verb breaks of it."""
+"""Serving directories that cannot be used, and ids of workspaces."""
 
 from __future__ import annotations
 
@@ -12,28 +12,11 @@ import pytest
 
 from serving.model_store import ModelStore
 from serving.store_owner import Owner
-from sluice.project import own_root
 from sluice.workspace import locate
 
 pytestmark = pytest.mark.unit
 
 Sluice = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the digits config and files that match its patterns."""
-    (tmp_path / "configs").mkdir()
-    shutil.copy(own_root() / "configs" / "digits.yaml", tmp_path / "configs")
-    schema = Path("schemas", "digits", "schema.pbtxt")
-    (tmp_path / schema).parent.mkdir(parents=True)
-    shutil.copy(own_root() / schema, tmp_path / schema)
-    (tmp_path / "data" / "digits").mkdir(parents=True)
-    for split in ("train", "eval", "test"):
-        (tmp_path / "data" / "digits" / f"{split}-0.tfrecord").write_bytes(b"x")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    return tmp_path
 
 
 @pytest.fixture
@@ -87,7 +70,7 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
         "the highest number",
     ],
 )
-def test_a_run_that_could_not_push_is_refused_before_it_begins(
+def test_an_unusable_serving_directory_is_refused_before_a_run(
     root: Path, model: Path, sluice: Sluice, what: str
 ) -> None:
     serving_dir, said = _plant(root, model, what)
@@ -106,7 +89,7 @@ def test_a_run_that_could_not_push_is_refused_before_it_begins(
         assert code in (0, 2), err
 
 
-def test_a_part_without_the_push_does_not_ask_for_it(
+def test_a_partial_run_without_the_push_needs_no_serving_directory(
     root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes on to compile the graph, which is far enough here."""
@@ -127,7 +110,7 @@ def test_a_part_without_the_push_does_not_ask_for_it(
     assert code == 2 and "Not a directory" in err
 
 
-def test_a_workspace_keeps_its_id_where_it_is_moved(tmp_path: Path) -> None:
+def test_a_moved_workspace_keeps_its_id(tmp_path: Path) -> None:
     workspace = locate(tmp_path, "digits")
     workspace.prepare()
     before = workspace.id
@@ -148,7 +131,7 @@ def test_a_workspace_keeps_its_id_where_it_is_moved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["predict digits", "models list digits"])
-def test_a_remote_directory_is_not_looked_for_here(
+def test_a_remote_serving_directory_is_refused(
     root: Path, sluice: Sluice, verb: str
 ) -> None:
     files = ["x.png"] if verb.startswith("predict") else []

@@ -1,4 +1,4 @@
-"""What the doctor says of folders and disks, some of them really full."""
+"""``sluice doctor``: checks of the workspace's folder, locks and disks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def printed(module: str, function: str, arguments: str) -> str:
 
 
 @unit
-def test_a_workspace_that_is_not_there_yet_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_workspace_is_not_created(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "workspace"
     found = check_workspace_folder(folder)
     assert found == Check("workspace", "ok", f"{folder}; the first run makes it")
@@ -68,7 +68,7 @@ def test_a_workspace_that_is_not_there_yet_is_not_made(tmp_path: Path) -> None:
 
 
 @unit
-def test_a_workspace_that_is_a_file(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_workspace_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "workspace").touch()
     found = check_workspace_folder(tmp_path / "workspace" / "digits")
     assert found.state == "problem"
@@ -77,7 +77,7 @@ def test_a_workspace_that_is_a_file(tmp_path: Path) -> None:
 
 @unit
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
-def test_a_file_system_that_takes_no_files() -> None:
+def test_a_folder_that_refuses_files_is_a_problem() -> None:
     assert check_workspace_folder(Path("/proc")).state == "problem"
     found = check_file_locks(Path("/proc"))
     assert found.state == "problem"
@@ -142,6 +142,6 @@ def test_a_disk_that_is_read_only(
 
 
 @unit
-def test_the_disk_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_the_disk_of_a_missing_folder_is_checked(tmp_path: Path) -> None:
     found = check_disk_space("disk_temp", tmp_path / "not" / "there").found
     assert found.endswith(f", {tmp_path}")

@@ -1,4 +1,4 @@
-"""Proposals in fresh projects: what is written validates, and what is refused."""
+"""``init``: proposed configs and schemas, and data that is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,49 +28,17 @@ pytestmark = pytest.mark.unit
 Init = Callable[..., Any]
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that is no project yet, as the current one."""
-    folder = tmp_path / "a fresh place"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
-
-
 def propose(name: str, pattern: str, directory: str | None = None, **options: Any):
     """Does what ``sluice init`` does."""
     request = InitRequest(name=name, pattern=pattern, directory=directory, **options)
     return init(request)
 
 
-def table(path: Path, first: int, count: int = 60, **more) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records: Iterable[Any] = (
-        {
-            "clicked": [n % 2],
-            "x": [(n * 37 % 101) / 7],
-            "colour": [(b"red", b"green", b"blue")[n * 37 % 101 % 3]],
-            **{name: [column(n)] for name, column in more.items()},
-        }
-        for n in range(first, first + count)
-    )
-    tfrecord.write(path, map(encode, records))
-
-
-@pytest.fixture
-def clicks(here: Path) -> Path:
-    folder = here / "data" / "the clicks"
-    for number, split in enumerate(("train", "validation", "test")):
-        table(folder / f"{split} of today.tfrecord.gz", 60 * number)
-    (folder / "manifest.json").write_text("{}")
-    return folder
-
-
 def valid(name: str) -> ValidConfig:
     return validate_config(load_config(name))
 
 
-def test_digits_under_other_names(project, here):
+def test_the_proposal_for_digits_equals_the_reviewed_schema(project, here):
     pictures = here / "data" / "my pictures"
     pictures.mkdir(parents=True)
     for file in sorted((project / "data" / "digits").glob("*.tfrecord")):
@@ -102,9 +70,9 @@ def test_digits_under_other_names(project, here):
     assert found.schema == ours
 
 
-def test_files_of_no_split_are_split_by_hash(here):
+def test_files_without_splits_are_split_by_hash(here, write_table):
     for number in range(3):
-        table(here / "all" / f"part-{number}", 60 * number)
+        write_table(here / "all" / f"part-{number}", 60 * number)
 
     propose("clicks", "part-*", "all")
 
@@ -113,10 +81,10 @@ def test_files_of_no_split_are_split_by_hash(here):
     assert data.split_names == ["train", "eval", "test"]
 
 
-def test_spans(here):
+def test_dated_folders_become_spans(here, write_table):
     for day in ("20240101", "20240102"):
         for split in ("train", "eval"):
-            table(here / "data" / day / f"{split}-0", int(day) % 7)
+            write_table(here / "data" / day / f"{split}-0", int(day) % 7)
 
     propose("clicks", "data/*/*")
 
@@ -129,9 +97,9 @@ def test_spans(here):
     assert config.examples.complete_when.marker is None
 
 
-def test_a_marker_that_every_span_has(here):
+def test_a_marker_in_every_span_is_required(here, write_table):
     for day in ("20240101", "20240102"):
-        table(here / "data" / day / "part-0", int(day) % 7)
+        write_table(here / "data" / day / "part-0", int(day) % 7)
         (here / "data" / day / "_SUCCESS").touch()
 
     propose("clicks", "data")
@@ -142,9 +110,9 @@ def test_a_marker_that_every_span_has(here):
     assert valid("clicks").config.examples.complete_when.marker is None
 
 
-def test_records_that_were_not_looked_at_are_warned_of(here):
-    table(here / "d" / "train-0", 0, count=10_001)
-    table(here / "d" / "eval-0", 0)
+def test_a_sample_of_the_records_is_a_warning(here, write_table):
+    write_table(here / "d" / "train-0", 0, count=10_001)
+    write_table(here / "d" / "eval-0", 0)
 
     result = propose("clicks", "d")
 
@@ -153,15 +121,15 @@ def test_records_that_were_not_looked_at_are_warned_of(here):
     assert any("not all records were read" in item for item in result.warnings)
 
 
-def test_data_outside_of_the_project_is_named_in_full(tmp_path, here):
-    table(tmp_path / "elsewhere" / "part-0", 0)
+def test_data_outside_the_project_has_an_absolute_path(tmp_path, here, write_table):
+    write_table(tmp_path / "elsewhere" / "part-0", 0)
 
     propose("clicks", "../elsewhere/*")
 
     assert load_config("clicks").data.dir == str(tmp_path / "elsewhere")
 
 
-def test_nothing_is_replaced_without_force(clicks, here):
+def test_existing_files_are_replaced_only_with_force(clicks, here):
     config = here / "configs" / "clicks.yaml"
     config.parent.mkdir()
     config.write_text("mine")
@@ -177,7 +145,7 @@ def test_nothing_is_replaced_without_force(clicks, here):
     assert YAML(typ="safe").load(config.read_text())["name"] == "clicks"
 
 
-def test_what_does_not_validate_does_not_stay(clicks, here, monkeypatch):
+def test_invalid_proposals_are_removed(clicks, here, monkeypatch):
     def refuse(config: Any) -> None:
         raise ConfigError("refused", where=config.origin.file)
 
@@ -197,8 +165,8 @@ def test_what_does_not_validate_does_not_stay(clicks, here, monkeypatch):
     assert [path.read_text() for path in written] == before
 
 
-def test_a_float_that_names_a_user_is_not_what_records_are_split_by(here):
-    table(here / "d" / "part-0", 0, count=300, user_id=lambda n: float(n % 30))
+def test_records_are_not_split_by_a_float_feature(here, write_table):
+    write_table(here / "d" / "part-0", 0, count=300, user_id=lambda n: float(n % 30))
 
     propose("clicks", "d")
 
@@ -211,15 +179,15 @@ def test_a_float_that_names_a_user_is_not_what_records_are_split_by(here):
     ("name", "hint"),
     [("My Clicks", "sluice init my-clicks ..."), ("../x", "sluice init x ...")],
 )
-def test_a_name_that_cannot_be(clicks, name, hint):
+def test_an_invalid_name_is_refused(clicks, name, hint):
     with pytest.raises(UsageError, match="is not a valid pipeline name") as caught:
         propose(name, "data/the clicks/*")
     assert caught.value.hint == hint
     assert "lower-case letters" in (caught.value.expected or "")
 
 
-def test_no_label_says_how_to_name_one(here):
-    table(here / "d" / "part 0", 0, clicked=lambda n: n % 4, day=lambda n: n % 7)
+def test_an_unclear_label_is_refused_with_a_command(here, write_table):
+    write_table(here / "d" / "part 0", 0, clicked=lambda n: n % 4, day=lambda n: n % 7)
 
     with pytest.raises(UsageError, match="looks like the label") as caught:
         propose("clicks", "d/part*")
@@ -232,7 +200,7 @@ def test_no_label_says_how_to_name_one(here):
     assert valid("clicks").config.label.classes == tuple(range(7))
 
 
-def test_a_record_that_is_none_names_file_and_record(clicks, here):
+def test_an_invalid_record_is_named(clicks, here):
     file = clicks / "train of today.tfrecord.gz"
     tfrecord.write(file, [encode({"x": [1.0]}), b"{json: 1}"])
 
@@ -284,9 +252,7 @@ def pictures(path: Path, images: list[bytes]) -> None:
         ),
     ],
 )
-def test_what_becomes_of_an_image_is_said_here_and_in_the_config(
-    here, images, size, says
-):
+def test_resized_images_are_explained_in_result_and_config(here, images, size, says):
     for split in ("train", "eval"):
         pictures(here / "d" / f"{split}-0", images)
 
@@ -314,7 +280,7 @@ def followed(hint: str) -> list[str]:
     return shlex.split(hint[hint.index("sluice init ") :])[2:]
 
 
-def test_a_suggested_label_works_when_it_is_tried(here):
+def test_the_suggested_label_command_works(here):
     # With either of the first two as the label no feature would be left.
     refused: Any = {"label": lambda n: n / 7}
     only: Any = {"day": lambda n: n % 7}
@@ -342,8 +308,8 @@ def test_a_suggested_label_works_when_it_is_tried(here):
     assert valid("clicks").config.label.feature == "day"
 
 
-def test_a_label_that_was_named_and_is_refused(here):
-    table(here / "d" / "part-0", 0)
+def test_an_unusable_label_is_refused_with_a_command(here, write_table):
+    write_table(here / "d" / "part-0", 0)
 
     with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
         propose("clicks", "d", label="x")
@@ -351,10 +317,10 @@ def test_a_label_that_was_named_and_is_refused(here):
     assert valid("clicks").config.label.feature == "clicked"
 
 
-def test_a_folder_that_is_not_there_is_not_taken_for_the_one_above(here):
+def test_a_missing_folder_is_refused_with_close_matches(here, write_table):
     for name in ("clicks", "sales", "trips"):
         for split in ("train", "eval"):
-            table(here / "data" / name / f"{split}-0", 0)
+            write_table(here / "data" / name / f"{split}-0", 0)
 
     with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
         propose("clicks", "data/nothere")
@@ -374,8 +340,8 @@ def test_a_folder_that_is_not_there_is_not_taken_for_the_one_above(here):
         assert valid(name).config.data.dir == "data/clicks"
 
 
-def test_no_feature_that_could_be_learned_from(here):
-    table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
+def test_data_without_a_usable_feature_is_refused(here, write_table):
+    write_table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
 
     with pytest.raises(DataError, match="No feature can be used") as caught:
         propose("clicks", "d")

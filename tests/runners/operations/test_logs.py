@@ -1,4 +1,4 @@
-"""Logs of nodes: of which run, what is refused, and following one."""
+"""``logs``: choice of the run, errors, and following a log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice.record.events import Finished
 pytestmark = pytest.mark.unit
 
 
-def test_it_is_of_the_newest_run_that_has_one(written: Any) -> None:
+def test_the_log_of_the_newest_run_that_has_one(written: Any) -> None:
     written.fail(written.FIRST)
     recorder = written.begin(written.SECOND)
     recorder.apply(Finished())
@@ -29,7 +29,7 @@ def test_it_is_of_the_newest_run_that_has_one(written: Any) -> None:
     }
 
 
-def test_what_is_not_there_names_what_is(written: Any) -> None:
+def test_an_unknown_node_or_log_lists_the_known_ones(written: Any) -> None:
     written.fail(written.FIRST)
     with pytest.raises(UsageError, match="no node 'Examplez'") as unknown:
         logs(LogsRequest(name="digits", node="Examplez"))
@@ -40,7 +40,7 @@ def test_what_is_not_there_names_what_is(written: Any) -> None:
 
 
 @pytest.mark.parametrize("node", ["../../../secret", "{root}/secret", "..", "."])
-def test_no_file_but_a_log_is_read(written: Any, node: str) -> None:
+def test_only_files_in_the_log_folder_are_read(written: Any, node: str) -> None:
     written.fail(written.FIRST)
     for folder in (written.root, written.workspace.root):
         (folder / "secret.log").write_text("a secret")
@@ -48,7 +48,7 @@ def test_no_file_but_a_log_is_read(written: Any, node: str) -> None:
         logs(LogsRequest(name="digits", node=node.format(root=written.root)))
 
 
-def test_it_is_followed_by_whole_lines_to_the_end_of_the_run(written: Any) -> None:
+def test_following_yields_whole_lines_until_the_run_ends(written: Any) -> None:
     recorder = written.begin(written.FIRST)
     path = written.workspace.run_dir(written.FIRST) / "logs" / "Trainer.log"
 

@@ -1,4 +1,4 @@
-"""The pushed versions of a pipeline: which are damaged, planted or retired."""
+"""``models list``: damaged, unrecorded and retired versions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_versions_are_listed_newest_first(past: Any) -> None:
     assert [item.version.facts["pipeline_run_id"] for item in listed] == runs[::-1]
 
 
-def test_a_version_that_is_not_what_was_pushed_is_marked(past: Any) -> None:
+def test_a_changed_version_is_marked_as_damaged(past: Any) -> None:
     past.run(push=True)
     past.run(push=True)
     (past.workspace.serving / "2" / "saved_model.pb").write_text("other")
@@ -61,7 +61,7 @@ def test_a_retired_model_is_marked(past: Any) -> None:
     assert listed[1].to_dict()["retired"] == "bad labels"
 
 
-def test_damaged_metadata_hides_no_version(past: Any) -> None:
+def test_versions_are_listed_despite_damaged_metadata(past: Any) -> None:
     past.run(push=True)
     past.workspace.metadata_db.write_text("no database")
     warnings: list[str] = []
@@ -75,7 +75,7 @@ def _doctor(past: Any) -> Check:
     return check
 
 
-def test_the_doctor_sees_what_a_server_would_load(past: Any) -> None:
+def test_the_doctor_checks_served_versions(past: Any) -> None:
     assert _doctor(past) == Check("serving", "ok", "none yet")
     past.run(push=True)
     past.run(push=True)

@@ -1,4 +1,4 @@
-"""Records of runs, read back: of one, of all, of damaged and of killed ones."""
+"""``status`` and ``runs``: choice of the run, damaged records, killed runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 DIGITS = StatusRequest(name="digits")
 
 
-def test_the_last_run_is_shown_unless_another_is_named(written: Any) -> None:
+def test_the_last_run_is_the_default(written: Any) -> None:
     written.fail(written.FIRST)
     run_dir = written.fail(written.SECOND)
     (record,) = status(DIGITS)
@@ -35,14 +35,14 @@ def test_the_last_run_is_shown_unless_another_is_named(written: Any) -> None:
         status(StatusRequest(name="digits", run_id="2027"))
 
 
-def test_of_every_pipeline_the_last_run(written: Any) -> None:
+def test_without_a_name_the_last_run_of_every_pipeline(written: Any) -> None:
     assert status(StatusRequest()) == []
     written.fail(written.FIRST)
     written.fail(written.SECOND)
     assert [record.run_id for record in status(StatusRequest())] == [written.SECOND]
 
 
-def test_a_broken_config_hides_no_run(written: Any) -> None:
+def test_runs_are_found_despite_a_broken_config(written: Any) -> None:
     written.fail(written.FIRST)
     (written.root / "configs" / "digits.yaml").write_text("version: [")
     assert [record.run_id for record in status(DIGITS)] == [written.FIRST]
@@ -50,7 +50,7 @@ def test_a_broken_config_hides_no_run(written: Any) -> None:
         status(StatusRequest(name="other"))
 
 
-def test_what_has_not_run_names_the_command(written: Any) -> None:
+def test_a_pipeline_without_runs_names_the_command(written: Any) -> None:
     with pytest.raises(UsageError, match="has not run yet") as raised:
         status(StatusRequest(name="digits", workspace_dir="elsewhere"))
     hint = raised.value.hint or ""
@@ -70,7 +70,7 @@ def _drop_a_key(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, _cut, _write_garbage, _drop_a_key])
-def test_a_lost_record_is_folded_and_written_again(
+def test_a_damaged_record_is_folded_from_the_journal_and_rewritten(
     written: Any, damage: Callable[[Path], None]
 ) -> None:
     written.fail(written.FIRST)
@@ -91,7 +91,7 @@ def test_a_lost_record_is_folded_and_written_again(
     assert path.read_bytes() == before
 
 
-def test_a_lost_record_of_a_killed_run_is_completed(written: Any) -> None:
+def test_a_missing_record_of_a_killed_run_is_completed(written: Any) -> None:
     written.begin(written.FIRST).apply(NodeStarted(node="Examples", attempt=1))
     (written.workspace.run_dir(written.FIRST) / "run.json").unlink()
     (record,) = runs("digits")
@@ -110,7 +110,7 @@ def test_a_record_of_a_newer_version_is_not_overwritten(written: Any) -> None:
     assert path.read_text() == '{"schema_version": 2}'
 
 
-def test_a_pipeline_without_a_readable_record_has_run(written: Any) -> None:
+def test_unreadable_records_are_an_error(written: Any) -> None:
     run_dir = written.fail(written.FIRST)
     (run_dir / "run.json").unlink()
     (run_dir / "journal.jsonl").write_text("{\n")
@@ -125,7 +125,7 @@ def test_a_pipeline_without_a_readable_record_has_run(written: Any) -> None:
     assert str(run_dir / "run.json") in str(raised.value)
 
 
-def test_one_damaged_record_hides_no_other(written: Any) -> None:
+def test_a_damaged_record_is_skipped_with_a_warning(written: Any) -> None:
     written.fail(written.FIRST)
     run_dir = written.fail(written.SECOND)
     (run_dir / "run.json").write_text("{")
@@ -138,7 +138,7 @@ def test_one_damaged_record_hides_no_other(written: Any) -> None:
         status(StatusRequest(name="digits", run_id=written.SECOND))
 
 
-def test_a_killed_run_is_completed_by_whoever_looks(written: Any) -> None:
+def test_a_killed_run_is_completed_by_the_next_command(written: Any) -> None:
     recorder = written.begin(written.FIRST)
     recorder.apply(NodeStarted(node="Examples", attempt=1))
     with written.workspace.exclusive("sluice run digits"):
@@ -151,7 +151,7 @@ def test_a_killed_run_is_completed_by_whoever_looks(written: Any) -> None:
     assert record == RunRecord.load(written.workspace.run_dir(written.FIRST))
 
 
-def test_a_killed_run_of_an_earlier_version_keeps_nobody_waiting(
+def test_a_killed_run_of_an_earlier_version_is_completed(
     written: Any,
 ) -> None:
     recorder = written.begin(written.FIRST)
@@ -185,7 +185,7 @@ def test_a_killed_run_of_an_earlier_version_keeps_nobody_waiting(
     assert "started by another version of Sluice" in record.notes[-1]
 
 
-def test_an_untyped_journal_of_a_killed_run_keeps_nobody_waiting(written: Any) -> None:
+def test_a_killed_run_with_an_untyped_journal_is_completed(written: Any) -> None:
     recorder = written.begin(written.FIRST)
     recorder.apply(NodeStarted(node="Trainer", attempt=1))
     written.write_untyped_journal(written.workspace.run_dir(written.FIRST))

@@ -1,4 +1,4 @@
-"""What a collection keeps, what it deletes, and what it never touches."""
+"""Garbage collection: runs and artifacts that are kept, and those deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _names(garbage: Garbage, kind: str) -> set[str]:
     return {item.name for item in garbage.items[kind]}
 
 
-def test_the_newest_runs_stay_with_all_that_they_were_made_of(past: Any) -> None:
+def test_the_newest_runs_are_kept_with_their_inputs(past: Any) -> None:
     first, second, third = (past.run(blessed=False) for _ in range(3))
     examples = past.made_by(first, "TFRecordGen.examples")
     models = [past.made_by(run_id, "Trainer.model") for run_id in (first, second)]
@@ -34,7 +34,7 @@ def test_the_newest_runs_stay_with_all_that_they_were_made_of(past: Any) -> None
     assert garbage.freed_bytes > 0
 
 
-def test_keep_counts_the_newest(past: Any) -> None:
+def test_keep_is_the_number_of_newest_runs(past: Any) -> None:
     runs = [past.run(blessed=False, status="blocked") for _ in range(4)]
     assert past.collect(keep=2).kept_runs == tuple(runs[2:])
     assert not past.made_by(runs[1], "Trainer.model").exists()
@@ -43,7 +43,7 @@ def test_keep_counts_the_newest(past: Any) -> None:
 
 # What it is called, and what it was called before.
 @pytest.mark.parametrize("status", ["up_to_date", "nothing_to_do"])
-def test_runs_that_had_nothing_to_do_do_not_count(past: Any, status: str) -> None:
+def test_runs_that_were_up_to_date_do_not_count(past: Any, status: str) -> None:
     older = past.run(blessed=False)
     past.run(train=False, status=status)
     complete = past.run(blessed=False)
@@ -57,7 +57,7 @@ def test_runs_that_had_nothing_to_do_do_not_count(past: Any, status: str) -> Non
     assert RunRecord.load(past.workspace.run_dir(older)).run_id == older
 
 
-def test_a_served_version_keeps_the_run_that_trained_it_and_the_one_that_pushed(
+def test_a_served_version_keeps_the_runs_that_trained_and_pushed_it(
     past: Any,
 ) -> None:
     trained = past.run()
@@ -71,7 +71,7 @@ def test_a_served_version_keeps_the_run_that_trained_it_and_the_one_that_pushed(
     assert _names(garbage, "runs") == {between}
 
 
-def test_a_version_that_is_gone_keeps_nothing(past: Any) -> None:
+def test_a_deleted_version_keeps_no_run(past: Any) -> None:
     pushed = past.run(push=True)
     past.run()
     newest = past.run()
@@ -88,7 +88,7 @@ def test_a_version_in_a_directory_of_an_earlier_config_keeps_its_run(past: Any) 
     assert garbage.kept_runs == (pushed, newest)
 
 
-def test_the_next_baseline_stays(past: Any) -> None:
+def test_the_next_baseline_is_kept(past: Any) -> None:
     blessed = past.run(status="blocked")
     for _ in range(2):
         past.run(blessed=False, status="blocked")
@@ -99,7 +99,7 @@ def test_the_next_baseline_stays(past: Any) -> None:
     assert not past.made_by(blessed, "Trainer.model_run").exists()
 
 
-def test_the_last_complete_run_stays_for_the_cache(past: Any) -> None:
+def test_the_last_complete_run_is_kept(past: Any) -> None:
     past.run(blessed=False)
     complete = past.run(blessed=False)
     newest = [past.run(blessed=False, status="failed") for _ in range(2)]
@@ -107,7 +107,7 @@ def test_the_last_complete_run_stays_for_the_cache(past: Any) -> None:
     assert past.made_by(complete, "Trainer.model_run").is_dir()
 
 
-def test_a_run_that_has_only_a_record_keeps_what_it_names(past: Any) -> None:
+def test_artifacts_named_only_in_a_record_are_kept(past: Any) -> None:
     first = past.run(blessed=False, status="blocked")
     model = past.made_by(first, "Trainer.model")
     past.record("20270101T000000Z-bbbb", "interrupted")
@@ -119,7 +119,7 @@ def test_a_run_that_has_only_a_record_keeps_what_it_names(past: Any) -> None:
     assert not past.made_by(first, "Trainer.model_run").exists()
 
 
-def test_the_history_and_the_metadata_stay_readable(past: Any) -> None:
+def test_records_and_metadata_are_kept(past: Any) -> None:
     dropped = past.run(blessed=False)
     kept = past.run(blessed=False, data=True)
     before = past.graph()
@@ -149,7 +149,7 @@ def test_a_second_collection_finds_nothing(past: Any) -> None:
     assert not (past.workspace.artifacts / "Trainer" / ".system").exists()
 
 
-def test_folders_that_are_left_empty_go_and_empty_artifacts_stay(past: Any) -> None:
+def test_empty_folders_are_deleted_and_empty_artifacts_are_kept(past: Any) -> None:
     old = past.execution("20250101T000000Z-aaaa", "Retired")
     uri = past.uri("Retired", "thing", old)
     uri.mkdir(parents=True)
@@ -208,7 +208,7 @@ def test_links_inside_an_artifact_are_removed_and_not_followed(past: Any) -> Non
     assert (outside / "file").read_text() == "mine"
 
 
-def test_what_holds_or_is_held_by_a_kept_artifact_stays(past: Any) -> None:
+def test_paths_above_and_below_a_kept_artifact_are_kept(past: Any) -> None:
     kept = past.run()
     model = past.made_by(kept, "Trainer.model")
     old = past.execution("20250101T000000Z-aaaa", "Importer")
@@ -225,7 +225,7 @@ def test_what_holds_or_is_held_by_a_kept_artifact_stays(past: Any) -> None:
     assert external.is_dir()
 
 
-def test_leftovers_of_nodes_go_and_killed_executions_are_closed(past: Any) -> None:
+def test_leftovers_of_nodes_are_deleted_and_killed_executions_closed(past: Any) -> None:
     run_id = past.run()
     system = past.workspace.artifacts / "Trainer" / ".system"
     killed = past.execution(run_id, "Trainer", state=mlmd.Execution.RUNNING)
@@ -253,7 +253,7 @@ def test_leftovers_of_nodes_go_and_killed_executions_are_closed(past: Any) -> No
     assert sum(item.size_bytes for item in garbage.leftovers) == 4 * len(paths)
 
 
-def test_what_a_run_may_go_on_from_stays(past: Any) -> None:
+def test_the_working_directory_of_a_resumable_run_is_kept(past: Any) -> None:
     interrupted = past.run(status="interrupted")
     store = past.workspace.artifacts / "Trainer" / ".system" / "stateful_working_dir"
     (store / interrupted).mkdir(parents=True)
@@ -262,7 +262,7 @@ def test_what_a_run_may_go_on_from_stays(past: Any) -> None:
     assert [path.name for path in store.iterdir()] == [interrupted]
 
 
-def test_copies_of_inputs_stay_while_something_kept_names_them(past: Any) -> None:
+def test_copies_of_inputs_are_kept_while_a_kept_run_names_them(past: Any) -> None:
     past.run()
     unused = past.workspace.inputs / "schema" / ("0b" * 32) / "schema.pbtxt"
     other = past.workspace.inputs / "notes" / "mine"
@@ -275,7 +275,7 @@ def test_copies_of_inputs_stay_while_something_kept_names_them(past: Any) -> Non
     assert past.schema.is_file() and other.is_file()
 
 
-def test_folders_that_are_no_runs_stay(past: Any) -> None:
+def test_folders_that_are_not_runs_are_kept(past: Any) -> None:
     past.run()
     begun = past.workspace.run_dir("20250101T000000Z-aaaa")
     notes = past.workspace.run_dir("notes")
@@ -314,7 +314,7 @@ def test_without_a_workspace_nothing_is_made(past: Any) -> None:
     assert not workspace.root.exists()
 
 
-def test_a_push_that_failed_is_no_place_to_look_for_versions(past: Any) -> None:
+def test_the_serving_directory_of_a_failed_push_is_ignored(past: Any) -> None:
     """Such as one to a directory that cannot be."""
     run_id = past.run(push=True)
     where = {"filesystem": {"base_directory": "/dev/null/x"}}

@@ -1,4 +1,4 @@
-"""A garbage collection that is killed, raced or refused."""
+"""Garbage collection that is killed, or runs beside a run, or may not delete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice.storage import digest
 pytestmark = pytest.mark.unit
 
 
-def test_a_dry_run_leaves_out_what_a_run_in_progress_writes(past: Any) -> None:
+def test_a_dry_run_ignores_what_a_run_in_progress_writes(past: Any) -> None:
     run_id = past.run(status="running")
     running = past.execution(run_id, "Trainer", state=mlmd.Execution.RUNNING)
     half = past.uri("Trainer", "model", running)
@@ -35,7 +35,7 @@ def test_a_dry_run_leaves_out_what_a_run_in_progress_writes(past: Any) -> None:
     assert len(past.collect(dry_run=True).leftovers) == 3
 
 
-def test_a_collection_waits_for_no_run(past: Any) -> None:
+def test_a_collection_is_refused_during_a_run(past: Any) -> None:
     past.run(blessed=False)
     past.run(blessed=False)
     before = digest.of_tree(past.workspace.artifacts)
@@ -49,7 +49,7 @@ def test_a_collection_waits_for_no_run(past: Any) -> None:
 
 
 @pytest.mark.fault
-def test_damaged_metadata_stops_before_anything_is_deleted(past: Any) -> None:
+def test_nothing_is_deleted_if_the_metadata_is_damaged(past: Any) -> None:
     for _ in range(2):
         past.run(blessed=False)
     del past.store
@@ -104,7 +104,7 @@ def _in_a_child(past: Any, event: str, count: int, action: str) -> tuple[int, st
     ("event", "count"),
     [("shutil.rmtree", 1), ("os.remove", 2), ("shutil.rmtree", 5), ("os.rmdir", 9)],
 )
-def test_a_killed_collection_is_finished_by_the_next(
+def test_the_next_collection_finishes_a_killed_one(
     past: Any, event: str, count: int
 ) -> None:
     for _ in range(3):
@@ -129,7 +129,9 @@ def test_a_killed_collection_is_finished_by_the_next(
 
 
 @pytest.mark.fault
-def test_what_cannot_be_deleted_is_named_and_the_rest_goes(past: Any) -> None:
+def test_files_that_cannot_be_deleted_are_named_and_the_rest_is_deleted(
+    past: Any,
+) -> None:
     for _ in range(3):
         past.run(blessed=False, data=True)
     expected = past.collect(dry_run=True)

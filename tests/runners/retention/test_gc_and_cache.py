@@ -1,4 +1,4 @@
-"""TFX's cache after a collection: what was kept is used, what was deleted is not."""
+"""TFX's cache after a garbage collection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _run(workspace: Workspace, run_id: str, schema: str) -> None:
     LocalDagRunner().run_with_ir(ir)
 
 
-def test_the_cache_takes_what_was_kept_and_nothing_else(tmp_path: Path) -> None:
+def test_the_cache_uses_kept_artifacts_only(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "digits")
     workspace.prepare()
     _run(workspace, "20260101T000000Z-aaaa", "digits")

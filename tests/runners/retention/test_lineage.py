@@ -1,4 +1,4 @@
-"""What an artifact was made of, how it is named, and what came of it."""
+"""Lineage of artifacts, and the references that find them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _id_of(past: Any, uri: Path) -> int:
     return next(item.id for item in artifacts if item.uri == str(uri))
 
 
-def test_a_model_names_its_data_schema_code_and_run(past: Any) -> None:
+def test_a_model_is_traced_to_data_schema_code_and_run(past: Any) -> None:
     first = past.run()
     second = past.run(push=True)
     traced = _trace(past, "Trainer.model")
@@ -76,7 +76,7 @@ def test_a_cached_output_is_traced_to_the_run_that_made_it(past: Any) -> None:
     assert traced.origin.run_ids == [first]
 
 
-def test_what_was_made_of_a_model(past: Any) -> None:
+def test_uses_of_a_model_are_listed(past: Any) -> None:
     run_id = past.run(push=True)
     uses = _trace(past, "Trainer.model").uses
     assert [(use.node, use.key, use.run_id) for use in uses] == [
@@ -120,7 +120,7 @@ def test_thousands_of_digits_are_no_version_and_no_artifact(
         _find(past, prefix + "9" * 5000)
 
 
-def test_whatever_is_asked_for_is_found_or_unknown(past: Any) -> None:
+def test_any_reference_is_found_or_a_usage_error(past: Any) -> None:
     past.run(push=True)
     graph = past.graph()
     served = served_models(graph, [past.workspace.serving])
@@ -141,7 +141,7 @@ def test_whatever_is_asked_for_is_found_or_unknown(past: Any) -> None:
     ask()
 
 
-def test_a_path_is_an_artifact_also_inside_of_it(
+def test_a_path_inside_an_artifact_is_that_artifact(
     past: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = past.made_by(past.run(), "Trainer.model")
@@ -164,7 +164,7 @@ def test_a_path_in_the_serving_directory_is_a_version(past: Any) -> None:
     assert (found.artifact_id, found.read_as) == (_id_of(past, model), "version 1")
 
 
-def test_of_outputs_the_newest_is_meant_also_if_it_was_reused(past: Any) -> None:
+def test_an_output_name_is_the_newest_artifact_even_if_reused(past: Any) -> None:
     first = past.made_by(past.run(), "Trainer.model")
     second = past.made_by(past.run(), "Trainer.model")
     assert _find(past, "Trainer.model").artifact_id == _id_of(past, second)
@@ -191,7 +191,7 @@ def test_of_outputs_the_newest_is_meant_also_if_it_was_reused(past: Any) -> None
         ("quatsch", ["name one of these", "  - Trainer.model"]),
     ],
 )
-def test_what_is_unknown_names_the_nearest(
+def test_an_unknown_reference_lists_the_known_ones(
     past: Any, reference: str, words: list[str]
 ) -> None:
     past.run(push=True)
@@ -216,7 +216,7 @@ def test_a_version_whose_record_is_lost_is_found_by_its_push(past: Any) -> None:
     assert _find(past, "v1").artifact_id == _id_of(past, model)
 
 
-def test_a_version_of_somebody_else_is_not_guessed(past: Any) -> None:
+def test_a_foreign_version_is_not_attributed_to_a_model(past: Any) -> None:
     past.run()
     (past.workspace.serving / "4").mkdir(parents=True)
     with pytest.raises(
@@ -248,7 +248,7 @@ def test_every_form_of_a_fingerprint_is_read(
     assert origin.packages == packages
 
 
-def test_both_codes_are_named_where_a_node_took_part_twice(past: Any) -> None:
+def test_different_code_of_one_node_is_listed_twice(past: Any) -> None:
     runs = [past.run() for _ in range(2)]
     models = [_id_of(past, past.made_by(item, "Trainer.model")) for item in runs]
     execution = past.execution(
@@ -271,7 +271,7 @@ def test_only_properties_on_the_list_are_shown(past: Any) -> None:
     assert "pipeline.training.run_fn.run_fn" in text
 
 
-def test_what_gc_has_deleted_is_still_traced(past: Any) -> None:
+def test_deleted_artifacts_are_still_traced(past: Any) -> None:
     first = past.run(blessed=False)
     model = past.made_by(first, "Trainer.model")
     past.run(blessed=False, data=True)

@@ -1,4 +1,4 @@
-"""``sluice gc`` and ``sluice lineage`` as a user sees them."""
+"""Output of ``sluice gc`` and ``sluice lineage``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
     return call
 
 
-def test_gc_says_what_went(past: Any, call: Call) -> None:
+def test_gc_prints_what_it_deletes(past: Any, call: Call) -> None:
     past.run(blessed=False)
     kept = past.run(blessed=False)
     would = call(gc, "digits", "--keep", "1", "--dry-run")[0]
@@ -78,7 +78,7 @@ def test_gc_keeps_at_least_one_run(past: Any, call: Call) -> None:
         call(gc, "digits", "--keep", "0")
 
 
-def test_gc_during_a_run_is_6(past: Any, call: Call) -> None:
+def test_gc_during_a_run_exits_with_6(past: Any, call: Call) -> None:
     past.run()
     with past.workspace.exclusive("sluice run digits"):
         with pytest.raises(LockedError, match="sluice run digits") as raised:

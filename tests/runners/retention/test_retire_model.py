@@ -1,4 +1,4 @@
-"""Baselines that are damaged: found by the doctor, kept by gc, retired by a person."""
+"""``sluice models retire``, and damaged baselines in doctor and gc."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from runners.doctor.check import Check
 from runners.doctor.models import check_baselines
-from runners.retention.retire_model import baseline_in, blessed_in
+from runners.retention.retire_model import find_baseline_name, find_blessed_models
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +29,7 @@ def _damage(past: Any, run_id: str) -> None:
 
 def _baseline(past: Any) -> str | None:
     """Returns the name of the model that the next run is compared with."""
-    return baseline_in(past.graph())
+    return find_baseline_name(past.graph())
 
 
 def _check(past: Any) -> Check:
@@ -38,7 +38,7 @@ def _check(past: Any) -> Check:
     return check
 
 
-def test_a_version_is_retired_though_it_is_intact(past: Any, sluice: Sluice) -> None:
+def test_an_intact_version_can_be_retired(past: Any, sluice: Sluice) -> None:
     older = past.run()
     newer = past.run(push=True)
     assert (_baseline(past) or "").startswith("version 1 (artifact ")
@@ -56,7 +56,7 @@ def test_a_version_is_retired_though_it_is_intact(past: Any, sluice: Sluice) -> 
 
 def test_retiring_as_json(past: Any, sluice: Sluice) -> None:
     run_id = past.run()
-    (model,) = blessed_in(past.graph())
+    (model,) = find_blessed_models(past.graph())
     reference = f"artifact:{model.model.id}"
     arguments = ("models", "retire", "digits", reference, "--reason", "why", "--json")
     code, out, _ = sluice(*arguments)
@@ -76,7 +76,7 @@ def test_retiring_as_json(past: Any, sluice: Sluice) -> None:
     }
 
 
-def test_all_damaged_ones_are_retired_at_once(past: Any, sluice: Sluice) -> None:
+def test_damaged_retires_all_damaged_models(past: Any, sluice: Sluice) -> None:
     intact, truncated, removed = past.run(), past.run(), past.run()
     _damage(past, truncated)
     shutil.rmtree(_model(past, removed))
@@ -93,7 +93,7 @@ def test_all_damaged_ones_are_retired_at_once(past: Any, sluice: Sluice) -> None
     assert (code, "nothing was retired" in out) == (0, True)
 
 
-def test_what_the_next_run_restores_is_not_retired(past: Any, sluice: Sluice) -> None:
+def test_damaged_leaves_models_that_can_be_restored(past: Any, sluice: Sluice) -> None:
     served = past.run(push=True)
     _damage(past, served)
     arguments = ("models", "retire", "digits", "--damaged", "--reason", "disk failure")
@@ -122,7 +122,7 @@ def test_what_the_next_run_restores_is_not_retired(past: Any, sluice: Sluice) ->
         (["v1"], "--reason"),
     ],
 )
-def test_what_cannot_be_retired_is_2(
+def test_an_invalid_request_to_retire_exits_with_2(
     past: Any, sluice: Sluice, arguments: list[str], words: str
 ) -> None:
     past.run(push=True)
@@ -131,20 +131,22 @@ def test_what_cannot_be_retired_is_2(
     assert _baseline(past) is not None
 
 
-def test_nothing_to_retire_is_2(past: Any, sluice: Sluice) -> None:
+def test_a_pipeline_without_blessed_models_exits_with_2(
+    past: Any, sluice: Sluice
+) -> None:
     past.run(blessed=False)
     code, _, err = sluice("models", "retire", "digits", "--damaged", "--reason", "x")
-    assert (code, "no model of this pipeline has been blessed" in err) == (2, True)
+    assert (code, "no model of digits has been blessed yet" in err) == (2, True)
 
 
-def test_retiring_during_a_run_is_6(past: Any, sluice: Sluice) -> None:
+def test_retiring_during_a_run_exits_with_6(past: Any, sluice: Sluice) -> None:
     past.run(push=True)
     with past.workspace.exclusive("sluice run digits"):
         code, _, err = sluice("models", "retire", "digits", "v1", "--reason", "x")
     assert (code, "sluice run digits" in err) == (6, True)
 
 
-def test_the_doctor_sees_a_damaged_baseline(past: Any) -> None:
+def test_the_doctor_reports_a_damaged_baseline(past: Any) -> None:
     empty = _check(past)
     assert (empty.state, empty.found) == ("ok", "digits: none yet")
     only = past.run()
@@ -171,7 +173,7 @@ def test_the_doctor_sees_a_damaged_baseline(past: Any) -> None:
     assert restorable.hint == f"the next run restores it from {version}"
 
 
-def test_the_doctor_names_every_damaged_pipeline(past: Any) -> None:
+def test_the_doctor_reports_every_damaged_pipeline(past: Any) -> None:
     _damage(past, past.run())
     root = past.workspace.root
     shutil.copytree(root, root.with_name("taxi"))
@@ -186,13 +188,13 @@ def test_the_doctor_names_every_damaged_pipeline(past: Any) -> None:
         assert f"sluice models retire {name} --damaged" in (check.hint or "")
 
 
-def test_the_doctor_does_not_mind_what_is_retired(past: Any, sluice: Sluice) -> None:
+def test_the_doctor_ignores_retired_models(past: Any, sluice: Sluice) -> None:
     _damage(past, past.run())
     sluice("models", "retire", "digits", "--damaged", "--reason", "gone")
     assert _check(past).state == "ok"
 
 
-def test_gc_keeps_the_model_that_stands_in(past: Any) -> None:
+def test_gc_keeps_the_older_baseline_of_a_damaged_one(past: Any) -> None:
     older, newer = past.run(status="blocked"), past.run(status="blocked")
     _damage(past, newer)
     for _ in range(2):
