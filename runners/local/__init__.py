@@ -1,10 +1,9 @@
 """Runs a pipeline on this machine, each node in a process of its own.
 
-``scheduler`` decides which node runs when, and never imports TFX. ``processes`` has the
-zygote, which has imported TFX once, and everything that keeps processes from being left
-behind. ``prepare_job`` draws the graph and ``node_job`` runs one node, each in such a
-process; ``cache`` says whether the node has to run at all. ``node_event`` says what a
-node has done, and ``local_runner`` is all of it for a pipeline of somebody else::
+``scheduler`` starts the nodes in order and never imports TFX. ``processes`` holds the
+process pool: a zygote that has imported TFX, and the clean-up of processes.
+``prepare_job`` compiles the graph and ``node_job`` runs one node, both in children of
+the zygote. ``LocalRunner`` runs any TFX pipeline this way::
 
     from runners.local import LocalRunner
 """
@@ -20,7 +19,7 @@ __all__ = ["LocalRunner"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the runner, and with it TFX, when it is asked for."""
+    """Imports the runner, and with it TFX, on first use."""
     if name == "LocalRunner":
         from runners.local.local_runner import LocalRunner
 

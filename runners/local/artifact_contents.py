@@ -1,8 +1,7 @@
 """Records the contents of outputs, and verifies inputs against that record.
 
-TFX trains on, evaluates and pushes whatever lies at an artifact's address by then. What
-was there when the artifact was published is one of its custom properties; see
-``sluice.storage.contents``.
+TFX reads whatever files an artifact's URI has, even if they changed since the artifact
+was published. The record is a custom property; see ``sluice.storage.contents``.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ def record_outputs(
 
     Args:
       outputs: TFX's artifacts by key.
-      executor_output: what the executor says of them, which TFX publishes instead.
+      executor_output: the executor's own list of them, which TFX publishes instead.
     """
-    told = executor_output.output_artifacts if executor_output else {}
+    returned = executor_output.output_artifacts if executor_output else {}
     for key, artifacts in outputs.items():
         is_model = any(isinstance(item, standard_artifacts.Model) for item in artifacts)
         own = [item.mlmd_artifact for item in artifacts]
-        for proto in told[key].artifacts if key in told else own:
+        for proto in returned[key].artifacts if key in returned else own:
             _record(proto, is_model)
 
 
@@ -47,18 +46,18 @@ def _record(artifact: Any, is_model: bool) -> None:
 def check_inputs(
     mlmd_connection: Any, execution_info: Any, *, in_project: bool
 ) -> None:
-    """Raises an error where an input does not hold what its producer made.
+    """Raises an error if an input has changed since its producer wrote it.
 
-    What an Importer has registered may be rewritten: it has other owners.
+    External artifacts, which an Importer registers, may change and are not checked.
 
     Args:
       mlmd_connection: TFX's connection to ML Metadata.
       execution_info: TFX's, of the node that is about to run.
-      in_project: whether the pipeline is run by ``sluice run``; else by a script.
+      in_project: true for ``sluice run``, false for a script's pipeline.
 
     Raises:
-      ServingError: the node would have pushed it.
-      NodeError: any other node would have read it.
+      ServingError: the node pushes a model.
+      NodeError: the node is any other.
     """
     for key, artifacts in execution_info.input_dict.items():
         for artifact in artifacts:

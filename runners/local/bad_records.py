@@ -17,16 +17,16 @@ BadRecords = Literal["mixed types", "undecodable images"]
 def bad_records(
     run_dir: Path, upstream: Iterable[str], kind: BadRecords
 ) -> tuple[str, ...]:
-    """Returns lines that name the first ingested records of a kind.
+    """Returns lines that name the first ingested records with a defect.
 
     Args:
-      run_dir: of the run, with its config and the record of its ingestions.
-      upstream: the nodes that the failed one has read from. If none of them is an
-        ingestion, all are looked into but that of serving data.
-      kind: what is the matter with the records.
+      run_dir: the run's folder, with its config and its ingestion documents.
+      upstream: the nodes that the failed one reads from. If none of them is an
+        ingestion, all ingestions but that of serving data are searched.
+      kind: the defect.
 
     Returns:
-      Nothing if none is found, or the pipeline has no ingestion of ours.
+      Nothing if none is found, or if the pipeline has no TFRecordGen.
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         ingestions = list(_ingestions(run_dir / RECORD_DIR, upstream))

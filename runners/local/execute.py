@@ -40,20 +40,20 @@ def execute(
     callbacks: RunCallbacks,
     job_environment: JobEnvironment | None = None,
 ) -> RunResult | None:
-    """Runs the nodes of a pipeline to the end, or as far as they go.
+    """Runs the nodes of a pipeline until each has ended or cannot be reached.
 
     Args:
-      plan: what is to be run.
-      process_pool: where the nodes' processes come from.
-      callbacks: who follows the run.
-      job_environment: of every process; None for that of a project of ours.
+      plan: the run.
+      process_pool: starts the nodes' processes.
+      callbacks: receive the events and progress.
+      job_environment: of every process; None for that of a Sluice project.
 
     Returns:
-      How each node ended; None if the run could not begin, which the event
+      The result of each node; None if the run could not begin, which the event
       ``stopped`` explains, or was stopped before its first node.
 
     Raises:
-      NodeError: the process that starts the nodes has ended by itself.
+      NodeError: the zygote has ended unexpectedly.
     """
     graph = prepare(plan, process_pool, callbacks, job_environment)
     if graph is None:
@@ -86,11 +86,11 @@ def prepare(
     callbacks: RunCallbacks,
     job_environment: JobEnvironment | None = None,
 ) -> GraphFile | None:
-    """Draws the graph, unless that was done before; arguments as for ``execute``.
+    """Compiles the graph, or loads that of a resumed run; arguments as for ``execute``.
 
     Returns:
-      None if it cannot be run, which the event ``stopped`` explains, or the run was
-      stopped before.
+      None if the graph cannot be run, which the event ``stopped`` explains, or if the
+      run was stopped.
     """
     if plan.spans:
         plan.spans.save(plan.run_dir)
@@ -119,25 +119,25 @@ def prepare(
 def execute_node(
     plan: Plan, node_id: str, process_pool: ProcessPool, callbacks: RunCallbacks
 ) -> bool:
-    """Runs one node of a prepared run, unless what it waits for forbids it.
+    """Runs one node of a prepared run, unless a failed upstream node prevents it.
 
-    What comes before it and cannot be reached any more is settled with it.
+    The results of upstream nodes that cannot be reached are recorded as well.
 
     Returns:
-      Whether it has ended; false if it waits for another node.
+      Whether the node has ended; false if it waits for another node.
     """
     graph = _graph_of(plan)
     finished = recorded_results(plan.run_dir)
     if node_id in finished:
         del finished[node_id]
-    looked_at = frozenset({node_id, *graph.before(node_id)})
+    considered = frozenset({node_id, *graph.before(node_id)})
     result = _schedule(
         plan,
         graph,
         process_pool,
         callbacks,
         finished,
-        nodes=looked_at,
+        nodes=considered,
         may_start=frozenset({node_id}),
     )
     if any(node.node == node_id for node in result.nodes):
@@ -150,10 +150,10 @@ def execute_node(
 
 
 def record_unreachable(plan: Plan, callbacks: RunCallbacks) -> list[str]:
-    """Settles the nodes of a prepared run that cannot be reached; starts none.
+    """Records the nodes of a prepared run that cannot be reached; starts none.
 
     Returns:
-      The nodes that have no end.
+      The nodes without a result.
     """
     graph = _graph_of(plan)
     finished = recorded_results(plan.run_dir)
@@ -163,10 +163,10 @@ def record_unreachable(plan: Plan, callbacks: RunCallbacks) -> list[str]:
 
 
 def recorded_results(run_dir: Path) -> dict[str, NodeResult]:
-    """Returns how the nodes of a run have ended, by its journal.
+    """Returns the results of a run's nodes, as its journal has them.
 
-    Nodes that something else has stopped are left out: what stopped them may have been
-    run again since.
+    Nodes that were blocked or not reached are left out: the node that stopped them may
+    have been run again.
     """
     found: dict[str, NodeResult] = {}
     for event in Journal(run_dir).events():
@@ -175,7 +175,7 @@ def recorded_results(run_dir: Path) -> dict[str, NodeResult]:
         elif isinstance(event, NodeStarted):
             found.pop(event.node, None)
         elif isinstance(event, NodeFinished):
-            # One that has run, and whose push a gate has blocked, stops nobody.
+            # A Pusher that ran and was blocked by a gate stops no other node.
             ran = event.state == "blocked" and event.execution_id is not None
             found[event.node] = NodeResult(
                 event.node,
@@ -229,10 +229,10 @@ def _attempts(run_dir: Path) -> Counter[str]:
 
 
 def finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:
-    """Returns the nodes of a run that need not run again when it is continued.
+    """Returns the results of the nodes that a resumed run does not run again.
 
     Raises:
-      UsageError: the outputs of one of them are gone.
+      UsageError: an output of one of them is missing.
     """
     with open_store(graph.connection_config()) as store:
         return _finished_nodes(run_dir, graph, store)
@@ -263,7 +263,7 @@ def _finished_nodes(
 def _resolve_cached(
     plan: Plan, graph: GraphFile, process_pool: ProcessPool, callbacks: RunCallbacks
 ) -> dict[str, NodeResult]:
-    """Returns the nodes that are in the cache, found in one process."""
+    """Returns the results of cached nodes, looked up in one process."""
     whole = all(node.action == "run" for node in graph.nodes)
     if not (plan.use_cache and graph.has_history and whole):
         return {}
@@ -273,7 +273,7 @@ def _resolve_cached(
         log=str(plan.run_dir / "logs" / "start.log"),
         environment=_environment(plan),
     )
-    # However it ends: a node without a result gets a process of its own.
+    # Its own failure does not matter: a node without a result runs as usual.
     _wait_for(RESOLVE_CACHED, job, process_pool, callbacks)
     found = {node.id: read_result(plan.run_dir, node.id) for node in graph.nodes}
     return {name: result_of(facts) for name, facts in found.items() if facts}
@@ -314,7 +314,7 @@ def _prepare(
     result = read_result(plan.run_dir, PREPARE)
     if result is None:
         end = describe_end(ended["status"], ended["peak_memory_bytes"])
-        text = f"drawing the graph failed: its process {end}"
+        text = f"compiling the graph failed: its process {end}"
         callbacks.on_event(_stopped(plan, text, ExitCode.NODE))
     elif error := result["error"]:
         callbacks.on_event(_stopped(plan, error["message"], error["exit_code"]))

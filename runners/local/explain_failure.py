@@ -25,7 +25,7 @@ from sluice.tfrecords.image_decoder import reason_in
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
 _MESSAGE_LINES = 4
-# What TFX's readers and TensorFlow's decoder say about bad records.
+# In the messages of TFX's readers and TensorFlow's decoder about bad records.
 _MIXED_TYPES = ("had wrong type", "Unable to merge incompatible type")
 _UNDECODABLE = "/DecodeImage}}"
 # Of gRPC, TensorFlow, ML Metadata and Google's clients, by their names: importing them
@@ -50,7 +50,7 @@ def explain_failure(
     error: BaseException,
     find: Callable[[BadRecords], Sequence[str]] = lambda kind: (),
 ) -> NodeFailure:
-    """Returns what to tell the user about a node that raised.
+    """Returns the error message for an exception that a node raised.
 
     Errors of ours, also those wrapped by Beam, are reported as they are; a config error
     with the line of the user's code that raised its cause. Any other exception is
@@ -58,8 +58,8 @@ def explain_failure(
 
     Args:
       node: its id.
-      error: what it raised.
-      find: names the records, where they are at fault.
+      error: the exception.
+      find: returns lines that name the bad records of a kind.
     """
     causes = _causes(error)
     explicit = _explicit_causes(error)
@@ -93,7 +93,7 @@ def explain_failure(
 def _bad_data(
     node: str, text: str, find: Callable[[BadRecords], Sequence[str]]
 ) -> DataError | None:
-    """Returns the error that says which records are at fault, if records are."""
+    """Returns the error that names the bad records, if they are the cause."""
     for line in text.splitlines():
         if any(pattern in line for pattern in _MIXED_TYPES):
             return DataError(
@@ -129,7 +129,7 @@ def _first_lines(error: BaseException) -> list[str]:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Returns the exception and what it was raised from, outermost first."""
+    """Returns the exception, its causes and contexts, outermost first."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:
@@ -141,7 +141,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _explicit_causes(error: BaseException) -> list[BaseException]:
-    """Leaves out what was only being handled: a bug in a handler does not pass."""
+    """Returns the causes without contexts: a bug in a handler is not transient."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:

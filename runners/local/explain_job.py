@@ -45,17 +45,17 @@ _DATA_PROPERTIES = (
 
 
 def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> None:
-    """Writes whether a node would run and why, with the nodes that it waits for.
+    """Writes whether a node and those upstream of it would run, and why.
 
-    Works on a copy of the metadata: asking registers what a run would register. What a
-    node that would run has made the last time stands for what it would make, so that
-    each node after it is asked for changes of its own.
+    Works on a copy of the metadata, because a cache lookup registers contexts. The last
+    outputs of a node that would run stand in for its new ones, so that the nodes after
+    it are compared by their own changes.
 
     Args:
       run_dir: a temporary folder with ``config.json`` and the job environment.
       workspace: of the pipeline.
       metadata_copy: path of the copy.
-      node_id: which node.
+      node_id: the node.
     """
     place = Path(run_dir)
     try:
@@ -75,7 +75,9 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
         )
         answers: dict[str, dict[str, Any]] = {}
         for node in _leading_to(ir, node_id):
-            answers[node.node_info.id] = _ask(ir, node, job_environment, answers)
+            answers[node.node_info.id] = _explain_node(
+                ir, node, job_environment, answers
+            )
         write_result(place, NAME, {"nodes": list(answers.values()), "error": None})
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
@@ -84,7 +86,7 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
 
 
 def _leading_to(ir: Any, node_id: str) -> list[Any]:
-    """Returns a node and all that it waits for, in topological order."""
+    """Returns a node and all upstream nodes, in topological order."""
     nodes = {node.pipeline_node.node_info.id: node.pipeline_node for node in ir.nodes}
     if node_id not in nodes:
         raise unknown_node(node_id, list(nodes), ir.pipeline_info.id)
@@ -97,7 +99,7 @@ def _leading_to(ir: Any, node_id: str) -> list[Any]:
     return [node for name, node in nodes.items() if name in needed]
 
 
-def _ask(
+def _explain_node(
     ir: Any,
     node: Any,
     job_environment: JobEnvironment,
@@ -123,7 +125,7 @@ def _ask(
     except Exception:
         if not waits_for:
             raise
-        # It reads what has not been made, or is not there any more.
+        # Its input does not exist yet, or any more.
         os.write(2, traceback.format_exc().encode())
         return answer
     if kind.system:
@@ -144,13 +146,13 @@ def _changes(
     """Returns what has changed since an execution, ingested files by name."""
     before, execution, _ = last
     assert cache.facts is not None and cache.parts is not None
-    taken = None
+    report = None
     if kind_of(cache.facts.kind).ingests:
         with metadata.Metadata(connection_of(ir)) as handle:
-            taken = _report_of(handle.store, execution.id)
-    if taken is None:
+            report = _report_of(handle.store, execution.id)
+    if report is None:
         return history.changes(before, cache.parts)
-    files = changed_files(cache.facts.properties, taken, digest_reader())
+    files = changed_files(cache.facts.properties, report, digest_reader())
     fingerprint, fingerprint_now = (
         parts["properties"].get(FINGERPRINT_PROPERTY_NAME)
         for parts in (before, cache.parts)

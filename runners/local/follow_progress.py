@@ -17,7 +17,7 @@ def progress_file(run_dir: Path, node: str) -> Path:
 
 
 class FollowProgress:
-    """Hands on each line of the progress files of some nodes, once."""
+    """Calls back with each new line of the progress files of some nodes."""
 
     def __init__(self, run_dir: Path, on_progress: OnProgress) -> None:
         self._run_dir = run_dir
@@ -25,18 +25,18 @@ class FollowProgress:
         self._offsets: dict[str, int] = {}
 
     def begin(self, node: str) -> None:
-        """Follows a node from what it writes from now on."""
+        """Follows a node, without the lines of earlier attempts."""
         path = progress_file(self._run_dir, node)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._offsets[node] = path.stat().st_size if path.exists() else 0
 
     def poll(self) -> None:
-        """Hands on what is new."""
+        """Reports the new lines of all nodes."""
         for node in list(self._offsets):
             self._poll(node)
 
     def end(self, node: str) -> None:
-        """Hands on what is left of a node's."""
+        """Reports a node's last lines and stops following it."""
         self._poll(node)
         self._offsets.pop(node, None)
 

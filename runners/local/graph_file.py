@@ -27,14 +27,14 @@ class PlannedNode:
       kind: the component's class.
       upstream: the nodes that it waits for.
       contexts: type and name of its contexts in ML Metadata, the run's among them.
-      gate: whether what follows it is there to be stopped by it.
-      resolver: whether it only looks for artifacts.
+      gate: whether a failure of it blocks the nodes after it.
+      resolver: whether it only looks up artifacts.
       judges_data: whether its verdict is on the data, which a person may override.
-      pushes: whether what it makes is served.
+      pushes: whether it pushes the model to the serving directory.
       action: ``reuse`` takes the outputs of an earlier run, ``skip`` leaves it out.
-      needs: for each input that it cannot do without, the nodes that may make it.
-      optional: the upstream nodes whose outputs it can do without.
-      when_skipped: why, where TFX skips it.
+      needs: the possible producers of each required input.
+      optional: the upstream nodes whose outputs are optional inputs.
+      when_skipped: the reason if TFX skips it.
     """
 
     id: str
@@ -70,7 +70,7 @@ class GraphFile:
     has_history: bool = False
 
     def save(self, run_dir: Path) -> None:
-        """Writes it beside the run's record; its being there says it is complete."""
+        """Writes the file atomically; its existence means that it is complete."""
         atomic.write_json(run_dir / GRAPH_FILE, asdict(self))
 
     @classmethod
@@ -78,7 +78,7 @@ class GraphFile:
         """Reads what ``save`` wrote, None if there is none.
 
         Raises:
-          UsageError: another version of Sluice wrote it, in a form of its own.
+          UsageError: another version of Sluice wrote it in another format.
         """
         path = run_dir / GRAPH_FILE
         try:
@@ -103,7 +103,7 @@ class GraphFile:
         raise KeyError(node_id)
 
     def before(self, node_id: str) -> list[str]:
-        """Returns the nodes that a node waits for, directly or not."""
+        """Returns all upstream nodes of a node, direct or not."""
         found: list[str] = []
         left = list(self.node(node_id).upstream)
         while left:

@@ -1,7 +1,7 @@
 """Environment of a job: module search path, and the script's ``__main__``.
 
-A pipeline of Sluice is found from its project root. Somebody else's pipeline may hold
-functions of the script that built it, or modules beside it.
+A Sluice pipeline is imported from its project root. Any other TFX pipeline may use
+functions of the script that built it, or modules next to that script.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _FILE = "job_environment.json"
 
 @dataclass(frozen=True)
 class JobEnvironment:
-    """The job environment of all jobs of one run.
+    """Import paths and ``__main__`` of all jobs of one run.
 
     Attributes:
-      project_root: of a project of Sluice; None for a pipeline built elsewhere.
+      project_root: of a Sluice project; None for any other pipeline.
       python_path: ``sys.path`` of the process that built the pipeline.
-      main_path: the script that is ``__main__`` there, None if it is no file.
-      main_module: its name, where it was started by ``python -m``.
-      arguments: its ``sys.argv``, which it may read while it is imported.
+      main_path: the ``__main__`` script of that process, None if it is not a file.
+      main_module: its name if it was started with ``python -m``.
+      arguments: its ``sys.argv``, which it may read during import.
     """
 
     project_root: str | None = None
@@ -39,20 +39,20 @@ class JobEnvironment:
     arguments: tuple[str, ...] = ()
 
     def save(self, run_dir: Path) -> None:
-        """Writes them beside the run's record."""
+        """Writes the file into the run's folder."""
         atomic.write_json(run_dir / _FILE, asdict(self))
 
     @classmethod
     def load(cls, run_dir: Path) -> JobEnvironment:
-        """Reads what ``save`` wrote, also of a version that had fewer keys."""
+        """Reads what ``save`` wrote, also by a version with fewer keys."""
         data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
         for name in ("python_path", "arguments"):
             data[name] = tuple(data.get(name, ()))
         return cls(**data)
 
     def enter(self) -> None:
-        """Makes this process look like the one that built the pipeline."""
-        # In its order: it decides which of two packages of one name is found.
+        """Sets up the imports of this process like those of the building process."""
+        # The order decides which of two packages of one name is found.
         sys.path[:] = dict.fromkeys([*self.python_path, *sys.path])
         if self.project_root:
             activate(Path(self.project_root))
@@ -68,7 +68,7 @@ class JobEnvironment:
                 sys.argv = [*self.arguments] or rest
                 multiprocessing.spawn.prepare(main)
             finally:
-                # Beam and TFX would take its arguments for theirs.
+                # Beam and TFX would parse these arguments.
                 sys.argv = rest
 
     def roots(self) -> list[Path]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sluice.storage import atomic
 
-# The names of the jobs that draw the graph and ask the cache; no node can have them.
+# Jobs that are no nodes: no node id begins with a dot.
 PREPARE = ".prepare"
 RESOLVE_CACHED = ".resolve_cached"
 
@@ -30,7 +30,7 @@ def write_result(run_dir: Path, name: str, result: dict[str, Any]) -> None:
 
 
 def read_result(run_dir: Path, name: str) -> dict[str, Any] | None:
-    """Returns the result of a job, None where it ended before it had one."""
+    """Returns the result of a job, None if it ended before it wrote one."""
     try:
         return json.loads(_path(run_dir, name).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -38,10 +38,10 @@ def read_result(run_dir: Path, name: str) -> dict[str, Any] | None:
 
 
 def write_exception(run_dir: Path, name: str, error: BaseException) -> None:
-    """Keeps what a job raised for the process that waits for it.
+    """Pickles the exception of a job for the process that waits for it.
 
-    As ``multiprocessing`` does for its pools, with the traceback as text. An exception
-    that cannot be pickled leaves the traceback alone.
+    As in ``multiprocessing``'s pools the traceback is text. Of an exception that cannot
+    be pickled, only the traceback is written.
     """
     wrapped = ExceptionWithTraceback(error, error.__traceback__)
     try:
@@ -55,7 +55,7 @@ def write_exception(run_dir: Path, name: str, error: BaseException) -> None:
 
 
 def read_exception(run_dir: Path, name: str) -> BaseException | None:
-    """Returns what ``write_exception`` kept, None where there is nothing."""
+    """Returns what ``write_exception`` wrote, None if there is nothing."""
     try:
         return pickle.loads(_exception(run_dir, name).read_bytes())
     except Exception:  # Its class may not be importable here.
@@ -63,7 +63,7 @@ def read_exception(run_dir: Path, name: str) -> BaseException | None:
 
 
 def forget_result(run_dir: Path, name: str) -> None:
-    """Removes what an earlier attempt has left."""
+    """Deletes the result and exception of an earlier attempt."""
     _path(run_dir, name).unlink(missing_ok=True)
     _exception(run_dir, name).unlink(missing_ok=True)
 

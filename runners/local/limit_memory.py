@@ -1,9 +1,9 @@
 """Kills nodes that exceed their memory limit.
 
-The processes of a node are looked at from outside, a few times a second. A limit of the
-kernel's (``RLIMIT_AS``, ``RLIMIT_DATA``) counts what TensorFlow only reserves, and each
-process by itself; a control group takes rights that a user rarely has. An allocation
-faster than the polling interval can overshoot the limit.
+The processes of a node are polled a few times per second. The kernel's limits
+(``RLIMIT_AS``, ``RLIMIT_DATA``) count memory that TensorFlow only reserves, and each
+process separately; control groups need privileges. An allocation faster than the
+polling interval can exceed the limit.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class LimitMemory:
 
     def _look_at(self, node_id: str, pid: int, limit: int, setting: str) -> None:
         pids = [pid, *descendants(pid)]
-        # The sum of resident sizes counts what forks share once for each of them, and
-        # is cheap: what lies below the limit by it does so in any case.
+        # The sum of resident sizes is cheap and an upper bound: it counts memory that
+        # forks share once per process.
         if sum(map(_resident, pids)) <= limit or (used := _used(pids)) <= limit:
             return
         hint = f"raise {setting}, or have the node use less"
@@ -75,12 +75,12 @@ class LimitMemory:
 
 
 def _used(pids: Iterable[int]) -> int:
-    """Returns the bytes that processes hold, what is shared divided among its users."""
+    """Returns the memory of processes in bytes, shared pages divided among them."""
     return sum(_proportional(pid) or _resident(pid) for pid in pids)
 
 
 def _proportional(pid: int) -> int:
-    """Returns a process' proportional set size; 0 where the kernel does not say it."""
+    """Returns a process' proportional set size; 0 if the kernel does not report it."""
     with suppress(psutil.Error):
         return getattr(psutil.Process(pid).memory_full_info(), "pss", 0)
     return 0

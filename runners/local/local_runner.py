@@ -1,7 +1,7 @@
 """``LocalRunner``: a parallel, resumable replacement of TFX's LocalDagRunner.
 
-``LocalRunner().run(pipeline)`` takes any TFX pipeline, also one written by somebody
-else, whose metadata is in SQLite. Nested pipelines are refused.
+``LocalRunner().run(pipeline)`` runs any TFX pipeline whose metadata is in SQLite.
+Nested pipelines are not supported.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from sluice.workspace import new_run_id
 _KINDS: dict[int, type[SluiceError]] = {
     kind.exit_code: kind for kind in (UsageError, DataError, ServingError)
 }
-# What is imported in any pipeline's nodes: a user's own package may have every other
-# name of ours.
+# The only packages of ours that foreign nodes import: the user's own packages may have
+# any other name.
 _NEEDED = ("runners", "serving", "sluice")
-# The zygotes that wait for the next run of this process, by what they were made with.
+# The zygotes kept for the next run of this process, by their settings.
 _KEPT: dict[tuple[Any, ...], ProcessPool] = {}
 
 
@@ -73,15 +73,15 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         """Sets how pipelines are run.
 
         Args:
-          workers: how many nodes run at the same time; None for one per core.
-          runs_dir: where each run's folder (logs, journal) goes; None for ``runs/``
-            beside the metadata's file.
+          workers: the maximum number of nodes that run in parallel; None for one per
+            core.
+          runs_dir: the parent of the runs' folders (logs, journal); None for ``runs/``
+            beside the metadata file.
           retries: of transient failures; None for none.
-          memory: how much of it each node may use; None for what there is.
-          process_pool: where the nodes' processes come from; None for a fork of this
-            process, or where it cannot be forked (it has threads, or TensorFlow has
-            opened its devices) for one that imports TFX once (10 to 20 seconds) and
-            serves later runs as well.
+          memory: limits per node; None for no limit.
+          process_pool: starts the nodes' processes; None to fork this process, or if it
+            cannot be forked (it has threads, or TensorFlow has opened its devices) for
+            a zygote that imports TFX (10 to 20 seconds) and is kept for later runs.
         """
         self._workers = workers or usable_cores()
         self._runs_dir = Path(runs_dir) if runs_dir else None
@@ -94,8 +94,8 @@ class LocalRunner(tfx_runner.IrBasedRunner):
     ) -> RunResult:
         """Compiles a pipeline and runs it; see ``run_with_ir`` for the rest.
 
-        User modules given as files are loaded where they are: TFX would pack them into
-        a wheel, which needs pip, and install it for every node.
+        A ``module_file`` is imported in place: TFX would build a wheel from it, which
+        needs pip, and install that for every node.
 
         Args:
           pipeline: any TFX pipeline.
@@ -128,24 +128,23 @@ class LocalRunner(tfx_runner.IrBasedRunner):
 
         Args:
           pipeline: the IR.
-          run_options: a part of the graph, as TFX has it.
-          run_id: names the run; with the id of an earlier run that one is continued.
-          on_event: called with each event, as the journal has it; see
+          run_options: the selected part of the graph, as in TFX.
+          run_id: of the run; the id of an earlier run resumes it.
+          on_event: called with each event in the journal's form, see
             ``docs/run_record.md``.
-          **kwargs: not used; TFX's interface has them.
+          **kwargs: not used; part of TFX's interface.
 
         Returns:
-          How each node ended, where all ended well.
+          The result of each node; none has failed.
 
         Raises:
-          NodeError: a node has failed; all that did not depend on it has run. A
-            DataError, UsageError or ServingError where that was the reason.
-          UsageError: the pipeline cannot be run here, or is not that of the run to
-            be continued.
-
-          Of these, what a node has raised is the ``__cause__``, and the traceback of
-          its process is the cause of that; None where the node was killed.
-          LockedError: another process has begun this run and not ended it.
+          NodeError: a node has failed; nodes that do not depend on it have run. The
+            class is DataError, UsageError or ServingError if the node raised one. The
+            node's exception is the ``__cause__``, None if the node was killed, and the
+            traceback of its process is the cause of that.
+          UsageError: the pipeline cannot be run here, or differs from that of the
+            resumed run.
+          LockedError: another process executes this run.
           KeyboardInterrupt: the run was interrupted.
         """
         if INSIDE_JOB in os.environ:
@@ -216,7 +215,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
 
     @contextmanager
     def _processes(self, log: Path, lock: int) -> Iterator[ProcessPool]:
-        """Yields where the processes of one run come from."""
+        """Yields the process pool of one run."""
         if self._process_pool is not None:
             yield self._process_pool
             return
@@ -233,7 +232,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
             process_pool.belong_to(log, [lock])
             yield process_pool
             if not can_fork() and process_pool.ready:
-                # One that is lost by now is closed; the run itself has ended well.
+                # If the zygote is lost by now it is closed; the run has succeeded.
                 with suppress(NodeError):
                     process_pool.release()
                     _close_kept()
@@ -261,19 +260,19 @@ def _job_environment() -> JobEnvironment:
     return JobEnvironment(
         python_path=tuple(os.path.abspath(entry) for entry in sys.path),
         main_path=os.path.abspath(main_path) if main_path else None,
-        # The standard library leaves a package's own __main__ alone.
+        # multiprocessing.spawn does not import a package's __main__ either.
         main_module=None if name.endswith("__main__") else name,
         arguments=tuple(sys.argv),
     )
 
 
 def _modules() -> tuple[str, ...]:
-    """Returns what the zygote imports: what the caller has, where it is large."""
+    """Returns what the zygote imports: TFX's public API if the caller uses it."""
     return (*PRELOADED, "tfx.v1") if "tfx.v1" in sys.modules else PRELOADED
 
 
 def _check_same(pipeline: Any, run_dir: Path) -> None:
-    """Raises a ``UsageError`` unless a run was begun with the same nodes."""
+    """Raises a ``UsageError`` if the pipeline differs from that of the resumed run."""
     before = _nodes_of(read_ir(run_dir), run_dir.name)
     now = _nodes_of(pipeline, run_dir.name)
     changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
@@ -287,7 +286,7 @@ def _check_same(pipeline: Any, run_dir: Path) -> None:
 
 
 def _nodes_of(pipeline: Any, run_id: str) -> dict[str, bytes]:
-    """Returns what each node is, without the marks of a partial run."""
+    """Returns each node's proto, without the marks of a partial run."""
     nodes = pipeline_pb2.Pipeline(nodes=pipeline.nodes)
     runtime_parameter_utils.substitute_runtime_parameter(
         nodes, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
@@ -309,7 +308,7 @@ def _base_run_id(partial: Any | None) -> str | None:
 
 @atexit.register
 def _close_kept() -> None:
-    """Ends the zygotes that wait for a run; a fork of this process lets them be."""
+    """Ends the kept zygotes, unless this is a fork of their owner."""
     while _KEPT:
         (pid, *_), process_pool = _KEPT.popitem()
         if pid == os.getpid():
@@ -317,7 +316,7 @@ def _close_kept() -> None:
 
 
 def _failure(failed: Sequence[NodeResult], run_dir: Path) -> SluiceError:
-    """Returns the first node's failure as an error; it names the other nodes."""
+    """Returns the first node's failure as an error that names the other nodes."""
     lines: list[str] = []
     for node in failed[:1]:
         assert node.error

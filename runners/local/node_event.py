@@ -26,11 +26,11 @@ def node_finished(
     """Returns the event of a node that has ended.
 
     Args:
-      run_dir: of the run.
-      node: as it was planned.
-      result: how it has ended.
-      facts: what its process has written, with what only it knows of its cache key,
-        documents and notes; None where it has left nothing.
+      run_dir: the run's folder.
+      node: its entry in the graph.
+      result: its result.
+      facts: the report of its process, with cache key, documents and notes; None if it
+        wrote none.
     """
     facts = facts or {}
     log = run_dir / "logs" / f"{node.id}.log"
@@ -91,7 +91,10 @@ def _push(node: PlannedNode, result: NodeResult) -> Push | None:
 
 
 def _refused_by(result: NodeResult) -> Iterator[str]:
-    """Yields who has not blessed the model: TFX names folders NODE/OUTPUT/EXECUTION."""
+    """Yields the nodes that have not blessed the model.
+
+    TFX's URIs end in NODE/OUTPUT/EXECUTION.
+    """
     for artifacts in result.inputs.values():
         for artifact in artifacts:
             is_blessing = artifact["type"] in JUDGEMENTS - VERDICTS

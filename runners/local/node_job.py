@@ -38,8 +38,8 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
 
     Args:
       run_dir: of the run, with the compiled pipeline.
-      node_id: which node.
-      use_cache: whether the outputs of an earlier execution may stand for it.
+      node_id: the node.
+      use_cache: whether cached outputs may be used instead of running it.
     """
     place = Path(run_dir)
     interrupt.listen()
@@ -67,7 +67,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     except interrupt.Interrupted:
         stopped = True
     except (Exception, SystemExit) as raised:
-        # Some libraries turn the interrupt into an error of their own.
+        # Some libraries convert the interrupt into their own exception.
         stopped = interrupt.requested()
         if not stopped:
             _log_traceback()
@@ -77,14 +77,14 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
             if not job_environment.project_root:
                 write_exception(place, node_id, raised)
     ended = Ended(time.monotonic() - started, error, stopped)
-    # From here on a request to stop must not hide how the node has ended.
+    # A request to stop must no longer interrupt the report.
     with interrupt.cooperative():
         report_node(place, planned, ir, cache, ended)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a launch ended: wall time, the error explained, or stopped when asked to."""
+    """Outcome of a launch: wall time, the explained error, whether it was stopped."""
 
     duration_s: float
     error: NodeFailure | None = None
@@ -102,7 +102,7 @@ def report_node(
                 handle.store, planned, ended.duration_s, error, ended.stopped
             )
     except Exception as unread:
-        # Such as on a full disk, which is also why the node itself has failed.
+        # E.g. on a full disk, which then is the node's own failure too.
         _log_traceback()
         error = error or _explain(node_id, unread)
         reason = error.message.splitlines()[0]
@@ -135,7 +135,7 @@ def launch(
     in_project: bool = False,
     resolves_secrets: bool = False,
 ) -> None:
-    """Launches a node by TFX's portable launcher, with the cache given."""
+    """Launches a node with TFX's portable launcher and our cache."""
     node = next(
         node.pipeline_node
         for node in ir.nodes
@@ -177,7 +177,7 @@ def _custom_nodes(run_dir: Path) -> Container[str]:
 def _describe(
     node_id: str, outputs: Mapping[str, list[dict[str, Any]]], run_dir: Path
 ) -> dict[str, Any]:
-    """Returns the record's documents; what cannot be described is only noted."""
+    """Returns the record's documents; an error becomes a note."""
     config = run_dir / "config.json"
     sensitive: list[str] = []
     try:

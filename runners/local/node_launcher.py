@@ -1,8 +1,8 @@
-"""TFX's launcher, made safe for executions that began earlier.
+"""TFX's launcher with clean output folders, checked inputs and resolved secrets.
 
-Under the id of an earlier, unfinished run TFX uses that run's execution again, with
-what its killed process left in the output directories: two shards of a killed
-ExampleGen were read together with the new ones.
+When a run is resumed TFX reuses the execution of a killed node, with the files that it
+left in the output folders: two shards of a killed ExampleGen were read together with
+the new ones.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ _MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
 
 
 class NodeLauncher(launcher.Launcher):
-    """A launcher whose executions start from nothing, each time, and open no port.
-
-    They read only what their inputs held when they were made.
-    """
+    """TFX's launcher; it empties output folders, checks inputs and opens no port."""
 
     def __init__(
         self,
@@ -42,12 +39,12 @@ class NodeLauncher(launcher.Launcher):
         resolves_secrets: bool = False,
         **options: Any,
     ) -> None:
-        """Takes TFX's options.
+        """Creates the launcher of one node.
 
         Args:
-          in_project: whether the pipeline is run by ``sluice run``; else by a script.
-          resolves_secrets: whether the executor is given the values of the references
-            in its exec properties. TFX logs and stores them before that.
+          in_project: true for ``sluice run``, false for a script's pipeline.
+          resolves_secrets: whether secret references in the exec properties are
+            resolved for the executor. TFX logs and stores the references.
           **options: of TFX's launcher.
         """
         super().__init__(**options)
@@ -128,10 +125,10 @@ def _resolving(run_executor: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class _NoWatcher:
-    """Stands in for TFX's ``ExecutionWatcher``, a gRPC server that nothing here asks.
+    """Replaces TFX's ``ExecutionWatcher``, an unused gRPC server.
 
-    Through it any local process writes into ML Metadata. TFX's operators for Python,
-    Beam and Docker are told its address and do not hand it on.
+    Through it any local process could write into ML Metadata. TFX's operators for
+    Python, Beam and Docker do not pass its address on.
     """
 
     address = ""
@@ -147,13 +144,13 @@ class _NoWatcher:
 
 
 def _make_importable(module_file: str) -> str | None:
-    """Lets this process and Beam's workers import a user's module, and those beside it.
+    """Makes a user's module importable in this process and in Beam's workers.
 
-    TFX would pack them into a wheel and install that for both. Read from its file alone
-    a module has a name that no other process knows.
+    TFX would install a wheel for both. A module loaded from its file has a name that
+    other processes cannot import.
 
     Returns:
-      The module's name; None where another module of that name is found first.
+      The module's name; None if another module of that name is found first.
     """
     folder, file = os.path.split(module_file)
     sys.path.append(folder)
@@ -163,14 +160,14 @@ def _make_importable(module_file: str) -> str | None:
     name = file.removesuffix(".py")
     spec = importlib.util.find_spec(name) if name.isidentifier() else None
     with suppress(OSError):
-        # The path may have links that the one in ``sys.path`` has not.
+        # Either path may contain links.
         if spec and spec.origin and os.path.samefile(spec.origin, module_file):
             return name
     return None
 
 
 def _begin_again(store: Any, execution: Any, inputs: Mapping[str, Any]) -> None:
-    """Makes ML Metadata say that the execution runs, and what it reads."""
+    """Sets a reused execution to running and stores its inputs in ML Metadata."""
     execution.last_known_state = metadata_store_pb2.Execution.RUNNING
     if _ERROR in execution.custom_properties:
         del execution.custom_properties[_ERROR]

@@ -1,4 +1,4 @@
-"""The first job of a run: builds and compiles the graph, selects the nodes to run."""
+"""First job of a run: compiles the pipeline and selects the nodes to run."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ def prepare(
     base_run_id: str | None,
     accept_data: str | None = None,
 ) -> None:
-    """Writes the compiled pipeline and the graph, or the reason why it cannot.
+    """Writes the compiled pipeline and the graph, or the error.
 
     Args:
-      run_dir: of the run; its name is the run's id. Holds either ``config.json`` or,
-        for a pipeline built elsewhere, its IR.
-      workspace: of a pipeline of ours; None for one built elsewhere.
-      from_nodes: only what follows from these runs; empty for all.
-      to_nodes: only what leads to these runs; empty for all.
-      base_run_id: the run that the rest is taken from; None for the newest that fits.
+      run_dir: the run's folder, named by the run's id. It holds ``config.json``, or the
+        IR of a pipeline built elsewhere.
+      workspace: of a config's pipeline; None for one built elsewhere.
+      from_nodes: run only these and the nodes downstream; empty for all.
+      to_nodes: run only these and the nodes upstream; empty for all.
+      base_run_id: the run whose outputs the other nodes reuse; None for the newest that
+        has them.
       accept_data: as for ``create_pipeline``.
     """
     place = Path(run_dir)
@@ -74,7 +75,7 @@ def prepare(
 
 
 def _has_history(connection: message.Message) -> bool:
-    """Whether there may be executions; a file without any is made by the first node."""
+    """Whether the metadata may hold executions; an SQLite file may not exist yet."""
     if not connection.HasField("sqlite"):
         return True
     path = Path(connection.sqlite.filename_uri)
@@ -110,7 +111,7 @@ def connection_of(ir: Any) -> message.Message:
 def _compile(
     run_dir: Path, workspace: str | None, accept_data: str | None
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Returns the compiled pipeline, and the nodes that its config adds."""
+    """Returns the compiled pipeline and its config's custom nodes."""
     if workspace is None:
         return read_ir(run_dir), {}
 
@@ -155,7 +156,11 @@ def _mark(
     to_nodes: Collection[str],
     base_run_id: str | None,
 ) -> str | None:
-    """Marks a part of the graph, takes the rest from an earlier run, returns its id."""
+    """Selects a part of the graph.
+
+    Returns:
+      The earlier run whose outputs the other nodes reuse; None if none are needed.
+    """
     known = [node.pipeline_node.node_info.id for node in ir.nodes]
     for node_id in (*from_nodes, *to_nodes):
         if node_id not in known:
@@ -187,9 +192,9 @@ def _mark(
 def _resolvers_before(
     ir: Any, from_nodes: Collection[str], to_nodes: Collection[str]
 ) -> list[str]:
-    """Returns the resolvers that what runs reads from, and that would be left out.
+    """Returns the unselected resolvers directly upstream of the selected nodes.
 
-    They look anew: a baseline of the base run may not be the latest any more.
+    They run too: a baseline of the base run may not be the latest any more.
     """
     nodes = {node.pipeline_node.node_info.id: node.pipeline_node for node in ir.nodes}
     views = partial_run_utils.make_ordered_node_map(
@@ -208,12 +213,12 @@ def _resolvers_before(
 
 
 def _base_run(store: Any, required: Collection[Any], wanted: str | None) -> str:
-    """Returns the newest run in which every node that is needed has succeeded.
+    """Returns the newest run in which all required nodes have succeeded.
 
     Args:
       store: an ML Metadata store.
-      required: the nodes that are needed.
-      wanted: the run that it must be; None for the newest.
+      required: the nodes whose outputs are reused.
+      wanted: the only run allowed; None for the newest.
     """
     candidates: set[str] | None = None
     for node in required:
@@ -245,12 +250,12 @@ def _kind(node: Any) -> NodeKind:
 
 
 def _planned(node: Any, base: str | None, own: Mapping[str, Any]) -> PlannedNode:
-    """Returns what a run must know of a node.
+    """Returns a node's entry in the graph file.
 
     Args:
       node: of the compiled pipeline.
-      base: the run that is reused in part; None for none.
-      own: the nodes that the config adds, as it has them.
+      base: the run whose outputs are reused; None for none.
+      own: the config's custom nodes.
     """
     name, kind, action = node.node_info.id, _kind(node), _action(node)
     return PlannedNode(
@@ -261,7 +266,7 @@ def _planned(node: Any, base: str | None, own: Mapping[str, Any]) -> PlannedNode
         gate=kind.gate or (name in own and bool(own[name].before)),
         resolver=kind.resolver,
         judges_data=kind.judges_data,
-        # One that the config adds serves elsewhere than `push` says.
+        # A custom Pusher does not push to the directory of `push`.
         pushes=kind.pushes and name not in own,
         action="skip" if action == "reuse" and base is None else action,
         needs=dict(_needs(node)),
@@ -271,20 +276,20 @@ def _planned(node: Any, base: str | None, own: Mapping[str, Any]) -> PlannedNode
 
 
 def _needs(node: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields each input that a node cannot do without, and who may make it."""
+    """Yields each required input of a node and its possible producers."""
     for key, spec in node.inputs.inputs.items():
         makers = _makers(node.inputs, spec)
-        # A maker elsewhere is one of another pipeline.
+        # Any other producer belongs to another pipeline.
         if spec.min_count and makers and {*makers} <= {*node.upstream_nodes}:
             yield key, makers
 
 
 def _optional(node: Any) -> set[str]:
-    """Returns the upstream nodes whose outputs a node can do without.
+    """Returns the upstream nodes whose outputs are optional inputs of a node.
 
-    Not those that it only comes after, and none where it judges or reads a judgement:
-    TFX's Evaluator would bless without the baseline, and its Pusher push a model that
-    nobody has judged.
+    Control dependencies are not optional, nor any input of a node that makes or reads a
+    blessing: without it TFX's Evaluator would bless a model without comparing it, and
+    TFX's Pusher would push a model that was not evaluated.
     """
     may: set[str] = set()
     must: set[str] = set()
@@ -299,7 +304,7 @@ def _optional(node: Any) -> set[str]:
 
 
 def _makers(inputs: Any, spec: Any) -> tuple[str, ...]:
-    """Returns the nodes that make what an input reads, also by way of a union."""
+    """Returns the producers of an input, those of a union included."""
     parts = [inputs.inputs[key] for key in spec.mixed_inputs.input_keys]
     channels = [channel for part in (spec, *parts) for channel in part.channels]
     makers = (channel.producer_node_query.id for channel in channels)
@@ -307,7 +312,7 @@ def _makers(inputs: Any, spec: Any) -> tuple[str, ...]:
 
 
 def _when_skipped(inputs: Any) -> str:
-    """Returns why TFX makes no execution where it resolves no inputs for a node."""
+    """Returns the reason if TFX creates no execution for a node without inputs."""
     lists = pipeline_pb2.InputGraph.DataType.ARTIFACT_MULTIMAP_LIST
     loops = any(
         graph.nodes[graph.result_node].output_data_type == lists

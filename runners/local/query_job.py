@@ -20,8 +20,8 @@ from sluice.workspace import new_run_id
 
 @contextmanager
 def temporary_run_dir(config: Config) -> Iterator[Path]:
-    """Makes a run's folder for jobs that only answer; it is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="sluice-ask-") as folder:
+    """Yields the folder of a run that executes no node; it is deleted afterwards."""
+    with tempfile.TemporaryDirectory(prefix="sluice-query-") as folder:
         run_dir = Path(folder) / new_run_id()
         run_dir.mkdir()
         write_stored_config(config, run_dir / "config.json")
@@ -30,11 +30,11 @@ def temporary_run_dir(config: Config) -> Iterator[Path]:
 
 
 def run_query_job(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str, Any]:
-    """Returns the result that a job writes under ``name``; imports TFX for it.
+    """Runs a job in a process that imports TFX, and returns its result ``name``.
 
     Raises:
-      UsageError: the job found the config or the question to be wrong.
-      NodeError: it failed otherwise.
+      UsageError: the config or an argument is wrong.
+      NodeError: the job failed otherwise.
     """
     with ProcessPool(run_dir / "logs" / "start.log", cwd=cwd) as process_pool:
         ended = process_pool.run(name, job)
@@ -44,7 +44,7 @@ def run_query_job(job: Job, run_dir: Path, name: str, *, cwd: Path) -> dict[str,
         log = Path(job.log)
         text = log.read_text(errors="replace") if log.exists() else ""
         raise NodeError(
-            f"the process that should answer {describe_end(ended['status'])}",
+            f"the process of the query {describe_end(ended['status'])}",
             examples=text.splitlines()[-5:],
         )
     if error := result["error"]:

@@ -12,7 +12,7 @@ from sluice.errors import NodeError
 from sluice.record.events import NodeFailure
 from sluice.record.run_record import NodeState
 
-# What TFX says of inputs that it cannot resolve.
+# TFX's messages for inputs that it cannot resolve.
 _TOO_FEW = re.compile(r"inputs\[(.+?)\] has min_count = (\d+) but only got (\d+)")
 _NO_CONDITION = "Expected boolean type but got <class 'NoneType'>"
 _TOO_MANY = "Handling more than one input dicts"
@@ -25,14 +25,14 @@ def read_node_result(
     error: NodeFailure | None,
     stopped: bool = False,
 ) -> NodeResult:
-    """Returns how a node ended, as ML Metadata has it.
+    """Returns the result of a node according to ML Metadata.
 
     Args:
       store: an ML Metadata store.
-      node: which node.
+      node: the node.
       duration_s: wall time.
-      error: what it raised, explained.
-      stopped: whether it has stopped because it was asked to.
+      error: the explained exception, None if it raised none.
+      stopped: whether it ended because of a request to stop.
     """
     executions = node_status.executions_of(store, node.contexts)
     execution = executions[-1] if executions else None
@@ -47,12 +47,12 @@ def read_node_result(
     elif state == "skipped":
         reason = node.when_skipped
     elif state == "failed" and error is None:
-        # The launcher has returned, so that no executor was called.
+        # The launcher returned without calling an executor.
         if node.resolver and node_status.found_nothing(execution):
             state = "ran"
         else:
             failure = _unresolved(node, node_status.failure_text(execution))
-            # What a broken strategy would have found must not be taken for absent.
+            # After a failed strategy the artifact may exist: not an absent input.
             error = NodeFailure(
                 str(failure), int(failure.exit_code), unresolved=not node.resolver
             )
@@ -64,7 +64,7 @@ def read_node_result(
         everything = node_status.executions_of(store, contexts)
         earlier = [item for item in everything if item.id < execution.id]
         if earlier and node_status.outputs_of(store, earlier[-1]) == outputs:
-            # A resolver always looks; what counts is whether it found something new.
+            # A resolver always runs; it is cached if it found the same artifacts.
             state = "cached"
             reason = reason or "resolves to the same artifacts as before"
     return NodeResult(
@@ -80,7 +80,7 @@ def read_node_result(
 
 
 def _unresolved(node: PlannedNode, text: str | None) -> NodeError:
-    """Returns why a node has not run, where TFX could not resolve its inputs."""
+    """Returns the error for a node whose inputs TFX could not resolve."""
     text = text or "its inputs could not be resolved"
     if few := _TOO_FEW.search(text):
         key, least, got = few.groups()

@@ -1,7 +1,7 @@
 """Resolves cached nodes in one process, without starting one per node.
 
 A process per node costs a fraction of a second each, which adds up along a chain of
-cached nodes. What is not in the cache is left to a process of its own.
+cached nodes. Nodes that are not in the cache are left to the scheduler.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from runners.local.node_job import Ended, launch, make_cache, report_node
 from runners.local.prepare_job import connection_of, read_ir
 from runners.metadata import node_status
 
-_SETTLED = ("ran", "cached", "skipped")
+_RESOLVED = ("ran", "cached", "skipped")
 
 
 def resolve_cached(run_dir: str, forced: list[str]) -> None:
-    """Writes the results of the nodes that are in the cache, and of resolvers.
+    """Writes the results of cached nodes and of resolvers.
 
-    A node is looked at only if all that it waits for is settled.
+    A node is looked up only if all its upstream nodes are resolved.
 
     Args:
       run_dir: of a prepared run.
@@ -40,15 +40,15 @@ def resolve_cached(run_dir: str, forced: list[str]) -> None:
     ir = read_ir(place)
     graph = GraphFile.load(place)
     assert graph is not None
-    settled: set[str] = set()
+    resolved: set[str] = set()
     for node in graph.nodes:
-        if node.id in forced or not settled.issuperset(node.upstream):
+        if node.id in forced or not resolved.issuperset(node.upstream):
             continue
-        if _is_settled(place, node, ir, job_environment):
-            settled.add(node.id)
+        if _resolve(place, node, ir, job_environment):
+            resolved.add(node.id)
 
 
-def _is_settled(
+def _resolve(
     run_dir: Path, node: PlannedNode, ir: Any, job_environment: JobEnvironment
 ) -> bool:
     cache = make_cache(ir, node.id, job_environment, plan=True)
@@ -57,7 +57,7 @@ def _is_settled(
         launch(ir, node.id, cache)
     except Exception as error:
         if not isinstance(error, WouldRun):
-            # The process of its own will say it to the user.
+            # The scheduler runs the node and reports the error.
             os.write(2, traceback.format_exc().encode())
         with metadata.Metadata(connection_of(ir)) as handle:
             for execution in node_status.executions_of(handle.store, node.contexts):
@@ -65,7 +65,7 @@ def _is_settled(
         return False
     report_node(run_dir, node, ir, cache, Ended(time.monotonic() - started))
     result = read_result(run_dir, node.id)
-    if result is not None and result["state"] in _SETTLED:
+    if result is not None and result["state"] in _RESOLVED:
         return True
     forget_result(run_dir, node.id)
     return False

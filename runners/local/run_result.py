@@ -11,19 +11,19 @@ from sluice.record.run_record import NodeState
 
 OnEvent = Callable[[Event], None]
 
-# The reason of a node that was skipped since nobody asked for it.
+# The reason of a node that `--from`, `--to` or `--only` leave out.
 NOT_ASKED_FOR = "not in the part asked for"
 
 
 @dataclass(frozen=True)
 class NodeResult:
-    """How a node ended, as ML Metadata has it.
+    """Result of a node according to ML Metadata.
 
     Attributes:
       node: its id.
       state: see ``NodeState``.
       duration_s: wall time.
-      reason: why it is in this state, where that needs saying.
+      reason: why it is in this state, if that needs an explanation.
       error: why it failed.
       outputs: by key, a list of ``{"id", "type", "uri", "properties"}``.
       inputs: likewise.
@@ -44,7 +44,7 @@ class NodeResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """Every node of the graph, in the order in which it was decided."""
+    """The results of a run's nodes, in the order of the graph."""
 
     run_id: str
     nodes: tuple[NodeResult, ...]

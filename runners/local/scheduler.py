@@ -1,9 +1,8 @@
-"""Scheduler: decides which node runs when, and records how each ended.
+"""Scheduler: starts nodes in topological order, in parallel, and records their results.
 
-Independent nodes run at the same time, each in a process of its own. A failed node
-stops what depends on it and nothing else. TFX is not imported here: what a node did is
-read from its result and from ML Metadata, which also know it when the node's process
-was killed.
+Each node runs in its own process. A failed node stops only the nodes that depend on it.
+TFX is not imported here: the result of a node is read from the report of its process,
+or, if that was killed, from ML Metadata.
 """
 
 from __future__ import annotations
@@ -49,19 +48,19 @@ _STOPPED = ("failed", "blocked", "not_reached", "interrupted")
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How the nodes of a run are treated.
+    """Options of a run's nodes.
 
     Attributes:
-      workers: how many run at the same time, at most.
-      use_cache: whether outputs of earlier runs may stand for a node.
-      forced: nodes that run even so.
+      workers: the maximum number of nodes that run in parallel.
+      use_cache: whether cached outputs are used.
+      forced: nodes that run even if they are cached.
       retries: of transient failures.
-      memory: how much of it each node may use.
-      finished: nodes that need not be started any more.
+      memory: limits per node.
+      finished: results of nodes that have ended and do not run again.
       attempts: by node, the attempts of this run before it was resumed.
-      nodes: the only ones that are looked at; None for all.
-      may_start: the only ones that are started; None for all.
-      environment: variables that the nodes' processes have.
+      nodes: the only nodes considered; None for all.
+      may_start: the only nodes started; None for all.
+      environment: variables of the nodes' processes.
     """
 
     workers: int
@@ -107,7 +106,7 @@ class Scheduler:
 
     @property
     def _process_pool(self) -> ProcessPool:
-        assert self._pool is not None  # Nothing may start without one.
+        assert self._pool is not None  # Else ``may_start`` is empty.
         return self._pool
 
     def _pid_of(self, node_id: str) -> int | None:
@@ -117,7 +116,7 @@ class Scheduler:
         """Runs until every node has ended or cannot be reached.
 
         Raises:
-          NodeError: the process that starts the nodes has ended by itself.
+          NodeError: the zygote has ended unexpectedly.
           WorkspaceError: the run's folder was deleted.
         """
         try:
@@ -147,7 +146,7 @@ class Scheduler:
                 break
             for message in self._process_pool.messages(POLL_S):
                 if message.get("started") in self._running:
-                    # After a wait for the zygote, which imports TFX first.
+                    # The zygote may have imported TFX first.
                     self._running[message["started"]] = time.monotonic()
                 elif "ended" in message:
                     self._end(message)
@@ -181,7 +180,7 @@ class Scheduler:
                 self._start(node)
 
     def _skipped_producers(self, node: PlannedNode) -> str | None:
-        """Returns the skipped nodes without which a node has nothing to read."""
+        """Returns the skipped producers of a required input, None if there are none."""
         for makers in node.needs.values():
             if all(self._results[maker].state == "skipped" for maker in makers):
                 return " or ".join(makers)
@@ -249,11 +248,11 @@ class Scheduler:
     def _result_without_report(
         self, node: PlannedNode, text: str, status: int | None, duration_s: float
     ) -> NodeResult:
-        """Returns the result of a node whose process has left none.
+        """Returns the result of a node whose process wrote no report.
 
         Args:
           node: the node.
-          text: what became of its process.
+          text: how its process ended.
           status: of its process, None if unknown.
           duration_s: of its process.
         """
@@ -265,7 +264,7 @@ class Scheduler:
                     store, node, duration_s, None, stopped=stopping
                 )
             if result.state in ("ran", "cached"):
-                # It had published its outputs and was killed on its way out.
+                # It was killed after publishing its outputs.
                 return result
         except WorkspaceError as unread:
             text += f"; {unread}"
@@ -299,7 +298,7 @@ class Scheduler:
         return True
 
     def _unselected_result(self, node: PlannedNode) -> NodeResult:
-        """Returns the result of a node outside the part that was asked for."""
+        """Returns the result of a node outside the selected part of the graph."""
         if node.action == "reuse":
             with open_store(self._graph.connection_config()) as store:
                 found = read_node_result(store, node, 0.0, None)
@@ -345,7 +344,7 @@ class RunCallbacks:
 
 
 def result_of(facts: dict[str, Any]) -> NodeResult:
-    """Returns the result that a node's process has written."""
+    """Returns the result in the report of a node's process."""
     known = {item.name for item in fields(NodeResult)}
     values = {key: value for key, value in facts.items() if key in known}
     if error := facts["error"]:
@@ -357,7 +356,7 @@ def result_of(facts: dict[str, Any]) -> NodeResult:
 def _stopped_by_upstream(
     node: PlannedNode, upstream: list[NodeResult | None]
 ) -> NodeResult | None:
-    """Returns the result of a node that must not start, None if it may."""
+    """Returns the result of a node that an upstream node stops, None if none does."""
     for before in upstream:
         if before is None or before.state not in _STOPPED:
             continue
@@ -374,11 +373,11 @@ def _stopped_by_upstream(
 
 
 def _tail(log: Path, start: int) -> tuple[str, ...]:
-    """Returns the lines of a log that say most about how its process ended.
+    """Returns the last lines of a log, or those about the thread that crashed.
 
     Args:
       log: the file.
-      start: the offset at which that process began to write.
+      start: the offset at which the process began to write.
     """
     try:
         data = log.read_bytes()[start:]
@@ -388,7 +387,7 @@ def _tail(log: Path, start: int) -> tuple[str, ...]:
     crash = [line for line in lines if line.startswith(_CRASH)]
     if not crash:
         return tuple(lines[-_TAIL_LINES:])
-    # The stacks of the other threads, such as those of servers, come before it.
+    # The stacks of other threads, such as those of servers, are printed before it.
     rest = lines[lines.index(crash[0]) + 1 :]
     while rest and not rest[0].startswith(_CRASHED_THREAD):
         rest.pop(0)

@@ -18,7 +18,7 @@ _CODES = {
 
 
 class StopRequest:
-    """What has been asked for so far.
+    """The signals received so far.
 
     Attributes:
       signal: the first signal, None before it.
@@ -31,17 +31,17 @@ class StopRequest:
 
     @property
     def exit_code(self) -> ExitCode | None:
-        """INTERRUPTED or TERMINATED if somebody asked, else None."""
+        """INTERRUPTED or TERMINATED after a signal, else None."""
         return None if self.signal is None else _CODES[self.signal]
 
     @property
     def reason(self) -> str:
-        """Why a node has no end."""
+        """The reason of an interrupted node; empty before a signal."""
         return f"interrupted by {self.signal.name}" if self.signal else ""
 
     @contextmanager
     def listen(self) -> Iterator[None]:
-        """While in it, signals are noted here; only the main thread can do that."""
+        """Handles signals inside the block; without effect outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-# It asks for no artifact by its properties, and nobody who reads the log could either.
+# TFX itself uses no property predicate.
 _NOISE = frozenset(
     f"{query}.property_predicate is not supported."
     for query in ("ArtifactQuery", "ContextQuery")
@@ -12,10 +12,10 @@ _NOISE = frozenset(
 
 
 def tfx_log_filter() -> None:
-    """Leaves these lines out from now on, in this process."""
-    logging.getLogger("absl").addFilter(_says_something)
+    """Installs the filter in this process."""
+    logging.getLogger("absl").addFilter(_is_useful)
 
 
-def _says_something(record: logging.LogRecord) -> bool:
+def _is_useful(record: logging.LogRecord) -> bool:
     # A message may be any object, which need not have a hash.
     return not (isinstance(record.msg, str) and record.msg in _NOISE)

@@ -1,0 +1,1 @@
+"""Reads and repairs ML Metadata without TFX: status, lineage, the SQLite file."""

@@ -1,0 +1,1 @@
+"""Record of a run: events, journal, and ``run.json`` as their fold."""

@@ -1,8 +1,8 @@
 """The events of a run: a closed union of typed, frozen values.
 
-An event holds everything that the record takes from it, also what lies on disk or in
-ML Metadata (the rows of a verdict, where a push went), so that the record follows from
-the events alone. ``docs/run_record.md`` describes their JSON form.
+An event holds all data that the record needs, copied from disk or ML Metadata if
+necessary (the rows of a verdict, the version of a push), so that the record follows
+from the events alone. ``docs/run_record.md`` describes their JSON form.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Event:
-    """What all events have: ``at``, set by the journal: UTC, ISO 8601."""
+    """Base of all events; the journal sets ``at`` (UTC, ISO 8601)."""
 
     at: str = ""
 
@@ -39,16 +39,15 @@ class _Event:
 
 @dataclass(frozen=True, kw_only=True)
 class RunStarted(_Event):
-    """A run has begun, with what was asked for.
+    """A run has begun; its options.
 
     Attributes:
       destination: the serving directory.
       config: the resolved config.
-      forced: nodes that run whatever the cache holds.
-      accept_data: why a person lets the data pass this once.
-      resume_command: what to type to go on, should the run not end well; None if its
-        engine cannot.
-      notes: what happened before it could begin.
+      forced: nodes that run even if they are cached.
+      accept_data: the reason for overriding the data gate once, or None.
+      resume_command: the command to resume the run; None if its engine cannot.
+      notes: events before its start, such as a lock that was taken over.
     """
 
     event: Literal["run_started"] = "run_started"
@@ -69,7 +68,7 @@ class RunStarted(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RunResumed(_Event):
-    """A run that had not finished goes on."""
+    """A run is resumed."""
 
     event: Literal["run_resumed"] = "run_resumed"
     command: str
@@ -80,7 +79,7 @@ class RunResumed(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class InputsRead(_Event):
-    """What the run is made of is known: digests, and versions of packages."""
+    """Digests of the run's inputs, and versions of packages."""
 
     event: Literal["inputs_read"] = "inputs_read"
     digests: dict[str, Any]
@@ -89,7 +88,7 @@ class InputsRead(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SpansChosen(_Event):
-    """The spans of each input are chosen, as ``RunRecord.spans`` has them."""
+    """The spans chosen for each input, as in ``RunRecord.spans``."""
 
     event: Literal["spans_chosen"] = "spans_chosen"
     spans: dict[str, list[dict[str, Any]]]
@@ -97,7 +96,7 @@ class SpansChosen(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphCompiled(_Event):
-    """The nodes of the run are known, in topological order.
+    """The nodes of the run, in topological order.
 
     Attributes:
       base_run_id: the run whose outputs are reused; None where none are.
@@ -119,7 +118,7 @@ class NodeStarted(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRetried(_Event):
-    """A transient failure; the node is tried again after a wait."""
+    """A transient failure; the node is retried after a wait."""
 
     event: Literal["node_retried"] = "node_retried"
     node: str
@@ -146,9 +145,9 @@ class NodeFailure:
       message: for the user.
       exit_code: of the run.
       gate: whether the node is a gate that has not passed.
-      transient: whether the same node may well succeed if it is tried again.
-      log_tail: the last lines of its log, where the message cannot say more.
-      unresolved: whether it has not run, since its inputs could not be resolved.
+      transient: whether a retry may succeed.
+      log_tail: the last lines of its log, if the message alone does not explain it.
+      unresolved: whether it did not run because its inputs could not be resolved.
     """
 
     message: str
@@ -161,7 +160,7 @@ class NodeFailure:
 
 @dataclass(frozen=True)
 class Push:
-    """What became of a push. ``version`` and ``uri`` are None unless it is served."""
+    """Result of a push. ``version`` and ``uri`` are None unless it is served."""
 
     state: PushState
     version: int | None = None
@@ -173,12 +172,12 @@ class NodeFinished(_Event):
     """A node has ended.
 
     Attributes:
-      error: why it failed, None where it did not.
-      log: its log file, None where there is none.
+      error: why it failed, None if it did not.
+      log: the log file of a failed node, None if there is none.
       cache: ``key`` and ``parts`` of its cache key.
       documents: the files in ``record/`` that describe its outputs.
-      gates: the verdicts among its outputs, as ``Verdict.to_dict`` has them.
-      push: what became of the model, for the node that pushes it.
+      gates: the verdicts among its outputs, in the form of ``Verdict.to_dict``.
+      push: the result of a node that pushes a model.
     """
 
     event: Literal["node_finished"] = "node_finished"
@@ -201,7 +200,7 @@ class NodeFinished(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Stopping(_Event):
-    """The run was asked to end; ``nodes`` still run."""
+    """A request to stop the run while ``nodes`` were running."""
 
     event: Literal["stopping"] = "stopping"
     signal: str
@@ -210,7 +209,7 @@ class Stopping(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Stopped(_Event):
-    """The run could not begin, or broke outside of a node."""
+    """The run could not begin, or failed outside of a node."""
 
     event: Literal["stopped"] = "stopped"
     message: str
@@ -220,7 +219,7 @@ class Stopped(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Note(_Event):
-    """Something happened beside the nodes that a reader should know."""
+    """A remark for the reader of the record."""
 
     event: Literal["note"] = "note"
     text: str
@@ -235,10 +234,10 @@ class Finished(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RunUnchanged(_Event):
-    """Nothing has changed since an earlier run, whose results stand for this one's.
+    """Nothing has changed since an earlier run, whose results are copied.
 
     Attributes:
-      since: the earlier run's id; the rest is what its record has.
+      since: the earlier run's id; the other attributes are copied from its record.
     """
 
     event: Literal["run_unchanged"] = "run_unchanged"
@@ -256,7 +255,7 @@ class RunEnded(_Event):
 
     Attributes:
       exit_code: INTERRUPTED or TERMINATED if a signal ended the run; None otherwise.
-      reason: why nodes that were running have no end.
+      reason: why nodes that were running have no result.
       logs: the log files of those nodes, and of the run's ``start``, by name.
     """
 
@@ -268,7 +267,7 @@ class RunEnded(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RunKilled(_Event):
-    """The run's process was killed; a later command has closed its journal."""
+    """The run's process was killed; written by a later command."""
 
     event: Literal["run_killed"] = "run_killed"
     reason: str
@@ -311,17 +310,17 @@ def _with_lists(value: Any) -> Any:
 
 
 def parse_event(data: Mapping[str, Any]) -> Event:
-    """Returns the event of a JSON object; keys that it does not know are left out.
+    """Returns the event of a JSON object; unknown keys are ignored.
 
     Raises:
-      ValueError: it is none of the events, or not in their form.
+      ValueError: it is not a valid event.
     """
     return _adapter().validate_python(data)
 
 
 @cache
 def _adapter() -> TypeAdapter[Event]:
-    # A tenth of a second, which only those pay who read a journal.
+    # Importing it takes 0.1 s, which only readers of a journal need.
     from pydantic import Field, TypeAdapter
 
     return TypeAdapter(Annotated[Event, Field(discriminator="event")])

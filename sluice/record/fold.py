@@ -1,8 +1,7 @@
 """Computes the record of a run from its events: a pure fold.
 
-Nothing is read here, be it from disk, ML Metadata or the clock: the same events always
-make the same record. Every sequence that begins with ``run_started`` makes one, also
-where lines in between are lost.
+The record depends on the events alone, not on files, ML Metadata or the clock. Any
+sequence that begins with ``run_started`` has a record, even if lines are lost.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ from sluice.record.run_record import (
 
 
 def fold(events: Iterable[Event]) -> RunRecord:
-    """Returns the record that follows from the events of a run.
+    """Returns the record of a run.
 
     Raises:
-      ValueError: none of them says how the run began.
+      ValueError: the first event is not ``run_started``.
     """
     folded = Fold()
     for event in events:
@@ -57,13 +56,13 @@ def fold(events: Iterable[Event]) -> RunRecord:
 
 
 class Fold:
-    """The incremental form of ``fold``: a record that takes in one event at a time.
+    """Incremental ``fold``: updates a record event by event.
 
     Attributes:
-      graph: the event that has drawn it last; None before.
+      graph: the latest event ``graph``; None before.
 
     Args:
-      record: what it goes on from, where the events so far cannot be read.
+      record: the record so far, if its events cannot be read.
     """
 
     def __init__(self, record: RunRecord | None = None) -> None:
@@ -79,7 +78,7 @@ class Fold:
         """The record so far; the same object after every event.
 
         Raises:
-          ValueError: no event has said how the run began.
+          ValueError: there was no ``run_started`` event.
         """
         if self._record is None:
             raise ValueError("no event says how the run began")
@@ -87,20 +86,20 @@ class Fold:
 
     @property
     def run_started(self) -> RunStarted:
-        """The event that says how the run began.
+        """The event ``run_started``.
 
         Raises:
-          ValueError: there is none.
+          ValueError: there was none.
         """
         if self._run_started_event is None:
             raise ValueError("no event says how the run began")
         return self._run_started_event
 
     def apply(self, event: Event) -> None:
-        """Takes in the next event.
+        """Updates the record with the next event.
 
         Raises:
-          ValueError: it is the first, and does not say how the run began.
+          ValueError: it is the first and not ``run_started``.
         """
         match event:
             case RunStarted():
@@ -165,7 +164,7 @@ class Fold:
             self._note(note)
 
     def _graph_drawn(self, event: GraphCompiled) -> None:
-        """Sets up the nodes; after a resume they keep their times and attempts."""
+        """Resets the nodes; after a resume they keep times, memory and attempts."""
         record, self.graph = self.record, event
         before = {node.id: node for node in record.nodes}
         record.nodes = []
@@ -183,7 +182,7 @@ class Fold:
         node.started_at, node.duration_s, node.peak_memory_bytes = event.at, None, None
         # Older journals have attempt 1 after every resume.
         node.attempts = max(node.attempts + 1, event.attempt)
-        # Nodes that are run one by one may be run again after a failure.
+        # ``run_node`` may run a node again after a failure.
         self._failures = [item for item in self._failures if item[0].node != node.id]
 
     def _node_retried(self, event: NodeRetried) -> None:
@@ -238,7 +237,7 @@ class Fold:
             known.setdefault(artifact.uri, found)
         for artifact in _flat(event.outputs):
             before = known.get(artifact.uri)
-            # A resolver puts out what another node has made.
+            # The outputs of a resolver were produced by another node.
             if before is None or before.producer is None:
                 found = ArtifactRecord(artifact.id, artifact.type, event.node)
                 known[artifact.uri] = found
@@ -274,7 +273,7 @@ class Fold:
         if exit_code:
             record.status, record.exit_code = "interrupted", exit_code
         elif self._failures:
-            # What came first counts.
+            # The first failure counts.
             record.error, record.exit_code, gate = self._failures[0]
             record.status = "blocked" if gate else "failed"
         elif not all(gate["passed"] for gate in record.gates):
@@ -295,7 +294,7 @@ class Fold:
         record.resume_command = self._resume_command
 
     def _end_running(self, state: NodeState, event: RunEnded | RunKilled) -> list[str]:
-        """Gives the nodes that still run a state, and returns their ids."""
+        """Sets the state of the running nodes and returns their ids."""
         running = [node for node in self.record.nodes if node.state == "running"]
         for node in running:
             node.state, node.reason, node.progress = state, event.reason, None
@@ -305,7 +304,7 @@ class Fold:
         try:
             return self.record.node(node_id)
         except KeyError:
-            # The line that drew the graph is lost.
+            # The line of the event ``graph`` is lost.
             self.record.nodes.append(NodeRecord(node_id, kind=""))
             return self.record.nodes[-1]
 
@@ -323,7 +322,7 @@ class Fold:
         log: str | None = None,
         log_tail: Iterable[str] = (),
     ) -> None:
-        """Keeps why the run has failed."""
+        """Adds a failure of the run."""
         error = ErrorRecord(node, message, log, list(log_tail))
         self._failures.append((error, int(exit_code), gate))
 

@@ -1,7 +1,4 @@
-"""Journal: the events of a run in order, one JSON object per line.
-
-Lines are only ever appended, so whatever kills the run leaves those that were written.
-"""
+"""Journal: the append-only file of a run's events, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _FILE = "journal.jsonl"
 
 
 class JournalError(UsageError):
-    """The journal of a run cannot be read as a whole."""
+    """The journal of a run cannot be read completely."""
 
 
 class Journal:
@@ -34,10 +31,10 @@ class Journal:
         self._last: tuple[bytes, Event] | None = None
 
     def append(self, event: Event) -> Event:
-        """Writes an event and returns it with the time, ``at``, when it was written.
+        """Writes an event and returns it with ``at``, the time of writing.
 
         Raises:
-          OSError: it could not be written whole, such as on a full disk.
+          OSError: it could not be written completely, such as on a full disk.
         """
         dated = replace(event, at=utc_now("microseconds"))
         content = json.dumps(dated.to_dict()).encode()
@@ -46,9 +43,9 @@ class Journal:
         try:
             size = os.fstat(handle).st_size
             if size and os.pread(handle, 1, size - 1) != b"\n":
-                # A full disk has cut the last line short.
+                # A full disk has truncated the last line.
                 line = b"\n" + line
-            # The kernel may write a part, and say why at the next call.
+            # After a partial write the next call raises the error.
             while line:
                 line = line[os.write(handle, line) :]
         finally:
@@ -61,17 +58,17 @@ class Journal:
         return Journal(self.path.parent).new_events()
 
     def new_events(self) -> list[Event]:
-        """Returns the events since the last call, be they written by this process.
+        """Returns the events since the last call, by any process.
 
-        A line that a kill or a full disk has cut short is left out.
+        A line that a kill or a full disk has truncated is skipped.
 
         Raises:
-          JournalError: a whole line holds no event that this version knows.
+          JournalError: a complete line is not an event of this version.
         """
         try:
             with self.path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) < self._offset:
-                    # It was deleted, and what came after made a new one.
+                    # It was deleted and created again.
                     self._offset = 0
                 file.seek(self._offset)
                 data = file.read()

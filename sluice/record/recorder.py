@@ -1,7 +1,7 @@
 """Recorder: appends events to the journal and rewrites ``run.json``.
 
-Nobody else changes either file. Several processes may record one run at a time: each
-folds the events of all of them, in the order of the journal, before it writes.
+Nothing else changes either file. Several processes may record one run: each folds the
+events of all, in the order of the journal, before it writes.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Recorder:
         run_dir: Path,
         on_event: Callable[[Event, RunRecord], None] = lambda event, record: None,
     ) -> None:
-        """Takes in what the journal of the run has, if it has been begun.
+        """Reads the journal, if there is one.
 
         Args:
           run_dir: the run's folder.
-          on_event: is told of each event that this recorder has recorded.
+          on_event: called with each event of this recorder, and the record.
 
         Raises:
           JournalError: it is damaged, or another version of Sluice wrote it.
@@ -64,10 +64,10 @@ class Recorder:
 
     @property
     def record(self) -> RunRecord:
-        """The record, the same object after every event; not to be changed.
+        """The record, the same object after every event; read-only.
 
         Raises:
-          JournalError: no event says how the run began.
+          JournalError: there is no ``run_started`` event.
         """
         try:
             return self._fold.record
@@ -76,7 +76,7 @@ class Recorder:
 
     @property
     def run_started(self) -> RunStarted:
-        """The event that says how the run began.
+        """The event ``run_started``.
 
         Raises:
           JournalError: there is none.
@@ -88,16 +88,16 @@ class Recorder:
 
     @property
     def graph(self) -> GraphCompiled | None:
-        """The event that has drawn the graph; None if there is none yet."""
+        """The latest event ``graph``; None if there is none yet."""
         return self._fold.graph
 
     def refresh(self) -> RunRecord:
-        """Takes in what others have recorded meanwhile, and returns the record."""
+        """Returns the record with the events of other processes."""
         self._catch_up()
         return self.record
 
     def apply(self, event: Event) -> None:
-        """Appends an event, writes the record that follows, and tells of it."""
+        """Appends an event, rewrites ``run.json``, and calls ``on_event``."""
         with atomic.lock(self._journal.path):
             dated = self._journal.append(event)
             self._catch_up()
@@ -105,31 +105,31 @@ class Recorder:
         self._on_event(dated, self.record)
 
     def show_progress(self, node: str, facts: dict[str, Any]) -> None:
-        """Shows what a running node says of itself; ``tick`` writes it.
+        """Sets the progress of a running node in the record; ``tick`` writes it.
 
-        It is no event, since there is no bound to it: the next event of the node, or
-        the run's last, takes it off the record.
+        Progress is not an event, because its amount is unbounded. The next event of the
+        node, or the run's last, removes it from the record.
 
         Args:
           node: the node's id.
-          facts: as ``sluice.progress`` has them.
+          facts: the arguments of ``sluice.progress.report``.
         """
         self.record.node(node).progress = _jsonable(facts)
         self._has_news = True
 
     def tick(self) -> None:
-        """Writes what nodes have said of themselves, every few seconds at most."""
+        """Writes new progress to ``run.json``, every two seconds at most."""
         now_s = time.monotonic()
         if not self._has_news or now_s - self._written_s < _PROGRESS_EVERY_S:
             return
         self._has_news, self._written_s = False, now_s
-        # A disk that stays full is told of by the next event.
+        # If the disk stays full, the next event raises the error.
         with contextlib.suppress(OSError), atomic.lock(self._journal.path):
             self._catch_up()
             self.record.save(self.run_dir)
 
     def stop(self, error: SluiceError) -> None:
-        """Ends a run that an error of ours has stopped."""
+        """Ends a run with an error outside of its nodes."""
         log = self.log_of("start")
         code = int(error.exit_code)
         self.apply(Stopped(message=str(error), exit_code=code, log=log))
@@ -140,7 +140,7 @@ class Recorder:
 
         Args:
           exit_code: INTERRUPTED or TERMINATED if a signal ended the run.
-          reason: why nodes that were running have no end, such as a signal.
+          reason: why nodes that were running have no result, such as a signal.
         """
         nodes = self.refresh().nodes
         running = [node.id for node in nodes if node.state == "running"]
@@ -154,7 +154,7 @@ class Recorder:
         )
 
     def end_unchanged(self, last: RunRecord) -> None:
-        """Ends a run that had nothing to do since ``last``, with what that one has."""
+        """Ends a run without changes since ``last``, with the results of ``last``."""
         before = self.run_dir.with_name(last.run_id) / "record"
         has_documents = bool(last.documents) and before.is_dir()
         if has_documents:
@@ -173,11 +173,11 @@ class Recorder:
         )
 
     def end_killed(self, reason: str) -> None:
-        """Ends a run whose process was killed before it could do so itself."""
+        """Ends a run whose process was killed."""
         if self.record.status == "running":
             self.apply(RunKilled(reason=reason))
         else:
-            # It was killed after its last event.
+            # Its process was killed after the last event.
             self.record.save(self.run_dir)
 
     def log_of(self, name: str) -> str | None:
@@ -192,7 +192,7 @@ class Recorder:
         except ValueError as error:
             raise self._damaged() from error
         except KeyboardInterrupt:
-            # What was read and not taken in is read again.
+            # Events may be read and not folded: start over.
             self._journal, self._fold = Journal(self.run_dir), Fold()
             raise
 
@@ -200,13 +200,13 @@ class Recorder:
         return JournalError(
             f"the journal of run {self.run_dir.name} is damaged",
             where=self._journal.path,
-            expected="a line on how the run was begun",
+            expected="a line with the event 'run_started'",
             hint="start a new run with `sluice run`; cached nodes are skipped",
         )
 
 
 def _jsonable(facts: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a node says with its numbers as JSON can hold them."""
+    """Returns a progress report with numbers that JSON can represent."""
     return {
         key: _jsonable(value)
         if isinstance(value, dict)

@@ -1,8 +1,6 @@
-"""Run record: what the terminal, ``--json``, history and report show of a run.
+"""Run record: the state and results of a run, ``runs/<run id>/run.json``.
 
-It lives in ``runs/<run id>/run.json`` and is the ``--json`` document itself, plus a
-few facts that only the history needs (``started_at``, ``command``, ``outputs``).
-Its form is versioned by ``SCHEMA_VERSION``.
+It is the ``--json`` document; its format is versioned by ``SCHEMA_VERSION``.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from sluice.storage import atomic
 
 SCHEMA_VERSION = 1
 RECORD_FILE = "run.json"
-# What earlier versions called a status.
+# Statuses of earlier versions.
 _RENAMED = {"nothing_to_do": "up_to_date"}
 
 Part = TypeVar("Part")
@@ -48,20 +46,19 @@ class NodeRecord:
     Attributes:
       id: of the node.
       kind: the component's class.
-      state: how it ended, or that it is running.
+      state: see ``NodeState``.
       duration_s: wall time of the last attempt; None before its end, 0 if the node did
         not have to run.
-      reason: why it is in this state, where that needs saying.
+      reason: why it is in this state, if that needs an explanation.
       outputs: the URIs of each output's artifacts.
       inputs: likewise of each input's.
       upstream: the ids of the nodes that it waits for.
       started_at: UTC, ISO 8601; None if it has not started.
       attempts: how often it was started in this run.
-      peak_memory_bytes: the largest resident size of its process, TFX included; None
-        where it had no process of its own.
-      cache: ``key`` and ``parts`` of its cache key; None where it has none.
-      progress: what it has last said of itself, such as the epoch; None once it has
-        ended.
+      peak_memory_bytes: peak resident memory of its process, TFX included; None if it
+        had no process of its own.
+      cache: ``key`` and ``parts`` of its cache key; None if it has none.
+      progress: its last progress report, such as the epoch; None after its end.
     """
 
     id: str
@@ -81,7 +78,7 @@ class NodeRecord:
 
 @dataclass
 class PushRecord:
-    """Where the model went. ``version`` and ``uri`` are None unless it is served."""
+    """Result of a push; ``version`` and ``uri`` are None unless it is served."""
 
     destination: str
     state: PushState = "not_reached"
@@ -91,13 +88,13 @@ class PushRecord:
 
 @dataclass
 class ErrorRecord:
-    """What stopped the run.
+    """The first error of a run.
 
     Attributes:
-      node: which one; None where it was none of them.
-      message: why, and the way out.
-      log: the file that says more; None if there is none.
-      log_tail: its last lines, where the message cannot say more.
+      node: the failed node; None if the error was outside of the nodes.
+      message: the cause, and how to fix it.
+      log: the log file with more detail; None if there is none.
+      log_tail: its last lines, if the message alone does not explain the error.
     """
 
     node: str | None
@@ -108,12 +105,12 @@ class ErrorRecord:
 
 @dataclass
 class ArtifactRecord:
-    """An artifact that a node of the run read or made.
+    """An input or output of a node of the run.
 
     Attributes:
       id: in ML Metadata.
       type: its type's name.
-      producer: the node that made it, be it in an earlier run; None if unknown.
+      producer: the node that made it, in this run or an earlier one; None if unknown.
     """
 
     id: int
@@ -140,33 +137,33 @@ class DocumentRecord:
 
 @dataclass
 class RunRecord:
-    """Everything that is known about a run.
+    """The record of a run, ``run.json``.
 
-    It is rewritten after every event of a node, and every few seconds while nodes tell
-    of their progress.
+    It is rewritten after every event, and every few seconds while nodes report
+    progress.
 
     Attributes:
       run_id: ``YYYYMMDDTHHMMSSZ-xxxx``.
       pipeline: its name.
       started_at: UTC, ISO 8601, as all times here.
-      command: what was typed.
+      command: the command line.
       status: see ``RunStatus``.
       exit_code: None while it is running.
       ended_at: None while it is running.
-      error: what stopped it first.
+      error: the first error.
       nodes: in the order of the graph.
       gates: verdicts, see ``sluice.record.verdict``.
-      pushes: where the model went.
+      pushes: where the model was pushed.
       report_uri: None until reports exist.
-      resume_command: what to type to go on; None where there is nothing to go on with.
+      resume_command: the command to resume the run; None if there is nothing to resume.
       artifacts: by URI.
-      documents: larger content beside the record.
+      documents: the files in ``record/``.
       config: the resolved config.
-      digests: of what the run was made of: ``config``, ``schema``, ``code``, ``data``.
-      packages: versions of the packages that decide results.
-      spans: those that were chosen, by input: ``data``, ``serving``.
-      resumed_at: when the run was continued.
-      notes: what happened beside the nodes, such as a lock taken over.
+      digests: of the run's inputs: ``config``, ``schema``, ``code``, ``data``.
+      packages: versions of the packages that affect results.
+      spans: the chosen spans by input: ``data``, ``serving``.
+      resumed_at: when the run was resumed.
+      notes: other events, such as a lock that was taken over.
     """
 
     run_id: str
@@ -208,7 +205,7 @@ class RunRecord:
 
     @classmethod
     def load(cls, run_dir: Path) -> RunRecord:
-        """Reads what ``save`` wrote; keys that a later Sluice added are left out.
+        """Reads what ``save`` wrote; unknown keys are ignored.
 
         Raises:
           NewerRecordError: a newer version of Sluice wrote it.

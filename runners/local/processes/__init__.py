@@ -1,1 +1,1 @@
-"""Processes of a run: zygote, process pool and jobs; none is left behind."""
+"""Processes of a run: zygote, process pool, jobs, and their clean-up."""

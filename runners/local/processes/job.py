@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from runners.local.processes.process_tree import die_with
 from sluice import interrupt
 
-# Set in every process that a run has made.
+# Set in every process of a run.
 INSIDE_JOB = "SLUICE_INSIDE_JOB"
 
 
@@ -27,8 +27,8 @@ class Job:
     Attributes:
       function: ``module:function``; imported in the process that runs it.
       arguments: JSON values, by name.
-      log: the file to which everything that the process prints is appended.
-      environment: variables that the process has besides those of its parent.
+      log: the file to which the process' output is appended.
+      environment: variables added to those of the parent.
     """
 
     function: str
@@ -42,7 +42,7 @@ class Job:
 
 
 def main(arguments: list[str]) -> None:
-    """Runs one job in an interpreter of its own, where processes are not forked.
+    """Runs one job in a fresh interpreter, in the mode ``spawn``.
 
     Args:
       arguments: the pid of the parent, and the job as JSON.

@@ -36,7 +36,7 @@ from sluice.errors import NodeError, UsageError
 START_METHOD = "SLUICE_START_METHOD"
 POLL_S = 0.2
 _GRACE_S = 10.0
-# What every node imports, so that none of them does it again.
+# Imported once by the zygote, since every node needs them.
 PRELOADED = (
     "tfx.components",
     "tfx.dsl.compiler.compiler",
@@ -49,11 +49,11 @@ PRELOADED = (
 
 
 class ProcessPool:
-    """Processes for jobs, by way of a zygote; a context manager.
+    """Starts jobs in forks of a zygote; a context manager.
 
-    ``start`` may be called at once; jobs begin when the zygote has imported what it
-    should (10 to 20 seconds). Leaving the context leaves no process behind, and none of
-    the temporary files that they have written.
+    ``start`` may be called at once; jobs begin when the zygote has finished its imports
+    (10 to 20 seconds). Leaving the context ends all processes and deletes their
+    temporary files.
     """
 
     def __init__(
@@ -68,13 +68,12 @@ class ProcessPool:
         """Starts the zygote and returns at once.
 
         Args:
-          log: gets what the zygote itself prints; None until ``belong_to``.
+          log: the zygote's output; None until ``belong_to``.
           cwd: the working directory of all jobs; Python looks there for modules.
-          modules: what the zygote imports beforehand; None for what the nodes of our
-            own graph import.
+          modules: imported by the zygote; None for the modules of our own graph.
           keep_open: as for ``belong_to``.
-          from_here: whether the zygote is to be like this process, which has imported
-            TFX already: a fork of it, or if it cannot be forked, one with its Keras.
+          from_here: whether to fork this process, which has imported TFX already, or if
+            it cannot be forked, to start a zygote with its environment and Keras.
 
         Raises:
           UsageError: the environment variable SLUICE_START_METHOD is neither ``fork``
@@ -169,12 +168,12 @@ class ProcessPool:
         return self._started.get(name)
 
     def belong_to(self, log: Path, keep_open: Iterable[int] = ()) -> None:
-        """Makes this the process pool of a run, until ``release``.
+        """Assigns this process pool to a run, until ``release``.
 
         Args:
-          log: gets what the zygote itself prints, and has printed so far.
+          log: the zygote's output, past and future.
           keep_open: descriptors that every process of the run holds, such as that of
-            a lock which must not be free before the last of them has ended.
+            a lock that must be held until the last process has ended.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
@@ -187,12 +186,12 @@ class ProcessPool:
                 raise self._lost() from error
 
     def release(self) -> None:
-        """Lets go of what was lent to ``belong_to``; another run may follow.
+        """Ends ``belong_to``, so that the pool can be used for another run.
 
-        The temporary files of the run's jobs are removed.
+        Closes the descriptors and deletes the temporary files of the run's jobs.
 
         Raises:
-          NodeError: the zygote has ended by itself, or does not answer.
+          NodeError: the zygote has ended unexpectedly, or does not answer.
         """
         self._send({"release": True})
         deadline = time.monotonic() + _GRACE_S
@@ -206,7 +205,7 @@ class ProcessPool:
         )
 
     def start(self, name: str, job: Job) -> None:
-        """Asks for a job in a process of its own; ``name`` is free again at its end."""
+        """Starts a job in its own process; its ``name`` may be reused after its end."""
         umask = os.umask(0o077)
         os.umask(umask)
         self._send({"start": name, "job": job.to_dict(), "umask": umask})
@@ -216,10 +215,10 @@ class ProcessPool:
         self._send({"signal": name, "number": number})
 
     def messages(self, timeout_s: float) -> list[dict[str, Any]]:
-        """Returns what the zygote has said, waiting a while for the first message.
+        """Returns the zygote's new messages, after at most ``timeout_s``.
 
         Raises:
-          NodeError: the zygote has ended by itself.
+          NodeError: the zygote has ended unexpectedly.
         """
         ready, _, _ = select.select([self._socket], [], [], timeout_s)
         if not ready:
@@ -249,19 +248,19 @@ class ProcessPool:
         on_tick: Callable[[], None] = lambda: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any] | None:
-        """Runs a job to its end; no other job runs meanwhile.
+        """Runs one job to its end.
 
         Args:
           name: of the job.
-          job: what it does.
-          on_tick: called several times a second.
-          stopped: whether to kill the job and return.
+          job: the job.
+          on_tick: called several times per second.
+          stopped: returns whether to kill the job.
 
         Returns:
-          The message of its end, None if it was stopped before it.
+          The message ``ended``, None if it was stopped.
 
         Raises:
-          NodeError: the zygote has ended by itself.
+          NodeError: the zygote has ended unexpectedly.
         """
         self.start(name, job)
         while not stopped():
@@ -282,7 +281,7 @@ class ProcessPool:
             time.sleep(0.01)
         self._process.kill()
         self._process.wait()
-        # Only where the zygote did not get to it, because it was killed itself.
+        # If the zygote was killed, its children are left.
         for pid in self._started.values():
             kill_group(pid)
         shutil.rmtree(self._temporary, ignore_errors=True)
@@ -298,7 +297,7 @@ class ProcessPool:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_GRACE_S)
         if self._log and not self.ready:
-            # It has ended before it could do so itself.
+            # It ended before it copied its output.
             with open(self._log, "ab") as file:
                 copy_output(self._output.fileno(), file.fileno())
         return NodeError(
@@ -338,7 +337,7 @@ def can_fork() -> bool:
 
 
 def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:
-    """Returns what became of a process, as the end of a sentence.
+    """Returns how a process ended, as the predicate of a sentence.
 
     Args:
       status: as in ``subprocess``: negative after a signal; None if unknown.

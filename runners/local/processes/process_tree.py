@@ -1,7 +1,7 @@
 """Ties child processes to their parent, so that none outlives its run.
 
-On Linux the kernel does it: a child asks to be killed with its parent, and a process
-may adopt the orphans of its descendants. Elsewhere only process groups are left.
+Linux can kill a child with its parent and give a process its descendants' orphans.
+Elsewhere only process groups are used.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def die_with(parent: int) -> None:
-    """Asks the kernel to kill this process when ``parent`` ends.
+    """Has the kernel kill this process when ``parent`` ends.
 
     Args:
-      parent: the pid of the process that made this one; where it is gone already,
-        this process ends at once.
+      parent: the pid of the parent; if it is gone already, this process ends at once.
     """
     if sys.platform != "linux":
         return
@@ -32,13 +31,13 @@ def die_with(parent: int) -> None:
 
 
 def outlive_parent() -> None:
-    """Takes ``die_with`` back."""
+    """Reverses ``die_with``."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
 
 
 def name_process(name: str) -> None:
-    """Sets what ``ps -o comm`` and ``top`` show, cut to 15 bytes."""
+    """Sets the process name in ``ps -o comm`` and ``top``, at most 15 bytes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
@@ -50,7 +49,7 @@ def adopt_orphans() -> None:
 
 
 def kill_group(leader: int) -> None:
-    """Kills every process of a group; nothing happens where there is none left."""
+    """Kills every process of a group, if there is any."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 

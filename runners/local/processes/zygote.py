@@ -1,26 +1,24 @@
 """Zygote: a process that imports TFX once and forks a child per job.
 
-Its arguments are ``PARENT SOCKET_FD MODE FOLDER [MODULE ...]``. Importing TFX costs 10
-to 20 seconds, a fork of a process that has done so a few milliseconds. The zygote
-imports and does nothing else: no connection, no thread of its own, no device query,
-since none of these survives a fork. In the mode ``spawn`` it imports nothing, and every
-job is a fresh interpreter.
+Its arguments are ``PARENT SOCKET_FD MODE FOLDER [MODULE ...]``. Importing TFX takes 10
+to 20 seconds, a fork of a process that has imported it a few milliseconds. The zygote
+opens no connections, threads or devices, because these do not survive a fork. In the
+mode ``spawn`` it imports nothing, and every job is a fresh interpreter.
 
-It speaks JSON lines over a socket:
+Messages on the socket are JSON lines:
 
 * in: ``{"start": NAME, "job": {...}, "umask": N}``,
   ``{"signal": NAME, "number": N}``, and for each run ``{"belong": N}`` with N
   descriptors: of the run's log, and others to hold open until ``{"release": true}``
-* out: ``{"ready": SECONDS, "sources": {PATH: CHANGED_NS}}`` with the code that it has
-  imported and that a user may edit, ``{"started": NAME, "pid": N}``,
-  ``{"released": true}`` and ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``,
+* out: ``{"ready": SECONDS, "sources": {PATH: CHANGED_NS}}`` with the imported files
+  that a user may edit, ``{"started": NAME, "pid": N}``, ``{"released": true}`` and
+  ``{"ended": NAME, "status": N, "peak_memory_bytes": N}``,
   the status negative after a signal, as in ``subprocess``
 
-When the other end of the socket closes, for whatever reason, everything that was
-started is killed, whatever process group it has moved to, and the folder removed: the
-temporary files of all jobs, which ``release`` removes as well. A fork ends without the
-exit handlers by which libraries remove theirs, such as AutoGraph a module for each
-function that it converts.
+When the other end of the socket closes, all descendants are killed, in whatever process
+group, and the folder with the jobs' temporary files is deleted. ``release`` deletes
+these files too: a fork ends without the exit handlers of libraries such as AutoGraph,
+which leaves a module per converted function.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ def main(arguments: list[str]) -> None:
     """Serves until the socket closes."""
     parent, descriptor, mode, folder, *modules = arguments
     die_with(int(parent))
-    # The terminal's Ctrl-C is for the scheduler, which tells us what to do.
+    # The scheduler handles the terminal's Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -90,10 +88,10 @@ def main(arguments: list[str]) -> None:
         for module in modules:
             importlib.import_module(module)
         gc.collect()
-        # What is frozen is never touched by a child's collector, and so never copied.
+        # A child's garbage collector does not touch, hence not copy, frozen objects.
         gc.freeze()
-    # From here on the closed socket tells that the scheduler is gone, and there are
-    # processes of others to end before this one.
+    # From now on the closed socket means that the scheduler is gone. The zygote must
+    # live longer, to end its descendants.
     adopt_orphans()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     outlive_parent()
@@ -107,7 +105,7 @@ def main(arguments: list[str]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     sys.stdout.flush()
     sys.stderr.flush()
-    # The interpreter would take a third of a second to clear away what TFX has loaded.
+    # Finalizing the interpreter with TFX loaded would take a third of a second.
     os._exit(0)
 
 
@@ -128,23 +126,23 @@ def _imported_sources(started_ns: int) -> dict[str, int]:
         for path in files
         if path and not path.startswith(installed)
     }
-    # One that changed meanwhile may have been imported before: it counts as outdated.
+    # A file that changed during the import counts as outdated.
     return {path: at if at < started_ns else -1 for path, at in found.items()}
 
 
 class _Zygote:
-    """The jobs that are running, and who asked for them."""
+    """Serves the requests of a process pool."""
 
     def __init__(self, control: socket.socket, mode: str, folder: str) -> None:
         self._control = control
         self._mode = mode
         self._folder = folder
-        # What the imports have put there serves every job.
+        # Files of the imports are kept for all jobs.
         self._of_imports = set(os.listdir(folder))
         self._names: dict[int, str] = {}
         self._received: list[int] = []
         self._held: list[int] = []
-        # What is printed while no run is on goes to the log of the next one.
+        # Output between two runs goes to the log of the second.
         self._output = os.dup(1)
 
     def say(self, **message: Any) -> None:
@@ -202,7 +200,7 @@ class _Zygote:
                 os.kill(pid, request["number"])
 
     def _belong(self, count: int) -> None:
-        """Moves the output to the run's log; the other descriptors stay open."""
+        """Redirects the output to the run's log and holds the other descriptors."""
         log, *self._held = self._received[:count]
         del self._received[:count]
         sys.stdout.flush()
@@ -217,7 +215,7 @@ class _Zygote:
             os.set_inheritable(descriptor, True)
 
     def _release(self) -> None:
-        """Takes ``_belong`` back, and removes the temporary files of the jobs."""
+        """Reverses ``_belong`` and deletes the temporary files of the jobs."""
         sys.stdout.flush()
         sys.stderr.flush()
         os.dup2(self._output, 1)
@@ -228,7 +226,7 @@ class _Zygote:
         self.say(released=True)
 
     def _remove_temporary_files(self) -> None:
-        """Removes what the jobs have left in the folder."""
+        """Deletes the files of the jobs from the folder."""
         with suppress(FileNotFoundError):
             for name in set(os.listdir(self._folder)) - self._of_imports:
                 path = os.path.join(self._folder, name)
@@ -240,8 +238,8 @@ class _Zygote:
         """Returns the pid of a new child, which leads a session of its own."""
         parent = os.getpid()
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads: those of the math libraries, which know
-            # how to be forked.
+            # Python 3.12 warns of threads: those of the math libraries, which can be
+            # forked.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid:
@@ -264,7 +262,7 @@ class _Zygote:
                 os.execv(sys.executable, command)
             status = run_job(job)
         finally:
-            # Never back into the parent's loop; its exit handlers are not ours.
+            # Do not return into the parent's loop or run its exit handlers.
             os._exit(status)
 
     def _reap(self) -> None:
@@ -276,7 +274,7 @@ class _Zygote:
                 name = self._names.pop(pid, None)
                 if name is None:
                     continue
-                # What the job has left behind in its group ends with it.
+                # Ends the remaining processes of the job's group.
                 kill_group(pid)
                 self.say(
                     ended=name,
@@ -286,7 +284,7 @@ class _Zygote:
 
 
 def copy_output(source: int, target: int) -> None:
-    """Appends all that a file holds to another, whatever their positions are."""
+    """Appends the content of a file to another, regardless of their positions."""
     at = 0
     while chunk := os.pread(source, 1 << 16, at):
         os.write(target, chunk)

@@ -1,0 +1,1 @@
+"""Contents of the documents in ``record/``, one module per kind."""
