@@ -1,8 +1,8 @@
 """Catalog of the sample data sets; writes one atomically.
 
-A directory is written beside its target and renamed, so a reader never sees a part of
-it. It is left alone while it is intact, and made again when it is damaged or of another
-version or seed. Files of other origin are never replaced.
+A directory is written beside its target and renamed, so readers never see a part of it.
+An intact directory is kept; a damaged one, or one of another version or seed, is
+rewritten. Other files are never replaced.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def get(name: str) -> DataSet:
 
 
 def make(name: str, directory: str | Path, *, seed: int = DEFAULT_SEED) -> Manifest:
-    """Makes a data set, unless the directory holds it already.
+    """Writes a data set, unless the directory already contains it.
 
     Args:
       name: one of ``names()``.
-      directory: where its shards and manifest shall lie; created with its parents.
-      seed: decides which record goes to which split, and their order.
+      directory: for the shards and the manifest; created with its parents.
+      seed: of the assignment of records to splits, and of their order.
 
     Returns:
-      What the directory holds. An intact one has not been touched.
+      The manifest of the directory.
 
     Raises:
       UsageError: no such data set, its source package is not installed, the directory
-        cannot be written, or it would have to be replaced but holds other files too.
+        cannot be written, or it contains other files and cannot be replaced.
     """
     data_set = get(name)
     target = Path(directory).resolve()
@@ -74,7 +74,7 @@ def make(name: str, directory: str | Path, *, seed: int = DEFAULT_SEED) -> Manif
             return current
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic.lock(_beside(target, "lock")):
-            # Another process may have made it while this one waited.
+            # Another process may have written it meanwhile.
             current = _current(data_set, target, seed)
             return current or _replace(data_set, target, seed)
     except OSError as error:
@@ -88,7 +88,7 @@ def make(name: str, directory: str | Path, *, seed: int = DEFAULT_SEED) -> Manif
 
 
 def verify(directory: str | Path) -> Manifest:
-    """Returns what a directory holds, once every byte has been compared.
+    """Returns the manifest of a directory, after comparing every byte.
 
     Raises:
       DataError: the manifest or a file is missing, damaged or unexpected.
@@ -113,7 +113,7 @@ def _beside(target: Path, suffix: str) -> Path:
 
 
 def _current(data_set: DataSet, target: Path, seed: int) -> Manifest | None:
-    """Returns the manifest if the directory holds just what would be made."""
+    """Returns the manifest if the directory already contains the data set."""
     try:
         found = verify(target)
     except DataError:
@@ -128,7 +128,7 @@ def _current(data_set: DataSet, target: Path, seed: int) -> Manifest | None:
 
 
 def _replace(data_set: DataSet, target: Path, seed: int) -> Manifest:
-    """Makes the directory anew. The caller holds the lock."""
+    """Rewrites the directory. The caller holds the lock."""
     _check_replaceable(target)
     part, old = _beside(target, "part"), _beside(target, "old")
     for leftover in (part, old):  # Of a process that was killed.

@@ -13,8 +13,8 @@ class Split:
 
     Attributes:
       name: ``train``, ``eval`` or ``test``.
-      records: how many records it holds.
-      shards: into how many files they are divided.
+      records: number of records.
+      shards: number of files.
     """
 
     name: str
@@ -24,14 +24,14 @@ class Split:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set that can be made on this machine.
+    """A data set that can be written without a network.
 
     Attributes:
-      name: its name, and that of its config and schema.
-      version: raised whenever other records are made from the same seed.
-      description: one line for people.
+      name: of the data set, its config and its schema.
+      version: increased when the same seed gives other records.
+      description: one line.
       gzip: whether the files are compressed.
-      splits: all splits; together they take every record.
+      splits: together they contain every record.
       records: returns all serialized tf.Examples in the order of the source.
     """
 
@@ -44,10 +44,10 @@ class DataSet:
 
 
 def shuffled(records: Sequence[bytes], seed: int) -> list[bytes]:
-    """Returns the records in an order that depends on the seed and their number alone.
+    """Returns the records in an order that depends on the seed and their number only.
 
-    They are sorted by a digest of seed and position, because no library promises that
-    its generator's permutations stay the same across versions.
+    They are sorted by a digest of seed and position, because no random generator
+    guarantees the same permutations across versions.
     """
 
     def key(position: int) -> bytes:

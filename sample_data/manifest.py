@@ -1,7 +1,7 @@
 """Manifest of a data set's directory, to detect changes.
 
-``manifest.json`` lies beside the shards. TFRecord files have no end mark, so only a
-manifest can tell that records, or whole files, are missing.
+``manifest.json`` is beside the shards. TFRecord files have no end mark, so only a
+manifest shows that records, or whole files, are missing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ class Shard:
     """One file.
 
     Attributes:
-      name: its name in the directory.
-      split: the split that it belongs to.
-      records: the number of its records.
-      size_bytes: its size.
-      sha256: the digest of the file. That of a compressed file may differ between
-        machines, with their zlib.
-      records_sha256: the digest of the records, each after its length (8 bytes,
+      name: in the directory.
+      split: of its records.
+      records: number of records.
+      size_bytes: size of the file.
+      sha256: digest of the file; of a compressed file it depends on the zlib version.
+      records_sha256: digest of the records, each after its length (8 bytes,
         little-endian); the same on every machine.
     """
 
@@ -43,12 +42,12 @@ class Shard:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a directory holds.
+    """Contents of a directory.
 
     Attributes:
-      data_set: the data set's name.
-      version: the version of its records.
-      seed: the seed of the shuffle.
+      data_set: name of the data set.
+      version: of its records.
+      seed: of the shuffle.
       shards: the files, in order.
     """
 
@@ -93,7 +92,7 @@ class Manifest:
         """Compares a directory with the manifest, byte by byte.
 
         Raises:
-          DataError: a file is missing, changed, or lies there without being listed.
+          DataError: a file is missing, changed or not listed.
           OSError: a file cannot be read.
         """
         for shard in self.shards:
@@ -122,7 +121,7 @@ class Manifest:
         found = digest.of_file(path)
         if found == shard.sha256:
             return
-        records = tfrecord.verify(path)  # It says more than that a digest differs.
+        records = tfrecord.verify(path)  # Raises a more specific error if it can.
         raise DataError(
             f"A file of the data set {self.data_set} has changed.",
             where=path,

@@ -6,10 +6,10 @@ import math
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-# Environments: what training and what serving data must have.
+# Environments of training and serving data.
 TRAINING, SERVING = "TRAINING", "SERVING"
 
-# TFDV finds nothing wrong with features in other stages.
+# TFDV does not validate features in other stages.
 _LIVE = {
     schema_pb2.UNKNOWN_STAGE,
     schema_pb2.BETA,
@@ -36,10 +36,7 @@ Bounds = tuple[float | None, float | None]
 def string_domain(
     feature: schema_pb2.Feature, schema: schema_pb2.Schema
 ) -> schema_pb2.StringDomain | None:
-    """Returns the feature's own list of values, or the one of the schema that it names.
-
-    None where it has neither.
-    """
+    """Returns the feature's inline or named string domain; None if it has neither."""
     if feature.HasField("string_domain"):
         return feature.string_domain
     named = (item for item in schema.string_domain if item.name == feature.domain)
@@ -47,9 +44,9 @@ def string_domain(
 
 
 def number_bounds(feature: schema_pb2.Feature) -> Bounds | None:
-    """Returns the least and the largest number allowed, each None where it is open.
+    """Returns the domain's minimum and maximum, None for an open end.
 
-    None where the feature has no domain of numbers.
+    None if the feature has no numeric domain.
     """
     key = feature.WhichOneof("domain_info")
     if key not in ("int_domain", "float_domain"):
@@ -62,14 +59,14 @@ def number_bounds(feature: schema_pb2.Feature) -> Bounds | None:
 
 
 def min_fraction(present: int, records: int) -> float:
-    """Returns the least fraction of records to expect a feature in, two digits.
+    """Returns the ``min_fraction`` to propose for a feature, with two digits.
 
-    Three standard errors (of a binomial share) below what was seen, for a split of a
-    tenth of the records: a split is judged by itself, and is the smaller sample.
+    It is three standard errors (of a binomial proportion) below the observed fraction,
+    for a split with a tenth of the records, because splits are validated separately.
 
     Args:
-      present: how many records have it.
-      records: how many there are.
+      present: number of records with the feature.
+      records: number of all records.
     """
     if 0 < records == present:
         return 1.0
@@ -83,18 +80,18 @@ def min_fraction(present: int, records: int) -> float:
 def set_number_of_values(
     found: schema_pb2.Feature, fewest: int, most: int, *, always: bool
 ) -> None:
-    """Declares how many values a feature has.
+    """Declares a feature's number of values, as shape or value count.
 
     Args:
       found: the feature.
-      fewest: in a record that has it.
-      most: in a record.
+      fewest: values in a record that has it.
+      most: values in a record.
       always: whether every record has it.
     """
     if always and fewest == most:
         found.shape.dim.add(size=most)
         return
-    # Without a shape: TensorFlow refuses a record that lacks a feature with one.
+    # No shape: TensorFlow rejects records without a feature that has one.
     found.value_count.min = 1
     if most <= 1:
         found.value_count.max = 1

@@ -1,7 +1,7 @@
 """Loads a reviewed schema without TensorFlow.
 
-A file that is not a schema is refused here, with the line, before a run starts. Whether
-data fits the schema is TFDV's business, not this module's.
+An invalid file is rejected with the line, before a run starts. Data is not compared
+with the schema here.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _FRACTIONS = {
     "max_fraction_of_sequences",
     "minimum_supported_image_fraction",
 }
-# By message and field: the least number that TFDV takes.
+# Minimum that TFDV accepts, by message and field.
 _LEAST = {("ValueCount", "min"): 0, ("ValueCount", "max"): 0, ("Dim", "size"): 1}
 _NAMED = {"Feature", "SparseFeature", "WeightedFeature"}
 _LISTS = {"domain", "string_domain"}
 
 
 def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
-    """Yields what is wrong with a schema, or a part of it, and where.
+    """Yields a line for each invalid entry of a schema, with its path.
 
     Args:
-      message: a schema, or a part of one and all that is inside of it.
-      path: where the part is.
+      message: a schema, or a part of one.
+      path: of the part.
     """
     if message.DESCRIPTOR.name in _NAMED and not getattr(message, "name", ""):
         yield f"{path} has no name"
@@ -52,8 +52,8 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
     for field, value in message.ListFields():
         place = f"{path}.{field.name}".removeprefix(".")
         if field.message_type is None:
-            if fault := _fault(message, field.name, value):
-                yield f"{place} {fault}"
+            if problem := _invalid_limit(message, field.name, value):
+                yield f"{place} {problem}"
         elif isinstance(value, Message):
             yield from invalid_entries(value, place)
         elif not field.message_type.GetOptions().map_entry:
@@ -63,8 +63,8 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
                 yield from invalid_entries(item, f"{place} {which}")
 
 
-def _fault(message: Message, name: str, value: Any) -> str | None:
-    """Returns what is wrong with one number; None for what is no limit."""
+def _invalid_limit(message: Message, name: str, value: Any) -> str | None:
+    """Returns what is wrong with a limit; None if it is valid, or no limit."""
     is_limit = name.startswith(("min", "max")) or name == "threshold"
     if is_limit and isinstance(value, float) and math.isnan(value):
         return "is NaN; every comparison with NaN is false"
@@ -81,7 +81,7 @@ def _fault(message: Message, name: str, value: Any) -> str | None:
     return None
 
 
-# A categorical domain wider than this, such as census tracts, is no list of classes.
+# A larger categorical domain, such as census tracts, is not a list of classes.
 MAX_CLASSES = 10_000
 
 _EXAMPLE = "See schemas/digits/schema.pbtxt for an example."
@@ -91,9 +91,8 @@ def load(path: str | Path) -> schema_pb2.Schema:
     """Reads a schema in protobuf's text format.
 
     Raises:
-      ConfigError: the file cannot be read, is not a schema, declares no features,
-        declares one twice, has an entry that cannot work, or refers to a domain that
-        it does not declare.
+      ConfigError: the file cannot be read, is not a schema, declares no features or one
+        twice, has an invalid entry, or refers to a domain that it does not declare.
     """
     path = Path(path)
     try:
@@ -110,8 +109,8 @@ def load(path: str | Path) -> schema_pb2.Schema:
         raise _not_a_schema(path, f"byte {error.start} is not UTF-8 text") from error
     try:
         schema = text_format.Parse(text, schema_pb2.Schema())
-        # As TFDV gets it. protobuf writes messages that it cannot read: those nested
-        # more than 100 deep.
+        # TFDV gets it serialized; protobuf cannot read messages nested more than 100
+        # deep, which it can write.
         schema_pb2.Schema.FromString(schema.SerializeToString())
     except text_format.ParseError as error:
         raise _not_a_schema(_at(path, error), str(error)) from error
@@ -127,11 +126,10 @@ def feature_names(schema: schema_pb2.Schema) -> list[str]:
 
 
 def class_values(schema: schema_pb2.Schema, name: str) -> list[int] | list[str] | None:
-    """Returns the values that a feature may take, if its domain lists them.
+    """Returns the values of a feature's domain, if they are listed.
 
-    They come from a categorical ``int_domain`` with both bounds, or from a
-    ``string_domain``, its own or one of the schema's. Any other feature gives None, and
-    so does a domain of more than ``MAX_CLASSES`` values.
+    The domain is a categorical ``int_domain`` with both bounds, or a string domain. For
+    other domains, and more than ``MAX_CLASSES`` values, the result is None.
 
     Raises:
       ConfigError: the schema has no feature of this name.
@@ -149,7 +147,7 @@ def class_values(schema: schema_pb2.Schema, name: str) -> list[int] | list[str] 
 
 
 def has_one_value(feature: schema_pb2.Feature) -> bool:
-    """Whether a record has one value of the feature or none, and no vector."""
+    """Whether a record has at most one value of the feature."""
     if feature.HasField("shape"):
         return [dimension.size for dimension in feature.shape.dim] == [1]
     return feature.value_count.max == 1

@@ -15,17 +15,17 @@ from sluice.errors import MAX_EXAMPLES
 
 @dataclass(frozen=True)
 class FeatureRow:
-    """One feature; a column that the schema says nothing of is empty.
+    """One feature; columns that the schema does not define are empty.
 
     Attributes:
       feature: its name.
       type: ``INT``, ``FLOAT`` or ``BYTES``.
-      values: how many a record has: ``1``, ``2 x 3``, ``0 .. 5``.
-      presence: in how many records it is: ``all``, ``>= 60 %``, ``>= 1 record``.
-      domain: which values it may have.
-      environments: in which of the schema's it is not expected, and in which others
-        it is: ``not SERVING``, ``also DEBUG``.
-      comparators: the limits of drift and skew.
+      values: number of values in a record: ``1``, ``2 x 3``, ``0 .. 5``.
+      presence: required presence: ``all``, ``>= 60 %``, ``>= 1 record``.
+      domain: allowed values.
+      environments: that exclude it, or include it in addition: ``not SERVING``,
+        ``also DEBUG``.
+      comparators: limits of drift and skew.
     """
 
     feature: str
@@ -130,7 +130,7 @@ def _range(feature: schema_pb2.Feature, domain: Any, sensitive: bool) -> str:
 
 
 def _environments(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str:
-    # TFDV looks at in_environment first: what it names is never excluded.
+    # In TFDV in_environment takes precedence over not_in_environment.
     named = set(feature.in_environment)
     excluded = [name for name in feature.not_in_environment if name not in named]
     defaults = schema.default_environment

@@ -1,7 +1,7 @@
 """Converts JSON values to typed feature values, or rejects them.
 
-The types are those of our models' plain-tensor signature. Nothing is converted that
-could lose its meaning: a number is no string and true is no number.
+The types are those of the signature ``predict_values``. There are no implicit
+conversions: a number is not a string, and true is not a number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FeatureValue = float | int | bytes | list[Any]
 
 @dataclass(frozen=True)
 class FeatureType:
-    """What the signature takes for one raw feature.
+    """Type of one raw feature in the signature.
 
     Attributes:
       dtype: of its values.
@@ -38,7 +38,7 @@ class FeatureType:
         return self.dtype + (f"[{' x '.join(sizes)}]" if self.shape else "")
 
 
-# How the signature spells a missing value.
+# Value of a missing feature in the signature.
 MISSING: Mapping[DType, float | int | bytes] = {
     "float32": math.nan,
     "int64": -(2**63),
@@ -60,14 +60,14 @@ def to_feature_values(
     """Returns a value for every feature.
 
     Args:
-      row: what ``json.loads`` made of an object. Null, NaN and an absent key are
-        missing values; ``{"b64": "..."}`` is bytes and a list is a vector, as in
-        TensorFlow Serving's REST interface. A vector of a fixed size is never missing.
+      row: a JSON object. Null, NaN and an absent key are missing values;
+        ``{"b64": "..."}`` is bytes and a list is a vector, as in TensorFlow Serving's
+        REST API. A vector of a fixed size must not be missing.
       features: the model's raw features and their types.
-      where: names the row in errors.
+      where: place of the row, for errors.
 
     Raises:
-      DataError: the model has no such feature, or the value is of another type.
+      DataError: the model has no such feature, or the value has another type.
     """
     unknown = [name for name in row if name not in features]
     if unknown:
@@ -110,7 +110,7 @@ def _typed(
     if not isinstance(value, list) or shape[0] not in (None, len(value)):
         return None
     items = [_typed(item, dtype, shape[1:]) for item in value]
-    # Rows of different lengths are padded with what is missing: it must not be a value.
+    # Shorter rows are padded with the missing value, which must not be a value itself.
     is_padded = shape[0] is None and MISSING[dtype] in items
     return None if None in items or is_padded else items
 
@@ -164,7 +164,7 @@ def _utf8(value: str) -> bytes | None:
 
 
 def json_type(value: Any) -> str:
-    """Returns what JSON calls the type of a value."""
+    """Returns the JSON name of a value's type."""
     names = {bool: "boolean", str: "string", dict: "object", list: "array"}
     return "null" if value is None else names.get(type(value), "number")
 

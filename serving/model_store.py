@@ -1,22 +1,21 @@
 """Versions of one model in a directory that TensorFlow Serving can watch.
 
-A server loads the highest number that it sees, at the moment it sees it. So a version
-appears whole, never changes, and a later push always has a higher number. Layout:
+A server loads the highest version number as soon as it appears. So a version appears
+atomically, never changes, and a later push always has a higher number. Layout:
 
     7/                    a SavedModel, byte for byte what was published
     .versions/7.json      digest, time and facts of version 7
     .versions/next        the next free number; it never goes back
     .versions/owner.json  the pipeline that may publish here
-    .staging-<random>/    the copy under way
+    .staging-<random>/    a copy in progress
     .lock                 held while a version is published
 
-The record lies beside the version, so that ``digest.of_tree`` of a version is the
-model's own digest. It is written before the rename and found by the version's name:
-the rename publishes both at once.
+The record is not in the version's directory, so that ``digest.of_tree`` of a version is
+the model's digest. It is written before the rename that publishes the version.
 
-This module neither loads models nor deletes versions, and of other files only those
-that a killed publisher left. It follows no link (``serving.regular_files``). It wants a
-POSIX file system (``flock``, atomic rename), not an object store.
+This module does not load models or delete versions; of other files it deletes only
+those left by a killed publisher. It does not follow links (``serving.regular_files``).
+It needs a POSIX file system (``flock``, atomic rename), not an object store.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from sluice.storage import atomic, digest
 
 # TensorFlow Serving reads a version's number into an int64.
 _MAX_VERSION = 2**63 - 1
-# What a killed publisher may leave: its copy, and the temporary files of ``atomic``.
+# Left by a killed publisher: its copy, and the temporary files of ``atomic``.
 _STAGING = re.compile(r"\.staging-[0-9a-f]{16}")
 _TEMPORARY = re.compile(r"\.(next|owner\.json|\d+\.json)\.[0-9a-f]{16}", re.ASCII)
 _FREE_SPACE = "free some space there, then push again"
@@ -70,9 +69,9 @@ class ModelVersion:
     Attributes:
       version: its number.
       path: the directory of the SavedModel.
-      digest: of what was published; None where the store has not recorded it.
+      digest: of the published model; None if it was not recorded.
       published_at: UTC, ISO 8601; None likewise.
-      facts: what its publisher said about it, such as the run id.
+      facts: recorded by the publisher, such as the run id.
     """
 
     version: int
@@ -82,7 +81,7 @@ class ModelVersion:
     facts: dict[str, Any]
 
     def difference(self) -> str | None:
-        """Reads every byte; returns how they differ from what was published."""
+        """Reads every byte; returns the difference from the published model, if any."""
         if self.digest is None:
             return "no record of a push"
         try:
@@ -94,19 +93,19 @@ class ModelVersion:
         return None if found == self.digest else f"files with the digest {found}"
 
     def is_intact(self) -> bool:
-        """Reads every byte; false unless they are the ones that were published."""
+        """Reads every byte; whether they are those that were published."""
         return self.difference() is None
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What ``publish`` did.
+    """Result of ``publish``.
 
     Attributes:
-      version: the version that serves the model now.
-      state: ``already_served`` where the newest version was this model before.
-      path: the directory of that version.
-      digest: the model's digest.
+      version: the version of the model.
+      state: ``already_served`` if the newest version already was this model.
+      path: the directory of the version.
+      digest: of the model.
     """
 
     version: int
@@ -144,22 +143,21 @@ class ModelStore:
         return sorted(found, key=lambda version: (version.version, version.path.name))
 
     def newest(self) -> ModelVersion | None:
-        """Returns the version that a server would load, None where there is none."""
+        """Returns the version that a server would load; None if there is none."""
         versions = self.versions()
         return versions[-1] if versions else None
 
     def prepare(self, owner: Owner | None = None) -> None:
-        """Does all that ``publish`` does but for the model.
+        """Checks that ``publish`` can succeed, so that a run fails before training.
 
-        So what would stop a push can stop a run before it trains. The store stays
-        without an owner where it has none.
+        A store without an owner gets none.
 
         Args:
           owner: as ``publish`` takes it.
 
         Raises:
-          UsageError: the root cannot be written, belongs to another pipeline, or has a
-            link or a version number in it that is in the way.
+          UsageError: the root cannot be written, belongs to another pipeline, or
+            contains a link or a version number that prevents a push.
         """
         with (
             self._os_errors_as("The serving directory cannot be used", UsageError),
@@ -178,26 +176,26 @@ class ModelStore:
         expected_digest: str | None = None,
         owner: Owner | None = None,
     ) -> Publication:
-        """Makes a copy of a SavedModel visible as a new version.
+        """Publishes a copy of a SavedModel as a new version.
 
-        Publishers wait for each other. Nothing is pushed where the newest version
-        already is this model and is undamaged.
+        Concurrent publishers wait for each other. Nothing is pushed if the newest
+        version is this model, undamaged.
 
         Args:
-          saved_model_dir: only read; it may be a version of this store.
-          facts: what to remember with the version; JSON values.
-          expected_digest: of the model as it was judged; None if it is not known.
-          owner: the publisher, who becomes the owner of a store that has none; None
-            for one that is no pipeline, and may not publish where a pipeline does.
+          saved_model_dir: the model; may be a version of this store.
+          facts: to record with the version; JSON values.
+          expected_digest: of the evaluated model; None if unknown.
+          owner: the publishing pipeline, which becomes the owner of a store without
+            one; None if it is no pipeline, which cannot publish to an owned store.
 
         Raises:
-          ServingError: the source is no SavedModel, is not what was judged or changed
-            meanwhile, the disk is full, or the root cannot be written. No new version
-            is visible then.
-          UsageError: the store belongs to another pipeline, or has a link or a version
-            number in it that is in the way. Nothing has changed then.
+          ServingError: the source is no SavedModel, has another digest or changed
+            during the copy, the disk is full, or the root cannot be written. No new
+            version is visible then.
+          UsageError: the store belongs to another pipeline, or contains a link or a
+            version number that prevents a push. Nothing has changed then.
         """
-        json.dumps(facts)  # What is no JSON must fail before anything is written.
+        json.dumps(facts)  # Fails for other values before anything is written.
         source = SavedModelTree.read(saved_model_dir)
         if expected_digest not in (None, source.digest):
             raise ServingError(
@@ -226,7 +224,7 @@ class ModelStore:
         staging = self._new_staging()
         try:
             source.copy_to(staging)
-            # Taken for good: a publisher killed after this leaves a gap.
+            # The number is used up: a publisher killed after this leaves a gap.
             version = self._next_number()
             atomic.write_text(self._counter, f"{version + 1}\n")
             record = {
@@ -245,7 +243,7 @@ class ModelStore:
 
     @contextlib.contextmanager
     def _held(self, owner: Owner | None) -> Iterator[None]:
-        """Holds the lock of a store that is in order and not another's."""
+        """Holds the store's lock, after checking links and owner."""
         refuse_links((self._records, self._lock, self._counter, self._owner))
         self._make_directories()
         with atomic.lock(self._lock):
@@ -263,7 +261,7 @@ class ModelStore:
                 directory.chmod(0o755)
 
     def _sweep(self) -> None:
-        """Removes what killed publishers left: under the lock, nobody else copies."""
+        """Removes files left by killed publishers; needs the lock."""
         names = os.listdir(self.root)
         for path in map(self.root.joinpath, names):
             if _STAGING.fullmatch(path.name) and is_directory(path):
@@ -276,12 +274,12 @@ class ModelStore:
                 path.unlink()
 
     def _next_number(self) -> int:
-        """Returns the lowest number that nothing has had so far.
+        """Returns the lowest unused version number.
 
         Raises:
-          UsageError: a server could not read it.
+          UsageError: it does not fit into an int64.
         """
-        # By a directory or by a stray file.
+        # Stray files with a number count too.
         highest = max(self._numbered(), default=(0, ""))
         try:
             counted = int(read_file(self._counter))
@@ -311,7 +309,7 @@ class ModelStore:
         return ModelVersion(number, path, model_digest, published_at, facts)
 
     def _record(self, name: str) -> tuple[str, str, dict[str, Any]] | None:
-        """Returns digest, time and facts of a version, None without a sound record."""
+        """Returns digest, time and facts of a version; None without a valid record."""
         if self._records.is_symlink():
             return None
         try:

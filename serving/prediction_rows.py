@@ -1,8 +1,8 @@
 """Reads input rows for prediction: TFRecords, images or JSON lines, by content.
 
-TFRecords of tf.Example are passed on as they are; image files and JSON lines become
-values of raw features. This module runs no model and imports no TensorFlow; it refuses
-a file that is none of the three, whatever its name says.
+tf.Examples are passed on serialized; image files and JSON lines are converted to values
+of raw features. Formats are detected from the content, not the name. TensorFlow is not
+imported.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Row:
-    """One thing to predict.
+    """One input row.
 
     Attributes:
       source: the file, or ``stdin``.
-      index: its place among the rows of that source, from 0.
-      where: the same for people, such as ``new.jsonl, line 3`` (from 1).
+      index: of the row in its source, from 0.
+      where: place for messages, such as ``new.jsonl, line 3`` (from 1).
       payload: a serialized tf.Example, or one value per raw feature.
     """
 
@@ -56,7 +56,7 @@ def read_rows(
     features: Mapping[str, FeatureType],
     max_row_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[Row]:
-    """Yields the rows of all sources in order; memory stays at one row.
+    """Yields the rows of all sources in order, with one row in memory.
 
     Args:
       paths: files of tf.Example TFRecords (gzip-compressed or not), PNG, JPEG, GIF or
@@ -64,13 +64,13 @@ def read_rows(
         absent is missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
         JSON lines from the standard input.
       features: the model's raw features and their types.
-      max_row_bytes: of a record, an image or a line; a longer one is not read.
+      max_row_bytes: limit of a record, an image or a line.
 
     Raises:
-      UsageError: no path; a path that is no readable file, found before the first row;
-        an image for a model that wants more, or something else, than one image.
-      DataError: a file that is empty or of none of these kinds, or a bad record, line
-        or value. Rows before it have been yielded.
+      UsageError: no path; a path is no readable file (checked before the first row); an
+        image for a model whose input is not one image.
+      DataError: a file is empty or has another format, or a record, line or value is
+        invalid. Rows before it have been yielded.
     """
     if not paths:
         raise UsageError(

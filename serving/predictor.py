@@ -1,8 +1,8 @@
 """Predicts with one version of a model, in this process.
 
-The model is the SavedModel that was pushed and nothing else: its own signatures do the
-preprocessing and name the classes. TensorFlow is imported when a ``Predictor`` is made.
-This is no server: one caller, one model, no batching across callers.
+The signatures of the pushed SavedModel include preprocessing and class names.
+TensorFlow is imported when a ``Predictor`` is created. This is not a server: there is
+one caller, and no batching across callers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sluice.errors import DataError, ServingError, SluiceError
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 BATCH_SIZE = 256
-# Photographs fill the memory before they fill a batch of rows.
+# Bounds the memory of a batch of photographs.
 _BATCH_BYTES = 64 << 20
 _EXAMPLES_SIGNATURE = "serving_default"
 _VALUES_SIGNATURE = "predict_values"
@@ -32,14 +32,14 @@ _DTYPES: tuple[DType, ...] = get_args(DType)
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model said about one row.
+    """Prediction for one row.
 
     Attributes:
       source: the file, or ``stdin``.
-      index: the row's place in that source, from 0.
+      index: of the row in its source, from 0.
       label: the predicted class.
-      probabilities: by class where the model names its classes; otherwise as the model
-        gives them: one per class, or only the positive class's in a binary model.
+      probabilities: by class if the model has class names; otherwise the model's
+        output: one per class, or the positive class's of a binary model.
     """
 
     source: str
@@ -82,16 +82,16 @@ class Predictor:
         limit: int | None = None,
         max_row_bytes: int = MAX_RECORD_BYTES,
     ) -> Iterator[Prediction]:
-        """Yields predictions in the order of the rows; see ``read_rows`` for files.
+        """Yields predictions in the order of the rows.
 
         Args:
-          paths: TFRecords, images, JSON lines, ``-`` for JSON lines on stdin.
-          limit: rows to predict at most, over all files; None for all.
-          max_row_bytes: of a record, an image or a line; a longer one is not read.
+          paths: see ``read_rows``.
+          limit: number of rows to predict, over all files; None for all.
+          max_row_bytes: limit of a record, an image or a line.
 
         Raises:
-          UsageError, DataError: as ``read_rows``; or the model cannot take a row, such
-            as an image that does not decode. Rows before it have been predicted.
+          UsageError, DataError: as ``read_rows``; or the model rejects a row, such as
+            an image that does not decode. Rows before it have been predicted.
           ServingError: the model fails for another reason.
         """
         rows = read_rows(paths, self.features, max_row_bytes)
@@ -109,7 +109,7 @@ class Predictor:
                     where=batch[0].where,
                     actual=_reason(error),
                 ) from error
-            for row in batch:  # One by one, to name the row at fault.
+            for row in batch:  # One by one, to name the bad row.
                 yield from self._predict([row])
 
     def _run(self, batch: list[Row]) -> list[Prediction]:
@@ -250,7 +250,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
             size_bytes += _size_bytes(row)
     except SluiceError:
         if batch:
-            yield batch  # What came before a bad row is good.
+            yield batch  # The rows before the bad one.
         raise
     if batch:
         yield batch
@@ -263,9 +263,9 @@ def _size_bytes(row: Row) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the line that says what is wrong in one of TensorFlow's long errors.
+    """Returns the line with the reason in a long TensorFlow error.
 
-    It is the first, but in a graph's error the last before the node is named.
+    It is the first line; in a graph execution error the last before the node's name.
     """
     text = str(getattr(error, "message", error)).partition("[[{{node")[0]
     lines = [line.strip() for line in text.split("\n") if line.strip()]

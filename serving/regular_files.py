@@ -1,7 +1,7 @@
-"""Rejects links inside a model store: they are never followed.
+"""Access to the regular files of a model store, without following links.
 
-The store writes regular files and directories only. A link is somebody else's, and
-what it leads to is no business of the store: not to read, to delete, nor to serve.
+The store writes regular files and directories only. A link was made by someone else,
+and its target must not be read, deleted or served.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def is_directory(path: Path) -> bool:
 
 
 def find_non_regular(root: Path) -> Path | None:
-    """Returns a path that is neither directory nor regular file, None without any.
+    """Returns a path that is neither directory nor regular file; None if there is none.
 
     Args:
-      root: a directory, or whatever is there in its place.
+      root: usually a directory.
     """
     for path in (root, *root.rglob("*")):
         mode = os.lstat(path).st_mode
@@ -45,7 +45,7 @@ def find_non_regular(root: Path) -> Path | None:
 
 
 def refuse_links(paths: Iterable[Path]) -> None:
-    """Refuses a store whose own files or folders are links.
+    """Rejects a store whose own files or folders are links.
 
     Raises:
       UsageError: one of the paths is a link.

@@ -1,8 +1,7 @@
 """Files of a SavedModel on disk, and a durable copy of them.
 
-It looks at names, bytes and file types only; whether TensorFlow can load the model is
-for others to say. What the digest and a server would not see alike (pipes, links to
-directories) is refused, not left out.
+Only names, bytes and file types are checked, not whether TensorFlow can load the model.
+Special files and links to directories, which the digest does not cover, are rejected.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ class SavedModelTree:
     Attributes:
       root: its directory.
       directories: below the root and relative to it, parents first.
-      files: relative to the root; links to files count as what they point to.
-      digest: ``digest.of_tree`` of the root, as it was when it was read.
+      files: relative to the root; links to files are followed.
+      digest: ``digest.of_tree`` of the root when it was read.
     """
 
     root: Path
@@ -40,7 +39,7 @@ class SavedModelTree:
         """Lists a SavedModel and computes its digest.
 
         Raises:
-          ServingError: it is no SavedModel, cannot be read, or cannot be copied.
+          ServingError: it is no SavedModel, cannot be read, or has special files.
         """
         root = Path(root)
         try:
@@ -77,11 +76,11 @@ class SavedModelTree:
             ) from error
 
     def copy_to(self, target: Path) -> None:
-        """Copies to a new directory, readable by all, and flushes it to the disk.
+        """Copies to a new directory, readable by all users, and flushes it to the disk.
 
         Raises:
-          OSError: the target exists or cannot be written, the disk is full, or a file
-            of the source is gone.
+          OSError: the target exists or cannot be written, the disk is full, or a source
+            file is gone.
           ServingError: the source changed since it was read.
         """
         target.mkdir()
@@ -90,7 +89,7 @@ class SavedModelTree:
         for file in self.files:
             _copy_file(self.root / file, target / file)
         for directory in (target, *(target / path for path in self.directories)):
-            # A server runs as another user; the umask must not lock it out.
+            # A server may run as another user, whatever the umask.
             directory.chmod(0o755)
             atomic.sync_directory(directory)
         if digest.of_tree(target) != self.digest:
@@ -102,7 +101,7 @@ class SavedModelTree:
 
 
 def _list(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Returns directories, files and what is neither, relative to the root."""
+    """Returns directories, files and special files, relative to the root."""
     directories: list[Path] = []
     files: list[Path] = []
     strange: list[Path] = []

@@ -1,7 +1,6 @@
 """Owner of a model store: the one pipeline that may push to it.
 
-Two pipelines that push to one directory would take turns in being served, each judged
-by gates that know nothing of the other.
+If two pipelines pushed to one directory, each push would replace the other's model.
 """
 
 from __future__ import annotations
@@ -18,19 +17,18 @@ from sluice.storage import atomic
 
 @dataclass(frozen=True)
 class Owner:
-    """A pipeline, wherever its files are moved to.
+    """A pipeline, independent of the location of its files.
 
     Attributes:
       pipeline: its name.
-      workspace_id: tells pipelines of one name apart; None where it is not known, and
-        the name alone counts.
+      workspace_id: distinguishes pipelines of the same name; None if unknown.
     """
 
     pipeline: str
     workspace_id: str | None = None
 
     def is_same_as(self, other: Owner) -> bool:
-        """Whether the two may be one, as far as is known of both."""
+        """Whether both have the same name, and no different workspace ids."""
         ids = {self.workspace_id, other.workspace_id} - {None}
         return self.pipeline == other.pipeline and len(ids) < 2
 
@@ -42,14 +40,14 @@ class Owner:
 
 
 def check_owner(file: Path, publisher: Owner | None) -> None:
-    """Refuses a publisher that does not own the store; a store may have no owner yet.
+    """Raises if the store belongs to another pipeline.
 
     Args:
-      file: says who owns the store.
-      publisher: None for one that is no pipeline.
+      file: the owner file of the store.
+      publisher: None if it is no pipeline.
 
     Raises:
-      UsageError: it belongs to another pipeline, or the file cannot be read.
+      UsageError: the store has another owner, or the file cannot be read.
     """
     owner = read_owner(file)
     if owner is None or (publisher and owner.is_same_as(publisher)):
@@ -65,12 +63,12 @@ def check_owner(file: Path, publisher: Owner | None) -> None:
 
 
 def claim(file: Path, publisher: Owner | None, facts: dict[str, Any]) -> None:
-    """Writes down who owns a store, unless that is known as well as it is now.
+    """Writes the owner file, if the publisher adds to what it says.
 
     Args:
-      file: says who owns the store.
-      publisher: has been checked.
-      facts: about the push, for people.
+      file: the owner file of the store.
+      publisher: the checked publisher.
+      facts: about the push, for information.
     """
     owner = read_owner(file)
     if publisher is None or (owner and not publisher.workspace_id):
@@ -80,7 +78,7 @@ def claim(file: Path, publisher: Owner | None, facts: dict[str, Any]) -> None:
 
 
 def read_owner(file: Path) -> Owner | None:
-    """Returns the owner of a store, None if it has none.
+    """Returns the owner of a store; None if it has none.
 
     Raises:
       UsageError: the file is damaged, or a link.

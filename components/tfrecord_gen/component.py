@@ -25,7 +25,7 @@ ALWAYS = CompleteWhen()
 
 
 class TFRecordGenSpec(component_spec.ComponentSpec):
-    """The interface of a file-based ExampleGen, and what it lacks."""
+    """Interface of a file-based ExampleGen, with own properties and quarantine."""
 
     PARAMETERS = {
         **standard_component_specs.FileBasedExampleGenSpec.PARAMETERS,
@@ -48,20 +48,19 @@ class TFRecordGenSpec(component_spec.ComponentSpec):
 class TFRecordGen(component.FileBasedExampleGen):
     """Ingests the TFRecords of the newest complete spans, and checks every record.
 
-    ``examples`` is what ImportExampleGen publishes. ``quarantine`` has ``report.json``
-    and the records that were not ingested. Bad records fail nothing here: ``DataGate``
-    judges them.
+    ``examples`` is the same as ImportExampleGen's. ``quarantine`` has ``report.json``
+    and the bad records, which do not fail this node: ``DataGate`` judges them.
 
-    It is a ``FileBasedExampleGen`` because Kubeflow's compiler gives only those the
-    step that looks at their files before the cache is asked. That step is TFX's own
-    driver (tfx/orchestration/kubeflow/v2/file_based_example_gen/driver.py). It reads
-    ``input_config`` only, knows a window of one span, and fails when the newest span is
-    not in every split yet. So a pattern with placeholders is shown to it as
-    ``span-<SPAN>/train-*``, which names no file: it finds span 0 without files. The
-    spans are pinned by ``spans``, or selected by the executor, and then the pipeline's
-    cache must be off, since the key has nothing of the files. A pattern without
-    placeholders is shown as it is: TFX's driver takes counts, sizes and times of the
-    files into the key. On this machine the node's own driver does better than both.
+    It is a ``FileBasedExampleGen`` because only for those Kubeflow's compiler adds a
+    driver step before the cache lookup, which is TFX's own
+    (tfx/orchestration/kubeflow/v2/file_based_example_gen/driver.py). That driver reads
+    only ``input_config``, supports a window of one span, and fails if the newest span
+    is not in every split yet. So it gets a pattern with placeholders as
+    ``span-<SPAN>/train-*``, which matches no file: it finds span 0 without files. The
+    spans are pinned by ``spans``, or selected by the executor; then the pipeline's
+    cache must be off, since the cache key does not depend on the files. It gets a
+    pattern without placeholders unchanged, and adds counts, sizes and times of the
+    files to the cache key. Local runs use the node's own driver.
 
     Example::
 
@@ -95,12 +94,12 @@ class TFRecordGen(component.FileBasedExampleGen):
           input_base: the data's directory, or an address such as ``gs://bucket/trips``.
           patterns: by split; or one pattern under None, with ``hash_splits``.
           hash_splits: how records are divided.
-          images: features whose images are looked into.
+          images: features whose images are checked.
           max_record_bytes: longer records are quarantined unread.
-          window: how many spans are taken, the newest complete ones.
+          window: how many spans to ingest, the newest complete ones.
           complete_when: when a span counts as complete.
-          spans: exactly these, as ``Window.spans_json`` writes them, or a runtime
-            parameter of that; "" takes what is there when the node runs.
+          spans: exactly these, in the form of ``Window.spans_json``, or a runtime
+            parameter with it; "" selects when the node runs.
 
         Raises:
           ConfigError: a pattern cannot be used.

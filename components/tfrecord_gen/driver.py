@@ -21,12 +21,12 @@ from sluice.storage.storage_errors import explain_unreadable
 
 
 class Driver(driver.FileBasedDriver):
-    """Driver of ``TFRecordGen``; runs on this machine only.
+    """Driver of ``TFRecordGen`` in local runs.
 
-    TFX's driver resolves one span, and makes its fingerprint of counts, sizes and times
-    in seconds: a touched file is imported and trained on again, one replaced by
-    ``cp -p`` is not. Here the fingerprint is of the files' contents; of sizes and times
-    where they lie in a bucket.
+    TFX's driver resolves one span, and its fingerprint has counts, sizes and times in
+    seconds: a touched file is ingested and trained on again, one replaced by ``cp -p``
+    is not. Here the fingerprint is a digest of the files' contents; for files in a
+    bucket, of their sizes and times.
     """
 
     def resolve_exec_properties(
@@ -56,7 +56,7 @@ class Driver(driver.FileBasedDriver):
 
 
 def digest_reader() -> Callable[[SourceFile], str]:
-    """Returns what gives the digest of a local file, from memory where it can."""
+    """Returns a function from local file to digest, cached if a cache is set up."""
     memory = os.environ.get(DIGESTS_FILE)
     of = FileDigests(Path(memory)).of if memory else digest.of_file
 
@@ -74,12 +74,11 @@ def changed_files(
 ) -> list[str]:
     """Returns a line for each file that is new, gone, moved or changed.
 
-    Files in a bucket count as changed if their size has; they are not read. Manifests
-    are not in the report.
+    Of files in a bucket only the sizes are compared. Manifests are not in the report.
 
     Args:
-      properties: those of the node, as its driver has set them.
-      before: of the ingestion.
+      properties: exec properties of the node, as set by its driver.
+      before: report of the ingestion.
       digest_of: returns the SHA-256 of a local file.
     """
     asked = ExecProperties.from_dict(properties)

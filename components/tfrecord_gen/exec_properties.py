@@ -24,8 +24,8 @@ class ExecProperties:
     Attributes:
       input_base: the data's directory or address.
       patterns: by split; None stands for files whose records are hashed into splits.
-      hash_splits: goes with the pattern of None.
-      images: features whose images are looked into.
+      hash_splits: of the pattern under None.
+      images: features whose images are checked.
       max_record_bytes: longer records are quarantined unread.
       window: how many spans.
       complete_when: when a span counts as complete.
@@ -62,7 +62,7 @@ class ExecProperties:
 
     @classmethod
     def from_dict(cls, properties: Mapping[str, Any]) -> ExecProperties:
-        """Reads a node's properties; those of others are passed over."""
+        """Reads a node's exec properties; other properties are ignored."""
         hashed = json.loads(properties["hash_splits"])
         patterns = json.loads(properties["patterns"])
         return cls(
@@ -79,10 +79,10 @@ class ExecProperties:
         )
 
     def choose(self, spans: str, now_s: float) -> Window:
-        """Returns what the run has chosen, or chooses where it has left that to nodes.
+        """Returns the window chosen for this run; selects one if none was chosen.
 
         Args:
-          spans: as ``Window.spans_json`` has written them; "" chooses anew.
+          spans: to select, in the form of ``Window.spans_json``; "" for the newest.
           now_s: seconds since 1970.
 
         Raises:

@@ -25,11 +25,11 @@ _FILE_FORMAT = "tfrecords_gzip"
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Executor of ``TFRecordGen``; it needs no driver, and no Beam.
+    """Executor of ``TFRecordGen``; uses no Beam.
 
-    It ingests what the run has chosen. Where the run has left that to its nodes, it is
-    what the driver has pinned; in the cloud, where TFX's driver runs instead of ours,
-    what ``spans`` says, or what is complete now.
+    It ingests the window chosen for the run, or pinned by the driver. On cloud engines,
+    where TFX's driver runs, it ingests the spans in ``spans``, or else the newest
+    complete ones.
     """
 
     def Do(
@@ -77,7 +77,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
 
 def _fingerprint(window: Window, report: Report) -> str:
-    """Returns the fingerprint of what has been read, made as the driver's."""
+    """Returns the fingerprint of the ingested files, computed as the driver's."""
     contents = {file.path: file.sha256 for file in report.files}
     for manifest in window.manifests:
         content = storage_for(manifest.path).read(manifest.path)
@@ -86,11 +86,11 @@ def _fingerprint(window: Window, report: Report) -> str:
 
 
 def _check_same(window: Window, before: str | None, now: str) -> None:
-    """Raises if the files do not have the fingerprint that the driver has made."""
+    """Raises if the files do not have the driver's fingerprint."""
     if before and before.startswith(LISTING):
         now = window.listing_fingerprint()
     elif not (before and before.startswith("sha256:")):
-        return  # TFX's own driver makes another kind.
+        return  # TFX's driver has another format.
     if before != now:
         raise changed(window, [f"fingerprint {before}, now {now}"])
 

@@ -1,7 +1,7 @@
 """Ingests TFRecord files: checked records to shards, bad ones to quarantine.
 
-Nothing here fails for a bad record. The report says what came, and the data gate judges
-it, so that its policy is in one place and a verdict is published either way.
+Bad records do not fail the ingestion. They are counted in the report, and the data gate
+judges them, so that its policy is in one place and a verdict is always published.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ def ingest(
 ) -> Report:
     """Reads every file once and writes the shards, the quarantine and the report.
 
-    A sound file of one gzip member, of a split and not small, is copied byte for byte;
-    the records of others are written anew, those of small files together. The output
-    does not depend on ``workers``.
+    A large, undamaged file of one split and one gzip member is copied byte for byte.
+    The records of other files are rewritten, those of small files into shared shards.
+    The output does not depend on ``workers``.
 
     Args:
-      ingestion: the files, and what is asked of their records.
-      split_dirs: per split the folder of its shards, which are named
-        ``data_tfrecord-NNNNN-of-NNNNN.gz``; every split gets one at least.
+      ingestion: the files, and the checks of their records.
+      split_dirs: by split the folder of its shards, which are named
+        ``data_tfrecord-NNNNN-of-NNNNN.gz``; every split gets at least one.
       quarantine_dir: folder of ``report.json`` and ``quarantine.tfrecord.gz``.
       workers: processes; 1 where a path is remote. The caller has started no threads.
 
     Raises:
       DataError: a file holds tf.SequenceExamples.
       UsageError: a file cannot be read, or changes while it is read.
-      OSError: what is written cannot be, such as on a full disk.
+      OSError: an output cannot be written, for example on a full disk.
     """
     folders = [*split_dirs.values(), quarantine_dir]
     for folder in folders:
@@ -64,10 +64,10 @@ def ingest(
     if any(map(is_remote, [*folders, *paths])):
         workers = 1
     if ingestion.images and workers > 1:
-        # It decodes the images; workers are forked with it, where each would import it.
+        # Imported once, before the fork, instead of in each worker.
         import tensorflow  # noqa: F401
     groups = _groups(ingestion.files)
-    # Beside what becomes of them, so that nothing outlives a process that is killed.
+    # In the output's folder, which TFX deletes if the process is killed.
     beside = None if is_remote(quarantine_dir) else quarantine_dir
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")

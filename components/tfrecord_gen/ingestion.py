@@ -18,14 +18,14 @@ from sluice.tfrecords.record_error import RecordError
 
 @dataclass(frozen=True)
 class Ingestion:
-    """The files of one window, and what is asked of their records.
+    """The files of one window, and the checks of their records.
 
     Attributes:
-        files: the files, in the order in which their records go on.
-        hash_splits: divides the files whose split is None; None: there are none.
-        images: features whose images are looked into.
+        files: the files, in the order in which their records are written.
+        hash_splits: divides the files whose split is None; None if there are none.
+        images: features whose images are checked.
         max_record_bytes: longer records are quarantined unread.
-        skipped_spans: spans that were not taken, for the report.
+        skipped_spans: for the report.
     """
 
     files: tuple[SourceFile, ...]
@@ -37,15 +37,15 @@ class Ingestion:
 
 @dataclass
 class Ingested:
-    """What came of a group of files, or of all of them.
+    """Result for a group of files, or for all of them.
 
     Attributes:
-        files: per file its report.
+        files: a report for each file.
         parts: shards without final names.
-        bytes: bytes of the files, decompressed, with the lost ones.
-        bad_bytes: frames of the bad records, and lost bytes.
-        errors: per kind their number.
-        first_errors: the first five per kind.
+        bytes: decompressed bytes of the files, lost ones included.
+        bad_bytes: bytes of bad records, and lost bytes.
+        errors: number of errors by kind.
+        first_errors: the first five of each kind.
     """
 
     files: list[FileReport] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Ingested:
 
     @classmethod
     def joined(cls, groups: Iterable[Ingested]) -> Ingested:
-        """Returns what came of several groups, in order."""
+        """Returns the combined result of several groups, in order."""
         whole = cls()
         seen: Counter[str] = Counter()
         for group in groups:

@@ -27,14 +27,14 @@ class FileReport:
         path: the file.
         span: its span, None without spans.
         version: the version of the span, None without versions.
-        split: the split of its records; None: they were hashed.
-        size_bytes: its size as it lies there.
-        sha256: the digest of the file's own bytes, hexadecimal.
-        compression: "none", "gzip" or "zlib", told by content.
-        records: records that went on.
+        split: the split of its records; None if they were hashed.
+        size_bytes: size of the file.
+        sha256: digest of the file, hexadecimal.
+        compression: "none", "gzip" or "zlib", detected from the content.
+        records: number of ingested records.
         quarantined: record errors; one that loses the rest of the file counts once.
-        lost_bytes: bytes that could not be read, decompressed.
-        content_bytes: bytes that could be read, decompressed.
+        lost_bytes: decompressed bytes that could not be read.
+        content_bytes: decompressed bytes that could be read.
         content_crc32c: their CRC-32C.
     """
 
@@ -57,8 +57,8 @@ class SplitReport:
     """One split of the output.
 
     Attributes:
-        records: its records.
-        shards: its files, at least one.
+        records: number of records.
+        shards: number of files, at least one.
     """
 
     records: int
@@ -71,10 +71,10 @@ class FirstError:
 
     Attributes:
         path: the file.
-        record: number of the record, from 1; 0: the file as a whole.
-        offset: where it starts in the decompressed stream, in bytes.
-        kind: what is wrong; see ``RecordError``.
-        reason: what was expected and what was seen.
+        record: number of the record, from 1; 0 for the file as a whole.
+        offset: of the record in the decompressed stream, in bytes.
+        kind: see ``RecordError``.
+        reason: expected and actual.
     """
 
     path: str
@@ -86,14 +86,14 @@ class FirstError:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong between files, where every record may be good.
+    """An inconsistency between files, whose records may all be good.
 
     Attributes:
         kind: "duplicate_shard", "missing_shard" or "manifest".
         path: the file, or the set of files.
         what: one sentence.
-        expected: what would have been right.
-        actual: what was found.
+        expected: expected state.
+        actual: actual state.
     """
 
     kind: str
@@ -105,23 +105,23 @@ class Problem:
 
 @dataclass(frozen=True)
 class Report:
-    """What an ingestion did.
+    """Report of an ingestion.
 
     Attributes:
         files: the input files in order.
-        splits: per split what was written.
-        records: records that went on.
+        splits: the output by split.
+        records: number of ingested records.
         quarantined: record errors of all files.
-        lost_bytes: bytes that could not be read, decompressed.
-        bytes: bytes of all files, decompressed, with the lost ones.
-        corrupt_fraction: 0..1, the largest of record errors among records, of bad and
-            lost bytes among bytes, and of files that are lost whole among files.
-        errors: per kind the number of record errors.
+        lost_bytes: decompressed bytes that could not be read.
+        bytes: decompressed bytes of all files, lost ones included.
+        corrupt_fraction: 0..1, the largest of the fractions of record errors, of bad
+            and lost bytes, and of files that are lost completely.
+        errors: number of record errors by kind.
         first_errors: the first five of each kind.
-        problems: what is wrong between the files.
-        spans: the spans that were ingested, in order.
-        skipped_spans: the spans that were not.
-        quarantine_cut: whether the quarantine holds fewer records than were bad.
+        problems: inconsistencies between the files.
+        spans: that were ingested, in order.
+        skipped_spans: that were not.
+        quarantine_cut: whether some bad records did not fit into the quarantine.
         max_record_bytes: longer records were quarantined unread.
     """
 

@@ -101,7 +101,7 @@ def run_inputs(
       ConfigError: code is missing or is not valid Python.
       OSError: a file cannot be read.
     """
-    source_files.remember_in(Workspace(workspace_root).sources_file)
+    source_files.use_cache_file(Workspace(workspace_root).sources_file)
     roots = list(dict.fromkeys([own_root(), config.root]))
     remote = remote_modules(f"{config.data} {config.nodes}")
     entries = ["pipeline.graph.create_pipeline", *modules_of(config), *remote]

@@ -330,7 +330,7 @@ def _environment(plan: Plan) -> dict[str, str]:
     return {
         **(plan.spans.environment(plan.run_dir) if plan.spans else {}),
         stat_cache.DIGESTS_FILE: str(workspace.digests_file),
-        source_files.MEMORY_FILE: str(workspace.sources_file),
+        source_files.CACHE_FILE: str(workspace.sources_file),
     }
 
 

@@ -16,14 +16,14 @@ from schemas.edit.edit import AddValues, Edit, Owner
 
 @dataclass(frozen=True)
 class Case:
-    """What the rules look at.
+    """Input of the rules: one feature of the schema, and what the data shows of it.
 
     Attributes:
-      feature: as the schema has it.
+      feature: in the schema.
       seen: the feature in the data.
-      domain: the strings that it may be, inline or by name; None where any is right.
-      sensitive: whether its values are not shown.
-      required: why it must be in every record; None where it need not.
+      domain: its string domain, inline or named; None if it has none.
+      sensitive: whether its values are withheld.
+      required: why it must be in every record; None if it need not.
     """
 
     feature: schema_pb2.Feature
@@ -38,21 +38,21 @@ class Case:
 
     @property
     def domain_owner(self) -> Owner:
-        """Which message of the schema its domain is in."""
+        """The message of the schema that contains its domain."""
         if self.feature.HasField("domain"):
             return Owner("string_domain", self.feature.domain)
         return self.owner
 
     @property
     def size(self) -> int | None:
-        """How many values its shape has, None where a dimension is not known."""
+        """The number of values of its shape; None if a dimension is unknown."""
         sizes = [dimension.size for dimension in self.feature.shape.dim]
         return math.prod(sizes) if all(size > 0 for size in sizes) else None
 
     def change(
         self, kind: Kind, text: str, *edits: Edit, refusal: str | None = None
     ) -> Change:
-        """Returns a difference; one that is refused has no edits."""
+        """Returns a difference; a refused one has no edits."""
         return Change(self.feature.name, kind, text, () if refusal else edits, refusal)
 
 
@@ -74,12 +74,12 @@ class Change:
 
     Attributes:
       feature: its name.
-      kind: what differs; named as the rows of the data gate are.
-      text: what the data shows and what the schema says, in one line.
-      edits: what accepting it would do to the schema; none where it is refused.
-      refusal: why it cannot be accepted; None where it can.
-      values: of ``new_value`` how often each occurs, unless the feature is sensitive.
-      seen: where there are ``values``, the feature that has them.
+      kind: as in the data gate's rows.
+      text: data and schema in one line.
+      edits: that accepting it makes in the schema; none if it is refused.
+      refusal: why it cannot be accepted; None if it can.
+      values: of ``new_value``, the count of each, unless the feature is sensitive.
+      seen: of ``new_value``, the feature in the data.
     """
 
     feature: str
@@ -92,11 +92,11 @@ class Change:
 
     @property
     def id(self) -> str:
-        """What ``accept`` is given; the same as long as the difference is there."""
+        """The argument of ``accept``; stable as long as the difference exists."""
         return f"{self.feature}.{self.kind}"
 
     def only(self, values: Collection[str]) -> Change:
-        """Returns the part of a ``new_value`` that is about some of its values."""
+        """Returns a ``new_value`` with only some of its values."""
         assert self.seen is not None
         kept = {value: count for value, count in self.values.items() if value in values}
         edits = tuple(

@@ -1,8 +1,8 @@
 """Compares data with a reviewed schema, and proposes changes to the schema.
 
-Only what the schema forbids is a difference: a value of a domain that the data lacks,
-or a presence that could be stricter, is not. Lines hold values of the data; of a
-sensitive feature they hold counts alone.
+Only violations of the schema are differences: unused values of a domain and a presence
+that could be stricter are not. The lines contain values of the data; of sensitive
+features only counts.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _RULES = (wrong_shape, missing, new_value, invalid_text, out_of_range, not_finit
 
 @dataclass(frozen=True)
 class Expectations:
-    """What a config says of the features beyond the schema.
+    """Requirements of the config beyond the schema.
 
     Attributes:
-      sensitive: features whose values are not shown.
+      sensitive: features whose values are withheld.
       required: why a feature must be in every record, by its name.
     """
 
@@ -54,7 +54,7 @@ class Diff:
 
     Attributes:
       changes: in the order of the schema, then new features.
-      notes: what could not be looked at.
+      notes: values that could not be compared.
     """
 
     changes: tuple[Change, ...]
@@ -67,9 +67,9 @@ def diff_schema(
     """Returns the differences between a schema and data.
 
     Args:
-      schema: the reviewed one; what it says of training data counts.
-      observed: what the data shows; without a record there is no difference.
-      expected: of the config.
+      schema: the reviewed one, in the environment TRAINING.
+      observed: the data; without records there is no difference.
+      expected: requirements of the config.
     """
     if not observed.records:
         return Diff((), ("there is no record",))
@@ -112,12 +112,12 @@ def _new_feature(seen: ObservedFeature, sensitive: bool) -> Change:
 
 
 def _propose_feature(seen: ObservedFeature) -> schema_pb2.Feature:
-    """Returns type, presence and number of values as they were seen.
+    """Returns a feature with the observed type, presence and number of values.
 
-    No domain: which of the values are right is for a person to say.
+    It has no domain: a person decides which values are valid.
 
     Raises:
-      ValueError: it has no type that a schema has.
+      ValueError: the type does not exist in schemas.
     """
     found = schema_pb2.Feature(name=seen.name)
     found.type = schema_pb2.FeatureType.Value(str(seen.type))

@@ -22,7 +22,7 @@ def number(count: int, noun: str) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Returns a percentage that reads as 0 or 100 only if it is exactly that."""
+    """Returns a percentage, rounded to 0 or 100 only if it is exact."""
     tenths = 1000 * part // whole if whole else 0
     if part and not tenths:
         return "less than 0.1 %"
@@ -36,7 +36,7 @@ def quoted(value: str) -> str:
 
 
 def bounds(low: float | None, high: float | None) -> str:
-    """Returns ``0.0 .. 300.0``, an open end left out."""
+    """Returns ``0.0 .. 300.0``; an open end is left out."""
     left = "" if low is None else f"{_plain(low)} "
     return f"{left}.." + ("" if high is None else f" {_plain(high)}")
 
@@ -52,7 +52,7 @@ def types(seen: ObservedFeature) -> str:
 
 
 def new_values(new: Mapping[str, int], seen: ObservedFeature) -> str:
-    """Returns the values that a domain lacks, the most frequent first."""
+    """Returns the values that are not in the domain, most frequent first."""
     shown = [
         f"{quoted(value)} ({_occurrences(count, seen)})"
         for value, count in list(new.items())[:MAX_EXAMPLES]
@@ -63,13 +63,13 @@ def new_values(new: Mapping[str, int], seen: ObservedFeature) -> str:
 
 
 def count_of_new_values(new: Mapping[str, int], seen: ObservedFeature) -> str:
-    """Returns how many they are, for a feature whose values are not shown."""
+    """Returns their number, for a sensitive feature."""
     values = "1 new value" if len(new) == 1 else f"{len(new):,} new values"
     return f"{values} ({_occurrences(sum(new.values()), seen)})"
 
 
 def values(seen: ObservedFeature) -> list[str]:
-    """Returns what is said of the values of a feature that the schema lacks."""
+    """Returns a summary of the values of a feature that is not in the schema."""
     if seen.distinct is not None:
         least = "more than " if seen.at_least else ""
         return [f"{least}{seen.distinct:,} value{'s' if seen.distinct != 1 else ''}"]
@@ -81,7 +81,7 @@ def values(seen: ObservedFeature) -> list[str]:
 def missing(
     seen: ObservedFeature, worst: SplitPresence, presence: schema_pb2.FeaturePresence
 ) -> str:
-    """Returns in how many records a feature is, and in how many it should be."""
+    """Returns the observed and the required presence."""
     if not seen.present:
         return "in the schema, not in the data"
     where = f" of split {worst.split}" if len(seen.presence) > 1 else ""
@@ -107,16 +107,16 @@ def _percent(fraction: float) -> str:
 
 
 def _plain(value: float) -> str:
-    """Returns a number with the digits of a 32-bit float, which schemas and data have.
+    """Returns a number with the precision of a 32-bit float, as in schemas and data.
 
-    A bound that was written as 42.1 reads as 42.099998 otherwise.
+    Otherwise a bound of 42.1 would be shown as 42.099998.
     """
     if isinstance(value, int):
         return str(value)
     wanted = ctypes.c_float(value).value
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
-        # Near the largest float fewer digits may be past it; ctypes makes that inf.
+        # Near the largest float fewer digits may exceed it; ctypes returns inf.
         if ctypes.c_float(float(text)).value == wanted:
             return repr(float(text))
     return repr(value)

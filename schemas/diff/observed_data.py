@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class SplitPresence:
-    """In how many records of one split a feature has a value."""
+    """Number of records of one split in which a feature has a value."""
 
     split: str
     present: int
@@ -17,7 +17,7 @@ class SplitPresence:
 
     @property
     def fraction(self) -> float:
-        """The part of the records that have it, 0 to 1; there is at least one."""
+        """The fraction of records that have it, 0 to 1."""
         return self.present / self.records
 
 
@@ -26,22 +26,22 @@ class ObservedFeature:
     """One feature over all splits.
 
     Attributes:
-      name: in the records.
-      types: in how many records it has which type: ``INT``, ``FLOAT``, ``BYTES``.
+      name: of the feature.
+      types: number of records by type: ``INT``, ``FLOAT``, ``BYTES``.
       presence: by split; splits without records are left out.
-      values: how many values there are.
+      values: number of values.
       min_values: the fewest values in a record that has it.
       max_values: the most.
-      low: the smallest finite number; None for bytes or where it is not known.
+      low: the smallest finite number; None for bytes or if unknown.
       high: the largest finite number.
-      nans: how many values are not a number.
-      infinities: how many values are infinite; of statistics, at least so many.
-      counts: how often each value occurs, of numbers by their text; the most frequent
-        first. Empty where values are not told apart.
-      distinct: how many different values there are; None where it is not known.
-      at_least: there are more than ``distinct``.
-      unlisted: how many values are not in ``counts``, as they are too rare or too long.
-      not_text: how many values are not UTF-8, of those that are told apart.
+      nans: number of NaN values.
+      infinities: number of infinities; from statistics, a lower bound.
+      counts: occurrences of each value, most frequent first; numbers as text. Empty if
+        values are not counted.
+      distinct: number of distinct values; None if unknown.
+      at_least: whether ``distinct`` is only a lower bound.
+      unlisted: number of values not in ``counts``, as too rare or too long.
+      not_text: number of counted values that are not UTF-8.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ObservedFeature:
 
     @property
     def type(self) -> str | None:
-        """What most records have; None where no record has a value."""
+        """The type of most records; None if no record has a value."""
         return max(self.types, key=self.types.__getitem__) if self.types else None
 
     @property
@@ -81,10 +81,10 @@ class ObservedFeature:
 
 @dataclass(frozen=True)
 class ObservedData:
-    """What was counted.
+    """Counts of records and features, from statistics or from records.
 
     Attributes:
-      splits: the records of each.
+      splits: number of records by split.
       features: by name.
     """
 
@@ -96,7 +96,7 @@ class ObservedData:
         return sum(self.splits.values())
 
     def absent(self, name: str) -> ObservedFeature:
-        """Returns a feature that no record has."""
+        """Returns a feature that is in no record."""
         return ObservedFeature(
             name,
             presence=tuple(
@@ -110,11 +110,11 @@ class ObservedData:
 def merge_splits(
     splits: Mapping[str, tuple[int, Mapping[str, ObservedFeature]]],
 ) -> ObservedData:
-    """Returns what all splits together show.
+    """Returns the observed data over all splits.
 
     Args:
-      splits: the records of each split, and its features; their ``presence`` is not
-        read but for the records that have them.
+      splits: number of records and features of each split; of a feature's ``presence``
+        only the number of records that have it is used.
     """
     records = {split: count for split, (count, _) in splits.items()}
     names = dict.fromkeys(name for _, features in splits.values() for name in features)
@@ -155,7 +155,7 @@ def _merged(name: str, parts: list[ObservedFeature]) -> ObservedFeature:
         nans=sum(part.nans for part in parts),
         infinities=sum(part.infinities for part in parts),
         counts=dict(counts.most_common()),
-        # Values that are not listed may be the same in two splits.
+        # Unlisted values may be the same in several splits.
         distinct=max(max(known), len(counts)) if known else None,
         at_least=at_least and len(known) > 0,
         unlisted=unlisted,

@@ -20,7 +20,7 @@ _DOMAINS = {
 
 
 def wrong_type(case: Case) -> Iterator[Change]:
-    """Another type than the schema's, in some record or in all."""
+    """A type other than the schema's, in some or all records."""
     seen, feature = case.seen, case.feature
     wanted = schema_pb2.FeatureType.Name(feature.type)
     if wanted == "TYPE_UNKNOWN" or set(seen.types) <= {wanted}:
@@ -30,7 +30,7 @@ def wrong_type(case: Case) -> Iterator[Change]:
     domain = feature.WhichOneof("domain_info")
     refusal = None
     if len(seen.types) > 1:
-        refusal = "a feature has one type, so the data has to be mended"
+        refusal = "a feature has one type, so the data must be corrected"
     elif new == "STRUCT":
         refusal = messages.NO_STRUCTS
     elif domain and not _fits(domain, new):
@@ -43,7 +43,7 @@ def wrong_type(case: Case) -> Iterator[Change]:
 
 
 def wrong_shape(case: Case) -> Iterator[Change]:
-    """More or fewer values in a record than the shape or the value count says."""
+    """More or fewer values in a record than the shape or value count allows."""
     seen, feature = case.seen, case.feature
     low, high = seen.min_values, seen.max_values
     if not seen.present:
@@ -76,7 +76,7 @@ def wrong_shape(case: Case) -> Iterator[Change]:
 
 
 def missing(case: Case) -> Iterator[Change]:
-    """Fewer records with it than the schema requires, in the split that has fewest."""
+    """Fewer records with the feature than required, in the worst split."""
     presence, seen = case.feature.presence, case.seen
     parts = seen.presence
     if not parts or not _is_expected(case.feature):
@@ -92,7 +92,7 @@ def missing(case: Case) -> Iterator[Change]:
     if not edits:
         return
     if case.feature.HasField("shape") and not seen.always:
-        # TensorFlow refuses a record that lacks a feature with a shape.
+        # TensorFlow rejects records without a feature that has a shape.
         message = schema_pb2.Feature()
         message.value_count.min = message.value_count.max = case.size or 1
         edits.append(Replace(case.owner, "shape", "value_count", message))
@@ -102,7 +102,7 @@ def missing(case: Case) -> Iterator[Change]:
 
 
 def _is_expected(feature: schema_pb2.Feature) -> bool:
-    """Whether training data must have it: unless told otherwise, as in TFDV."""
+    """Whether training data must have the feature, by TFDV's rules."""
     if TRAINING in feature.in_environment:
         return True
     return TRAINING not in feature.not_in_environment
@@ -115,18 +115,16 @@ def _fits(domain: str, kind: str) -> bool:
 
 
 _SENSITIVE = "the feature is sensitive: its values are not written to a schema"
-_NO_INFINITIES = (
-    "no schema makes it right; a rule of validate.rules in the config lets it pass"
-)
+_NO_INFINITIES = "a schema cannot allow it; a rule in validate.rules of the config can"
 
 
 def new_value(case: Case) -> Iterator[Change]:
-    """Strings that the domain does not list."""
+    """Strings that are not in the domain."""
     if case.domain is None:
         return
     known = set(case.domain.value)
     new = {value: n for value, n in case.seen.counts.items() if value not in known}
-    # TFDV wants so much of the values in the domain: all, if nothing is said.
+    # TFDV's default is that all values must be in the domain.
     least = case.feature.distribution_constraints.min_domain_mass
     outside = sum(new.values())
     if not new or case.seen.values - outside >= least * case.seen.values:
@@ -142,10 +140,10 @@ def new_value(case: Case) -> Iterator[Change]:
 
 
 def invalid_text(case: Case) -> Iterator[Change]:
-    """Bytes that no domain of strings can list."""
+    """Bytes that are not UTF-8, in a feature with a string domain."""
     if case.domain is not None and case.seen.not_text:
         text = f"{messages.number(case.seen.not_text, 'value')} not UTF-8 text"
-        refusal = "a domain lists text only, so the data has to be mended"
+        refusal = "a domain lists text only, so the data must be corrected"
         yield case.change("invalid_text", text, refusal=refusal)
 
 
@@ -165,17 +163,17 @@ def out_of_range(case: Case) -> Iterator[Change]:
     if not edits:
         return
     if case.sensitive:
-        text = "values go beyond the schema's range"
+        text = "values outside the schema's range"
         yield case.change("out_of_range", text, refusal=_SENSITIVE)
         return
-    text = f"values {messages.bounds(seen.low, seen.high)} go beyond "
-    refusal = "a truth value is 0 or 1" if name == "bool_domain" else None
+    text = f"values {messages.bounds(seen.low, seen.high)} are outside "
+    refusal = "a boolean is 0 or 1" if name == "bool_domain" else None
     text += messages.bounds(low, high)
     yield case.change("out_of_range", text, *edits, refusal=refusal)
 
 
 def not_finite(case: Case) -> Iterator[Change]:
-    """NaN and infinities, which are wrong whether or not the schema says so."""
+    """NaN and infinities, even if the schema does not forbid them."""
     parts = []
     if case.seen.nans:
         parts.append(f"{messages.number(case.seen.nans, 'value')} not a number (NaN)")

@@ -66,16 +66,16 @@ def _read(path: str) -> statistics_pb2.DatasetFeatureStatistics:
 
 def _unreadable(where: str, actual: str) -> WorkspaceError:
     return WorkspaceError(
-        "These statistics cannot be read.",
+        "The statistics cannot be read.",
         where=where,
-        expected="what StatisticsGen writes for each split",
+        expected="the output of StatisticsGen for each split",
         actual=actual,
-        hint="run the node again: sluice run NAME --force StatisticsGen; or look at "
-        "the records: --data",
+        hint="run the node again: sluice run NAME --force StatisticsGen; or read the "
+        "records: --data",
     )
 
 
-# TFDV's stand-ins for bytes that are no text and for long text (its constants.py).
+# TFDV's placeholders for bytes that are not text and for long text (its constants.py).
 _NOT_TEXT = "__BYTES_VALUE__"
 _PLACEHOLDERS = (_NOT_TEXT, "__LARGE_BYTES__")
 _LARGEST = (1 << 63) - 1
@@ -91,10 +91,10 @@ _TYPES = {
 def observe_statistics(
     splits: Mapping[str, statistics_pb2.DatasetFeatureStatistics],
 ) -> ObservedData:
-    """Returns what the statistics of all splits show; nested features are left out.
+    """Returns the observed data of all splits, without nested features.
 
-    Of a feature with many values TFDV keeps the most frequent (1,000), and of infinite
-    values only that there are some.
+    TFDV keeps the 1,000 most frequent values of a feature, and does not count
+    infinities.
     """
     return merge_splits(
         {
@@ -149,10 +149,10 @@ def _numbers(
         "nans": nans,
         "infinities": math.isinf(stats.min) + math.isinf(stats.max),
     }
-    if values > nans:  # Without a number TFDV leaves both unset, which reads as 0.
+    if values > nans:  # Otherwise TFDV leaves both unset, and they read as 0.
         for key, value in (("low", stats.min), ("high", stats.max)):
             if math.isfinite(value):
-                # A double of 2^63 is the nearest to the largest integer, not one.
+                # The largest integer, 2^63 - 1, is rounded to 2^63 as a double.
                 found[key] = min(int(value), _LARGEST) if whole else value
     return found
 
@@ -172,7 +172,7 @@ def _texts(
         "unlisted": max(0, values - sum(counts.values()) - not_text),
         "not_text": max(not_text, stats.invalid_utf8_count),
     }
-    if whole:  # Declared as categories: each number by its text.
+    if whole:  # Categorical integers: the values are numbers as text.
         numbers = [int(value) for value in counts]
         found |= {"low": min(numbers, default=None), "high": max(numbers, default=None)}
     return found

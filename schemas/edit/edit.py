@@ -1,4 +1,4 @@
-"""Schema edits: four kinds, of one feature or one named domain."""
+"""Types of schema edits: set a field, add values, replace a field, add a feature."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class AddValues:
 
 @dataclass(frozen=True)
 class Replace:
-    """Puts one field of a feature where another is.
+    """Replaces one field of a feature by another.
 
     Attributes:
       owner: the feature.
-      old: the name of a field that it has.
-      new: the name of the field that takes its place.
-      message: a feature of which only the new field is read.
+      old: name of the field to remove.
+      new: name of the field to add.
+      message: a feature with the new field.
     """
 
     owner: Owner
@@ -72,10 +72,10 @@ class Replace:
 
 @dataclass(frozen=True)
 class AddFeature:
-    """Appends a feature.
+    """Adds a feature.
 
     Attributes:
-      feature: all of it; the schema has none of its name.
+      feature: the new feature.
     """
 
     feature: schema_pb2.Feature

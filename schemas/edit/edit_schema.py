@@ -1,10 +1,8 @@
 """Edits the text of a reviewed schema, and verifies the result.
 
-The text is edited by its places (``edit_text``), the proto that it stood for by its
-fields. The new text is returned only if it parses to the same. The file is replaced as
-a whole, by one rename. No copy of the old one is kept beside it: a reviewed schema is
-under version control, which says who changed what, and a stray ``.bak`` would be
-committed or read as a schema.
+The text is edited in place (``edit_text``), and the same edits are made in the parsed
+proto. The new text is returned only if it parses to that proto. The file is replaced
+atomically. No backup is written: a reviewed schema is under version control.
 """
 
 from __future__ import annotations
@@ -22,20 +20,20 @@ from sluice.storage import atomic
 
 
 def edit_schema(text: str, edits: Sequence[Edit], where: object) -> str:
-    """Returns a schema's text with edits made in it, its comments and order kept.
+    """Returns a schema's text with the edits, comments and order kept.
 
     Args:
       text: a schema in protobuf's text format.
-      edits: in any order. A value that two of them add is added once; of two that
-        replace the same field the first one counts.
+      edits: in any order. A value added twice is added once; of two replacements of
+        one field the first is made.
       where: the file, for the error.
 
     Raises:
-      ConfigError: the new text would not say exactly what the edits mean.
+      ConfigError: the edited text would not parse to the edited schema.
     """
     edits = _merged(edits)
     before = text_format.Parse(text, schema_pb2.Schema())
-    problem = "the edited text says something else than the edit"
+    problem = "the edited text does not parse to the edited schema"
     try:
         edited = edit_text(text, edits)
         if text_format.Parse(edited, schema_pb2.Schema()) == edit_proto(before, edits):
@@ -77,7 +75,7 @@ def edit_proto(schema: schema_pb2.Schema, edits: Iterable[Edit]) -> schema_pb2.S
     """Returns an edited copy of a schema.
 
     Raises:
-      KeyError: an edit is of something that the schema does not have.
+      KeyError: the schema does not have what an edit changes.
     """
     edited = schema_pb2.Schema()
     edited.CopyFrom(schema)
@@ -116,13 +114,13 @@ def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
     """Edits a schema's file.
 
     Args:
-      path: of the file; where it is a link, what it leads to is replaced.
-      text: of the file, as it was when the edits were chosen.
-      edits: what to do.
+      path: of the file; of a link, the target is replaced.
+      text: of the file when the edits were chosen.
+      edits: to make.
 
     Raises:
       ConfigError: the text cannot be edited safely.
-      UsageError: the file is not what it was, or cannot be written.
+      UsageError: the file has changed since, or cannot be written.
     """
     edited = edit_schema(text, edits, path)
     path = path.resolve()
@@ -130,7 +128,7 @@ def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
         raise UsageError(
             "The schema was changed in the meantime; nothing was written.",
             where=path,
-            hint="give the command again",
+            hint="run the command again",
         )
     try:
         atomic.write_text(path, edited)
@@ -143,7 +141,7 @@ def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
 
 
 def read_schema_text(path: Path) -> str:
-    """Returns a schema's text with its line ends as they are.
+    """Returns a schema's text with its original line endings.
 
     Raises:
       UsageError: it cannot be read.

@@ -1,7 +1,7 @@
 """Applies an edit to schema text, keeping comments, order and layout.
 
-Only what an edit is of is touched: a new value stands behind the last one of its
-domain, a new field behind the last one of its message, a new feature at the end.
+New values are inserted after the last one of their domain, new fields after the last
+one of their message, new features at the end. Nothing else changes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from schemas.edit.edit import AddFeature, AddValues, Edit, Owner, Put, Replace
 from schemas.edit.schema_text import feature_block, one_line
 from schemas.edit.text_tree import Field, Message, Span, text_tree
 
-# What may stand behind a field on its line without being part of it.
+# The rest of a field's line: blanks and a comment.
 _REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
 _COMMENT = re.compile(r"""#[^\r\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
 
 
 def edit_text(text: str, edits: Iterable[Edit]) -> str:
-    """Returns the text of a schema with edits made in it.
+    """Returns the text of a schema with the edits.
 
     Args:
-      text: as protobuf's parser takes it.
-      edits: one after the other.
+      text: valid protobuf text.
+      edits: in order.
 
     Raises:
-      KeyError: an edit is of something that the text does not have.
-      ValueError: the text cannot be followed.
+      KeyError: the text does not have what an edit changes.
+      ValueError: the text cannot be parsed.
     """
     for edit in edits:
         match edit:
@@ -57,7 +57,7 @@ def _put(text: str, edit: Put) -> str:
     message = _find(text, edit.owner)
     whole = edit.message()
     for depth, step in enumerate(edit.path):
-        # The part of it from here on, as text: `presence { min_fraction: 0.9 }`.
+        # The rest of the path as text, such as `presence { min_fraction: 0.9 }`.
         rendered = one_line(_inside(whole, edit.path[:depth]))
         fields = message.all(step)
         if not fields:
@@ -90,7 +90,7 @@ def _replace(text: str, edit: Replace) -> str:
     lines = _comments(text[field.start : field.end])
     indent = text[_line_start(text, field.start) : field.start]
     if lines and indent.strip():
-        # A comment needs its own line, and ends only with it.
+        # A comment extends to the end of its line.
         indent = indent[: len(indent) - len(indent.lstrip())] + "  "
         lines.insert(0, "")
     between = _newline(text) + indent
@@ -100,7 +100,7 @@ def _replace(text: str, edit: Replace) -> str:
 
 
 def _insert(text: str, message: Message, after: Field | None, lines: list[str]) -> str:
-    """Puts fields behind one of a message, or behind its last, laid out as that is."""
+    """Inserts fields after one of a message, or its last, in the same layout."""
     after = after or (message.fields[-1] if message.fields else None)
     if after is None:
         gap = "" if text[message.start : message.start + 1].isspace() else " "

@@ -16,9 +16,9 @@ _BOUNDS = ("min", "max")
 def without_values(
     schema: schema_pb2.Schema, sensitive: Collection[str]
 ) -> schema_pb2.Schema:
-    """Returns a copy in which sensitive features have no listed values and no bounds.
+    """Returns a copy without listed values and bounds of sensitive features.
 
-    That a number is a category, or that bytes are an image, stays.
+    Flags such as ``is_categorical``, and image domains, are kept.
     """
     found = schema_pb2.Schema()
     found.CopyFrom(schema)
@@ -83,7 +83,7 @@ def _line(descriptor: Any, value: Any) -> str:
 
 
 def plain_text(schema: schema_pb2.Schema) -> str:
-    """Returns the text, which parses to the same schema."""
+    """Returns a schema as text."""
     rest = schema_pb2.Schema()
     rest.CopyFrom(schema)
     del rest.feature[:]
@@ -94,7 +94,7 @@ def plain_text(schema: schema_pb2.Schema) -> str:
 
 
 def describe_edit(edit: Edit) -> list[str]:
-    """Returns the lines of schema text that an edit brings."""
+    """Returns the lines of schema text that an edit adds."""
     if isinstance(edit, Put):
         return [one_line(edit.message())]
     if isinstance(edit, AddValues):

@@ -1,8 +1,8 @@
 """Positions of the fields in protobuf text, for editing parts of it.
 
-protobuf's own parser says what a text means and forgets where it said so, comments
-included. This one keeps only the places. It takes texts that protobuf's has taken: of
-anything else it may say something wrong, so an edit is read back before it is kept.
+Protobuf's parser returns no positions and drops comments. This parser returns only
+positions, of texts that protobuf has parsed already; edits are verified by parsing the
+new text again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CLOSING = {"{": "}", "<": ">"}
 
 @dataclass(frozen=True)
 class Span:
-    """A scalar's place: ``text[start:end]``."""
+    """Position of a scalar: ``text[start:end]``."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Span:
 
 @dataclass
 class Message:
-    """The inside of a message: between its braces, or the whole text."""
+    """Content of a message: between its braces, or the whole text."""
 
     start: int
     end: int
@@ -46,12 +46,12 @@ class Message:
 
 @dataclass
 class Field:
-    """A field with all that belongs to it: name, values, and a separator behind it.
+    """A field: name, values, and the separator after it.
 
     Attributes:
-      name: as the text has it.
+      name: in the text.
       start: of the name.
-      end: behind the value, or behind the comma or semicolon that follows it.
+      end: of the value, or of the comma or semicolon after it.
       values: one, or those of a list in brackets.
     """
 
@@ -73,7 +73,7 @@ class _Token:
 
 
 class _Tokens:
-    """Tokens with one to look ahead."""
+    """Tokens with a lookahead of one."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
@@ -94,10 +94,10 @@ class _Tokens:
 
 
 def text_tree(text: str) -> Message:
-    """Returns the places of all fields of a text that protobuf's parser takes.
+    """Returns the positions of all fields of a valid protobuf text.
 
     Raises:
-      ValueError: it cannot be followed, and where.
+      ValueError: the text cannot be parsed.
     """
     tokens = _Tokens(text)
     root = Message(0, len(text))

@@ -30,7 +30,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """Yields a file that takes a path's place at the end; see ``write_bytes``."""
+    """Yields a file that replaces a path's file at the end; see ``write_bytes``."""
     path, mode = Path(path), _MODE
     with contextlib.suppress(FileNotFoundError):
         mode &= path.stat().st_mode
@@ -42,9 +42,9 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def create(path: str | Path, data: bytes) -> bool:
-    """Writes a file whole where there is none; returns whether it did.
+    """Creates a file atomically if there is none; returns whether it did.
 
-    Of several that create the same file at once exactly one gets True.
+    Of several concurrent writers of one file exactly one gets True.
 
     Raises:
       OSError: the directory cannot be written, the disk is full, or the file system
@@ -93,14 +93,14 @@ def write_json(path: str | Path, value: Any) -> None:
     """Writes a value as indented JSON atomically; see ``write_bytes``.
 
     Raises:
-      ValueError: a number is not finite, which JSON does not know.
+      ValueError: a number is not finite, which JSON does not support.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
 
 
 def sync_directory(directory: str | Path) -> None:
-    """Flushes a directory's entries, so that a rename survives a power cut."""
+    """Flushes a directory, so that a rename survives a power failure."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -117,10 +117,10 @@ def lock(path: str | Path, *, wait: bool = True, shared: bool = False) -> Iterat
     Args:
       path: of the file.
       wait: whether to wait for another process to release it.
-      shared: whether others may hold it too, if they share it as well.
+      shared: whether to take a shared lock.
 
     Yields:
-      The open file descriptor, to write the owner's facts into.
+      The open file descriptor, to write information about the owner.
 
     Raises:
       BlockingIOError: ``wait`` is false and another process holds the lock.
@@ -142,7 +142,7 @@ def is_locked(path: str | Path) -> bool:
     """
     handle = os.open(path, os.O_RDONLY)
     try:
-        # Shared, so that two that ask at once do not see each other.
+        # Shared, so that concurrent calls do not see each other's lock.
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -1,8 +1,7 @@
 """Recorded contents of an artifact, and whether they still match.
 
-Names and sizes of all files are compared, which reads none of them. Of a model, whose
-bytes are what is evaluated and served, the content counts as well. The record is one
-custom property of the artifact in ML Metadata.
+Names and sizes of all files are compared, without reading them; of a SavedModel, the
+content is compared too. The record is a custom property of the artifact in ML Metadata.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ PROPERTY = "sluice_files"
 
 @dataclass(frozen=True)
 class Damage:
-    """How an artifact differs from what it was when it was made."""
+    """Difference between the recorded and the current contents of an artifact."""
 
     expected: str
     actual: str
@@ -32,13 +31,13 @@ class Damage:
 
 @dataclass(frozen=True)
 class Contents:
-    """The files of an artifact; those whose names begin with a dot do not count.
+    """The files of an artifact, without hidden ones.
 
     Attributes:
-      files: how many.
-      bytes: their size together.
+      files: number of files.
+      bytes: their total size.
       digest: of the list of relative names and sizes.
-      model_dir: of the SavedModel, relative to the artifact; None where it is no model.
+      model_dir: relative directory of the SavedModel; None if there is none.
       model_digest: ``digest.of_tree`` of that directory.
     """
 
@@ -50,11 +49,11 @@ class Contents:
 
     @classmethod
     def read(cls, uri: str, model_dir: str | None = None) -> Contents | None:
-        """Returns what is there; None if there is nothing.
+        """Returns the current contents; None if the artifact does not exist.
 
         Args:
           uri: of the artifact.
-          model_dir: whose content counts as well, if it is there.
+          model_dir: directory of a SavedModel, to digest if it exists.
 
         Raises:
           OSError: it cannot be read.
@@ -83,7 +82,7 @@ class Contents:
 
     @classmethod
     def recorded(cls, properties: Mapping[str, Any]) -> Contents | None:
-        """Returns the record among an artifact's properties, None if there is none."""
+        """Returns the record in an artifact's properties; None if there is none."""
         text = properties.get(PROPERTY)
         return cls(**json.loads(text)) if text else None
 
@@ -92,7 +91,7 @@ class Contents:
         return json.dumps({k: v for k, v in asdict(self).items() if v is not None})
 
     def damage(self, uri: str) -> Damage | None:
-        """Returns how what is there now differs from this, None if it does not."""
+        """Returns how the current contents differ; None if they do not."""
         size = self._size()
         try:
             now = Contents.read(uri, self.model_dir)

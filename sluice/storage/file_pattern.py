@@ -3,10 +3,10 @@
 ``{SPAN}`` or ``{YYYY}``, ``{MM}`` and ``{DD}``, and ``{VERSION}``; ``{SPAN:2}`` and
 ``{VERSION:2}`` take that many digits. ``*``, ``?`` and ``[...]`` never match a ``/``.
 
-Unlike in TFX a placeholder takes digits only, so that a directory such as
-``span-backup`` is no error. A wildcard takes no name that begins with ``.`` or ``_``
-and no ``manifest.json``: these are unfinished files, markers and lists of files.
-Which placeholders need each other is not looked at here.
+Unlike in TFX a placeholder matches digits only, so that a directory such as
+``span-backup`` is no error. A wildcard does not match names that begin with ``.`` or
+``_``, nor ``manifest.json``: these are unfinished files, markers and lists of files.
+Combinations of placeholders are not checked here.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NOT_HIDDEN = r"(?![._])"
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be read.
+    """A pattern is invalid.
 
     Attributes:
-      expected: what would have been right.
-      actual: the part that is wrong; None for the whole.
+      expected: the expected form.
+      actual: the wrong part; None for the whole pattern.
     """
 
     def __init__(self, expected: str, actual: str | None = None) -> None:
@@ -38,11 +38,11 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True)
 class Segment:
-    """What one name of a path must be.
+    """Pattern of one name of a path.
 
     Attributes:
       text: as written.
-      regex: None for a name that is written out.
+      regex: None for a literal name.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Segment:
 
     @property
     def has_placeholder(self) -> bool:
-        """Whether part of a span, or its version, is taken from the name."""
+        """Whether the name contains part of a span or its version."""
         return self.regex is not None and bool(self.regex.groups)
 
     def match(self, name: str) -> dict[str, str] | None:
@@ -76,11 +76,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class FilePattern:
-    """A file pattern, read.
+    """A parsed file pattern.
 
     Attributes:
       text: as written.
-      segments: what each name of the path must be, relative to the base directory.
+      segments: pattern of each name of the path, relative to the base directory.
     """
 
     text: str
@@ -91,8 +91,8 @@ class FilePattern:
         """Reads a pattern.
 
         Raises:
-          PatternError: it names no file below a directory, or a placeholder or a set of
-            characters is wrong.
+          PatternError: it is not a relative path of files, or a placeholder or a set of
+            characters is invalid.
         """
         names = [name for name in text.split("/") if name not in ("", ".")]
         if text.startswith("/") or "://" in text or text.endswith("/") or not names:
@@ -110,7 +110,7 @@ class FilePattern:
         )
 
     def takes(self, path: str) -> bool:
-        """Whether a path, relative to the base directory, is one of the files."""
+        """Whether a path, relative to the base directory, matches."""
         names = path.split("/")
         return len(names) == len(self.segments) and all(
             segment.match(name) is not None
@@ -119,7 +119,7 @@ class FilePattern:
 
 
 def _regex(name: str) -> re.Pattern[str] | None:
-    """Translates one name of a pattern; None where it is written out."""
+    """Returns the regex of one name of a pattern; None for a literal name."""
     if "**" in name:
         raise PatternError("* for the names in one folder", "**")
     parts = [_part(token) for token in _TOKEN.findall(name)]

@@ -1,7 +1,7 @@
 """Storage on the other file systems that TFX supports, such as ``s3://``.
 
-They go through ``tfx.dsl.io.fileio``, which brings TensorFlow: nothing else here does.
-It knows no preconditions, so two writers cannot be kept apart; that is refused.
+They are accessed through ``tfx.dsl.io.fileio``, which imports TensorFlow. It has no
+preconditions, so conditional writes raise an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice.storage.storage import Entry, Kind, Storage
 
 
 class FileioStorage(Storage):
-    """Files by address, as TFX's registered file systems have them."""
+    """Files by address, in TFX's registered file systems."""
 
     has_preconditions = False
 
@@ -41,7 +41,7 @@ class FileioStorage(Storage):
                     for name in names
                 ]
             else:
-                # It has names alone: each that is asked for is one more request.
+                # The listing has names only: each entry is one more request.
                 names = (name.rstrip("/") for name in _listdir(folder))
                 found = [
                     self._entry(folder, name)
@@ -140,8 +140,8 @@ def _listdir(folder: str) -> list[str]:
     try:
         return list(fileio.listdir(folder))
     except filesystem.NotFoundError:
-        # TensorFlow says so too where it may not look, or gets no answer: its isdir is
-        # false for every error. Its stat says which.
+        # TensorFlow raises this for every error, as its isdir is false; stat raises the
+        # real one.
         try:
             found = fileio.stat(folder)
         except (filesystem.NotFoundError, tf.errors.NotFoundError):

@@ -1,8 +1,8 @@
 """Google Cloud Storage, with Google's client and without TensorFlow.
 
-Credentials are the application's default ones, and none where there are none, which is
-enough for a public bucket; ``STORAGE_EMULATOR_HOST`` leads to another server. Failures
-that may pass are tried again as the client does by itself, for two minutes.
+Application default credentials are used if there are any; public buckets need none.
+``STORAGE_EMULATOR_HOST`` selects another server. Transient failures are retried by the
+client for two minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RETRY = DEFAULT_RETRY
 # A read of a large object is one request for each so many bytes.
 _BLOCK_BYTES = 8 << 20
 _FIELDS = "items(name,size,updated,generation),prefixes,nextPageToken"
-# Which upload made an object: tells a lost answer from a lost race.
+# Metadata key with the id of an upload, to tell a lost response from a lost race.
 _UPLOAD = "sluice-upload"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _ERRORS = (
@@ -46,7 +46,7 @@ _ERRORS = (
 
 
 class GcsStorage(Storage):
-    """Objects by ``gs://bucket/name``; names are taken as they are, without escapes."""
+    """Objects by ``gs://bucket/name``; names are used as they are, without escapes."""
 
     def list(
         self,
@@ -67,7 +67,7 @@ class GcsStorage(Storage):
                 fields=_FIELDS,
                 retry=RETRY,
             )
-            # A name that ends with a slash is a folder's marker, and no file.
+            # A name that ends with a slash is a folder marker.
             files = [blob for blob in found if not blob.name.endswith("/")]
             inner = [one[len(prefix) :].rstrip("/") for one in found.prefixes]
         entries = [
@@ -115,8 +115,8 @@ class GcsStorage(Storage):
         if mode == "wb":
             return cast(IO[bytes], _Upload(self, uri))
         blob = self._look(_blob(uri), uri)
-        # Of this generation alone: otherwise an object that is replaced while it is
-        # read would be part of one and part of the other.
+        # Pinned to this generation, so that an object replaced during the read is not
+        # mixed from two.
         reader = _Download(_blob(uri, blob.generation), blob.size, uri)
         return io.BufferedReader(reader, _BLOCK_BYTES)
 
@@ -157,7 +157,7 @@ class GcsStorage(Storage):
                     if_generation_match=if_generation and int(if_generation),
                 )
         except PreconditionFailedError:
-            # It may be there, and the answer that said so was lost.
+            # An earlier attempt may have succeeded, with its response lost.
             if not self._made_by(blob.metadata, uri):
                 raise
 
@@ -224,7 +224,7 @@ class _Download(io.RawIOBase):
             return 0
         try:
             with _os_errors(self._uri):
-                # A range has no checksum; the connection's own has to do.
+                # Ranges have no checksum.
                 data = self._blob.download_as_bytes(
                     start=self._at,
                     end=end - 1,
@@ -242,8 +242,8 @@ class _Download(io.RawIOBase):
 class _Upload:
     """Collects what is written and uploads it on ``close``; nothing if it fails.
 
-    The content lies in a temporary file, in memory up to the size of a block. It has no
-    destructor, so that what is given up never appears.
+    The content is buffered in a temporary file, in memory up to the size of a block.
+    Without ``close`` nothing is uploaded.
     """
 
     def __init__(self, storage: GcsStorage, uri: str) -> None:
@@ -301,7 +301,7 @@ def _entry(uri: str, name: str, blob: Any) -> Entry:
 
 
 def _client() -> Any:
-    # A connection must not be shared with a process that was forked.
+    # Connections must not be shared with forked processes.
     return _client_of(os.getpid(), os.environ.get("STORAGE_EMULATOR_HOST"))
 
 
@@ -328,7 +328,7 @@ def _os_errors(uri: str) -> Iterator[None]:
 def _as_os_error(error: BaseException, uri: str) -> OSError:
     if isinstance(error, GoogleAuthError):
         return error_of_status(401, str(error), uri)
-    # What was tried again until the time was up has the last failure as its cause.
+    # A RetryError has the last failure as its cause.
     cause = getattr(error, "cause", None)
     if isinstance(cause, _ERRORS):
         return _as_os_error(cause, uri)

@@ -18,8 +18,8 @@ from sluice.storage.storage_errors import PreconditionFailedError
 class LocalStorage(Storage):
     """Files by path; a generation is the inode and its time of modification.
 
-    A conditional write holds a lock on the file that it replaces, so writers that name
-    a generation do not overwrite each other, on any file system that has ``flock``.
+    A conditional write locks the file that it replaces (``flock``), so concurrent
+    conditional writers do not overwrite each other.
     """
 
     def list(

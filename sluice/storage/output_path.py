@@ -1,8 +1,7 @@
 """Resolves output paths given by users.
 
-``~`` is the home directory, and a relative path is below a directory that the caller
-says. What a shell would have replaced, what names another file system and what nobody
-types on purpose is refused here, and not made a folder of.
+``~`` is expanded. Unexpanded shell variables, addresses of other file systems and
+control characters are rejected, instead of creating a folder of that name.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _VARIABLE = re.compile(r"(^|/)\$[A-Za-z_{]")
 
 
 def output_path_problem(text: str) -> str | None:
-    """Returns what a destination would have to be instead, None if it can be one."""
+    """Returns the expected form of an output path; None if the path is valid."""
     odd = any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
     if odd or not text or text != text.strip():
         return "a path without control characters, and without blanks at its ends"
@@ -36,15 +35,15 @@ def output_path_problem(text: str) -> str | None:
 
 
 def resolve_output_path(text: str, base: Path, what: str) -> Path:
-    """Returns the absolute path that a destination means, links resolved.
+    """Returns the absolute output path, links resolved.
 
     Args:
-      text: as the user has given it.
-      base: an absolute directory that relative paths are below.
-      what: the option or key that it was given with.
+      text: as given by the user.
+      base: an absolute directory, for relative paths.
+      what: the option or config key, for messages.
 
     Raises:
-      UsageError: it names none that can be written to.
+      UsageError: the path cannot be used.
     """
     if expected := output_path_problem(text):
         raise UsageError(

@@ -1,7 +1,6 @@
-"""Cached digests and imports of Python sources.
+"""Cached digests and imports of Python sources, for code fingerprints.
 
-Parsing the 140 modules of a pipeline takes a third of a second, and the cache asks for
-them at every node.
+Parsing the 140 modules of a pipeline takes a third of a second, for every node.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from sluice.errors import ConfigError
 from sluice.storage import digest
 from sluice.storage.stat_cache import StatCache
 
-# Names the file of a process's parent that remembers sources.
-MEMORY_FILE = "SLUICE_SOURCE_FILES"
-_memory: StatCache | None = None
+# The environment variable that names the cache of the parent process.
+CACHE_FILE = "SLUICE_SOURCE_FILES"
+_cache: StatCache | None = None
 
 
 class Source(NamedTuple):
@@ -25,8 +24,8 @@ class Source(NamedTuple):
 
     Attributes:
       digest: of its content.
-      imports: of each import the level (dots in front), the module, and the names that
-        are taken from it.
+      imports: of each import the level (leading dots), the module, and the imported
+        names.
     """
 
     digest: str
@@ -34,33 +33,33 @@ class Source(NamedTuple):
 
 
 def source_of(path: Path) -> Source:
-    """Returns what a source holds.
+    """Returns digest and imports of a source file.
 
     Raises:
       ConfigError: it is not valid Python.
       OSError: it cannot be read.
     """
-    global _memory
-    if _memory is None:
-        memory = os.environ.get(MEMORY_FILE)
-        _memory = StatCache(Path(memory) if memory else None, _look)
-    content, imports = _memory.of(path)
+    global _cache
+    if _cache is None:
+        cache_file = os.environ.get(CACHE_FILE)
+        _cache = StatCache(Path(cache_file) if cache_file else None, _parse)
+    content, imports = _cache.of(path)
     return Source(content, [(level, module, names) for level, module, names in imports])
 
 
-def remember_in(memory: Path) -> None:
-    """Has this process remember sources in a file, and takes over what it holds."""
-    global _memory
-    _memory = StatCache(memory, _look)
+def use_cache_file(cache_file: Path) -> None:
+    """Sets this process's cache file."""
+    global _cache
+    _cache = StatCache(cache_file, _parse)
 
 
 def save() -> None:
-    """Writes what is new to the file."""
-    if _memory is not None:
-        _memory.save()
+    """Writes the cache file."""
+    if _cache is not None:
+        _cache.save()
 
 
-def _look(path: Path) -> list:
+def _parse(path: Path) -> list:
     content = path.read_bytes()
     try:
         tree = ast.parse(content)

@@ -1,8 +1,8 @@
 """Stat-keyed cache of file digests and other values computed from files.
 
-A file whose path, size, inode, and times of modification and change are those of last
-time is what it was last time, as Git's index has it. A file that was modified moments
-before it was read is not remembered: it may change again within the clock's resolution.
+As in Git's index, a file is unchanged if its size, inode, and times of modification and
+change are. A file modified just before it was read is not cached: it may change again
+within the clock's resolution.
 """
 
 from __future__ import annotations
@@ -21,72 +21,72 @@ _SETTLED_S = 2.0
 
 
 class StatCache:
-    """Cache of one value per file in a JSON file; a damaged one counts as empty."""
+    """Cache of one value per file, in a JSON file; a damaged one counts as empty."""
 
-    def __init__(self, memory: Path | None, look: Callable[[Path], Any]) -> None:
-        """Reads what is remembered.
+    def __init__(self, cache_file: Path | None, compute: Callable[[Path], Any]) -> None:
+        """Reads the cache.
 
         Args:
-          memory: the JSON file; None remembers for this process alone.
-          look: finds out about a file; what it returns can be written as JSON.
+          cache_file: the JSON file; None caches for this process only.
+          compute: returns the value of a file, a JSON value.
         """
-        self._memory = memory
-        self._look = look
-        self._known = _read(memory) if memory is not None else {}
-        self._asked: set[str] = set()
+        self._cache_file = cache_file
+        self._compute = compute
+        self._entries = _read(cache_file) if cache_file is not None else {}
+        self._requested: set[str] = set()
         self._changed = False
 
     def of(self, path: Path) -> Any:
-        """Returns the answer for a file.
+        """Returns the value of a file.
 
         Raises:
           OSError: the file cannot be read.
         """
         state = _state(path)
-        self._asked.add(str(path))
-        known = self._known.get(str(path))
+        self._requested.add(str(path))
+        known = self._entries.get(str(path))
         if isinstance(known, list) and known[:-1] == state:
             return known[-1]
-        found = self._look(path)
+        found = self._compute(path)
         modified_s = state[1] / 1e9
         if _state(path) == state and abs(time.time() - modified_s) > _SETTLED_S:
-            self._known[str(path)] = [*state, found]
+            self._entries[str(path)] = [*state, found]
             self._changed = True
         return found
 
     def save(self) -> None:
-        """Writes what is new to the memory, and forgets what nobody has asked for."""
-        forgotten = self._known.keys() - self._asked
-        if self._memory is None or not (self._changed or forgotten):
+        """Writes the cache, without the files that were not requested."""
+        unused = self._entries.keys() - self._requested
+        if self._cache_file is None or not (self._changed or unused):
             return
-        for path in forgotten:
-            del self._known[path]
-        atomic.write_json(self._memory, self._known)
+        for path in unused:
+            del self._entries[path]
+        atomic.write_json(self._cache_file, self._entries)
         self._changed = False
 
 
 class FileDigests(StatCache):
     """Cache of the SHA-256 of each file's content, in hexadecimal."""
 
-    def __init__(self, memory: Path) -> None:
-        super().__init__(memory, digest.of_file)
+    def __init__(self, cache_file: Path) -> None:
+        super().__init__(cache_file, digest.of_file)
 
 
-def unchanged_files(memory: Path) -> list[Path] | None:
-    """Returns the files that a memory knows, None if one of them has changed.
+def unchanged_files(cache_file: Path) -> list[Path] | None:
+    """Returns the files in a cache; None if one of them has changed.
 
     Raises:
       OSError: one of them is gone.
     """
-    known = _read(memory)
+    known = _read(cache_file)
     states = ((Path(path), known[path][:-1]) for path in known)
     found = [path for path, state in states if _state(path) == state]
     return found if len(found) == len(known) else None
 
 
-def _read(memory: Path) -> dict[str, list]:
+def _read(cache_file: Path) -> dict[str, list]:
     try:
-        known = json.loads(memory.read_text(encoding="utf-8"))
+        known = json.loads(cache_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

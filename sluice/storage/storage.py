@@ -35,12 +35,12 @@ class Entry:
     Attributes:
       uri: its path or address.
       name: relative to the listed folder.
-      kind: "other" is what cannot be read as a file, such as a pipe.
+      kind: "other" cannot be read as a file, such as a pipe.
       size_bytes: 0 for a folder.
-      generation: changes with every write; empty for a folder, and for a link that
-        leads nowhere.
-      modified_s: when the content was written, in seconds since 1970.
-      changed_s: the same, but on a disk arrival counts too: ``cp -p`` keeps the first.
+      generation: changes with every write; empty for a folder and a dangling link.
+      modified_s: time when the content was written, in seconds since 1970.
+      changed_s: on a disk, time of the last change of content or metadata (``cp -p``
+        keeps ``modified_s``); otherwise ``modified_s``.
     """
 
     uri: str
@@ -70,13 +70,13 @@ class Storage(ABC):
         matching: Callable[[str], bool] | None = None,
         kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
-        """Returns what lies in a folder, by name; nothing where there is no folder.
+        """Returns the entries of a folder, by name; none if there is no folder.
 
         Args:
           folder: to list.
-          recursive: all files below it, and no folders.
-          matching: which names to look at; None for all.
-          kinds: which entries to return, and on a disk to look at; None for all.
+          recursive: whether to return all files below it, and no folders.
+          matching: selects names; None for all.
+          kinds: of the entries to return; None for all.
 
         Raises:
           OSError: it cannot be listed; also where the bucket does not exist.
@@ -88,11 +88,11 @@ class Storage(ABC):
 
     @abstractmethod
     def stat(self, uri: str) -> Entry:
-        """Returns what is known of a file or folder without reading it.
+        """Returns the entry of a file or folder.
 
         Raises:
           FileNotFoundError: there is none.
-          OSError: it cannot be looked at.
+          OSError: it cannot be accessed.
         """
 
     def exists(self, uri: str) -> bool:
@@ -121,9 +121,9 @@ class Storage(ABC):
 
     @abstractmethod
     def open(self, uri: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
-        """Opens a file, to read or write from front to end.
+        """Opens a file, to read or write sequentially.
 
-        An object of a bucket appears when it is closed, and never if the ``with`` block
+        An object in a bucket appears when it is closed, but not if the ``with`` block
         that writes it raises.
         """
 
@@ -136,18 +136,18 @@ class Storage(ABC):
         Args:
           uri: of the file.
           data: its content.
-          if_generation: the generation that is replaced; None for any, or none.
+          if_generation: the generation to replace; None for any, or no file.
 
         Raises:
-          PreconditionFailedError: the file is of another generation, or gone.
+          PreconditionFailedError: the file has another generation, or is gone.
           OSError: it cannot be written; the old file is then untouched.
         """
 
     @abstractmethod
     def write_if_absent(self, uri: str, data: bytes) -> bool:
-        """Writes a file whole where there is none; returns whether it did.
+        """Creates a file atomically if there is none; returns whether it did.
 
-        Of several writers at once exactly one gets True.
+        Of several concurrent writers exactly one gets True.
         """
 
     @abstractmethod
@@ -164,9 +164,9 @@ class Storage(ABC):
 
     @abstractmethod
     def delete_tree(self, uri: str) -> None:
-        """Deletes a file or a folder with all that is in it; nothing if there is none.
+        """Deletes a file or a folder recursively, if it exists.
 
-        Links are deleted, and not followed.
+        Links are deleted, not followed.
 
         Raises:
           OSError: something in it cannot be deleted.
@@ -174,7 +174,7 @@ class Storage(ABC):
 
     @abstractmethod
     def make_folder(self, uri: str) -> None:
-        """Makes a folder and its parents where a storage has folders."""
+        """Creates a folder and its parents, in a storage that has folders."""
 
 
 def is_remote(uri: str) -> bool:

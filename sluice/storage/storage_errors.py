@@ -1,7 +1,7 @@
 """Storage errors: a lost race, a full disk, access denied.
 
-Every storage raises an ``OSError``. What a service answers is turned into one here, and
-what a user can mend is told as an error of ours.
+Every storage raises ``OSError``. Responses of storage services are converted to it
+here, and errors that a user can fix to a ``SluiceError``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from sluice.errors import UsageError, WorkspaceError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# How SQLite and the operating system say it, where libraries keep only the text.
+# Texts of SQLite and the operating system, for libraries that keep only the text.
 FULL_TEXTS = (
     "database or disk is full",
     "No space left on device",
@@ -28,19 +28,19 @@ _LOGIN = (
 
 
 class PreconditionFailedError(OSError):
-    """A file is not of the generation that was to be replaced: another writer won."""
+    """A file does not have the generation to replace: another writer won."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(errno.ESTALE, "another writer has changed it meanwhile", uri)
 
 
 def error_of_status(status: int | None, message: str, uri: str) -> OSError:
-    """Returns the error for what a storage service has answered.
+    """Returns the error for the response of a storage service.
 
     Args:
-      status: of HTTP; None where there was no answer.
+      status: of HTTP; None without a response.
       message: of the service or its client.
-      uri: that was asked for.
+      uri: that was requested.
     """
     if status == 412:
         return PreconditionFailedError(uri)
@@ -60,10 +60,10 @@ def error_of_status(status: int | None, message: str, uri: str) -> OSError:
 
 @contextmanager
 def explain_unreadable(path: str) -> Iterator[None]:
-    """Runs code that reads an input file.
+    """Converts ``OSError`` while an input file is read.
 
     Raises:
-      UsageError: it cannot be read.
+      UsageError: the file cannot be read.
     """
     try:
         yield
@@ -79,10 +79,10 @@ def explain_unreadable(path: str) -> Iterator[None]:
 
 @contextmanager
 def explain_full_disk(where: Path) -> Iterator[None]:
-    """Runs code that writes below a folder; reports ENOSPC as a user error.
+    """Converts ENOSPC and EDQUOT of code that writes below a folder.
 
     Raises:
-      WorkspaceError: there is no space left for what it writes.
+      WorkspaceError: the disk is full.
     """
     try:
         yield

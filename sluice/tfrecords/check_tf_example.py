@@ -1,14 +1,13 @@
 """Checks that bytes are a tf.Example to every reader, by the protobuf wire format.
 
-Protobuf takes more than TensorFlow does: ``tf.io.parse_example`` has a parser of its
-own, which fails where features have fields that it does not know or entries that lack a
-name or a value, and drops all but the first of several lists or packed fields. TFX
-reads the same records by protobuf (tfx_bsl). What is refused here is what one of them
-refuses, or what they read differently:
+Protobuf accepts more than TensorFlow: ``tf.io.parse_example`` has its own parser, which
+fails on unknown fields and on entries without a name or a value, and drops all but the
+first of several lists or packed fields. TFX reads the same records with protobuf
+(tfx_bsl). Rejected here is what either rejects, or what they read differently:
 https://github.com/tensorflow/tensorflow/blob/v2.16.2/tensorflow/core/util/example_proto_fast_parsing.cc
 
-Stricter than both, on purpose: no unknown field anywhere, since records of another
-message look so; exactly one name and one value in an entry; a tag in its shortest form.
+Stricter than both on purpose: no unknown fields, which indicate another message;
+exactly one name and one value in an entry; tags in their shortest form.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _NAME = "a feature's name is not UTF-8"
 _FEATURE = "a feature is not one list of bytes, floats or int64"
 _VALUES = "a list holds something else than its values, or these in several parts"
 
-# Most entries hold one packed or single value and differ only in it. Of those that have
-# been checked: what comes before the value, by which the next is known for sound, and
-# how long the entry is, negative for int64. It makes the check of a table's records
-# seven times as fast. All lengths but the name's are of one byte, or all of two.
+# Cache of checked entries: the bytes before the value -> length of the entry, negative
+# for int64. Most entries have one list of one size and differ only in the values, so
+# this makes the check of tabular records seven times as fast. In a cached entry all
+# lengths but the name's have one byte, or all have two.
 _known_heads: dict[bytes, int] = {}
 _MAX_HEADS = 1 << 15
 # Beside the name: five tags, its length and four others.
@@ -43,10 +42,7 @@ _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 
 def check_wire_format(data: bytes) -> None:
-    """Raises ValueError unless TensorFlow and tfx_bsl read the same tf.Example.
-
-    The error says what the bytes are not, and at which byte.
-    """
+    """Raises ValueError, with the byte, unless all readers read the same tf.Example."""
     at, size = 0, len(data)
     heads = _known_heads
     try:
@@ -99,7 +95,7 @@ def _entry(data: bytes, at: int, end: int) -> int:
 
 
 def _remember(data: bytes, at: int, end: int) -> None:
-    """Keeps the head of an entry that has been checked, if it is one that recurs."""
+    """Caches the head of a checked entry, if it has the common form."""
     width = 1 if data[at + 1] < _MORE else 2
     size = data[at + 2 + width]
     head = data[at : at + 6 + 4 * width + size]
@@ -120,7 +116,7 @@ def _remember(data: bytes, at: int, end: int) -> None:
             varint(values),
         )
     )
-    # The length of several int64 is not looked up.
+    # Two-byte lengths of int64 lists are not cached.
     if head == wanted and (width == 1 or kind != _THIRD):
         if len(_known_heads) >= _MAX_HEADS:
             _known_heads.clear()
@@ -166,7 +162,7 @@ def _check_varints(data: bytes, at: int, end: int) -> None:
 
 
 def _body(data: bytes, at: int, limit: int) -> tuple[int, int]:
-    """Returns where a field with a length begins and ends, its tag being at ``at``."""
+    """Returns start and end of a length-delimited field, whose tag is at ``at``."""
     length = data[at + 1]
     at += 2
     if length >= _MORE:

@@ -1,6 +1,6 @@
 """Detects a file format by its first bytes.
 
-They may be somebody's data: a CSV begins with a column's name or with a value.
+Messages never contain the bytes: they may be data, as in a CSV file.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MAGIC = {
 
 
 def sniff_format(head: bytes) -> str:
-    """Returns the end of a sentence, such as ``it begins as a Parquet file``.
+    """Returns a clause for messages, such as ``it begins as a Parquet file``.
 
     Args:
-      head: the first bytes, some ten or less.
+      head: the first bytes, about ten.
     """
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
@@ -43,9 +43,9 @@ def sniff_format(head: bytes) -> str:
 
 
 def image_format(data: bytes) -> str | None:
-    """Returns ``png``, ``jpeg``, ``bmp``, ``gif`` or ``webp``, None for any other.
+    """Returns ``png``, ``jpeg``, ``bmp``, ``gif`` or ``webp``; None for any other.
 
-    ``bmp`` is said of much that is none: its magic, "BM", begins many a word.
+    ``bmp`` may be wrong: its magic number is only "BM".
     """
     for magic, name in _IMAGES.items():
         if data.startswith(magic):

@@ -15,8 +15,8 @@ CRC = struct.Struct("<I")
 HEADER = struct.Struct("<QI")
 CRC_MASK = 0xA282EAD8
 FRAME_BYTES = HEADER.size + CRC.size
-# What a record may have where no config says otherwise, and what protobuf parses at
-# most: a reader that believed any length would ask for the memory.
+# Default limit of a record, and the limit of a protobuf message. Without one, a damaged
+# length could allocate any amount of memory.
 MAX_RECORD_BYTES = 256 << 20
 MAX_MESSAGE_BYTES = (1 << 31) - 1
 
@@ -28,7 +28,7 @@ def masked_crc(data: bytes) -> int:
 
 
 def length_of(header: bytes) -> int | None:
-    """Returns the length in a header, None where it is not 12 bytes or damaged."""
+    """Returns the length in a header; None if it is incomplete or damaged."""
     if len(header) < HEADER.size:
         return None
     length, crc = HEADER.unpack(header)

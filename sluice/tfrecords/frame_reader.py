@@ -1,8 +1,8 @@
 """TFRecord reader: splits a stream into records and reports the damaged ones.
 
-Lenient: a damaged record is yielded as a ``RecordError``, and reading continues behind
-it where that is possible. ``sluice.tfrecords.tfrecord.read`` raises instead. What a
-record holds is not looked at.
+A damaged record is yielded as a ``RecordError``, and reading continues behind it if
+possible; ``sluice.tfrecords.tfrecord.read`` raises instead. The content of records is
+not checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sluice.tfrecords.record_error import RecordError
 _MAX_KNOWN_HEADERS = 1 << 16
 
 
-# Not a frozen dataclass, which takes four times as long to make.
+# A frozen dataclass takes four times as long to create.
 class Record(NamedTuple):
     """A record whose framing and checksums hold.
 
@@ -108,8 +108,8 @@ def read_frames(
 ) -> Iterator[Batch | RecordError]:
     """Yields the records of a stream, in batches, and its errors, in order.
 
-    Memory stays at a block of the stream and one record. A longer record than
-    ``max_record_bytes`` is passed over without being held.
+    Memory is bounded by a block of the stream and one record. A record longer than
+    ``max_record_bytes`` is skipped without being held.
     """
     lengths: dict[bytes, int] = {}
     number, offset = 1, 0
@@ -122,7 +122,7 @@ def read_frames(
         if size < need:
             continue
         buffer, at, stop = b"".join(pending), 0, "checksum"
-        # Of a record of a gigabyte there is no room for two.
+        # Frees the blocks: a record may have a gigabyte.
         pending.clear()
         while stop:
             starts, records, stop, need = _cut(buffer, at, max_record_bytes, lengths)
@@ -206,7 +206,7 @@ def _cut(buffer: bytes, at: int, max_bytes: int, lengths: dict[bytes, int]) -> _
 def _end(
     stream: InputStream, number: int, offset: int, tail: bytes
 ) -> Iterator[RecordError]:
-    """Yields the error of the stream's end, if it has one."""
+    """Yields the error at the end of the stream, if there is one."""
     path, damage = stream.path, stream.damage
     data = tail[HEADER.size :] or tail or None
     if not stream.size_bytes:
@@ -214,7 +214,7 @@ def _end(
     elif (
         damage is not None and not stream.content_bytes and stream.compression == "zlib"
     ):
-        # Two bytes look like zlib in one file of five hundred.
+        # One of 500 random files begins like zlib.
         yield RecordError(
             path, 1, 0, "not_tfrecord", _NOT_TFRECORD, None, stream.size_bytes
         )

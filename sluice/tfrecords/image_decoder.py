@@ -1,7 +1,7 @@
 """TensorFlow's image decoder, as used in training, serving and ingestion.
 
-Whether an image can be trained on is not told from its header or by another decoder:
-Pillow reads BMPs that TensorFlow refuses, and fills in the rows that a PNG lacks.
+Only TensorFlow's decoder tells whether an image can be trained on: Pillow reads BMPs
+that TensorFlow rejects, and fills in missing rows of a PNG.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# The channels that a format decodes to, if at all: a BMP of 1, 4 or 16 bits per pixel
-# does not, a CMYK JPEG to 3 alone. All formats decode to 3.
+# Channels that each format decodes to. Exceptions: a BMP of 1, 4 or 16 bits per pixel
+# does not decode, a CMYK JPEG decodes to 3 only.
 CHANNELS: Mapping[str, tuple[int, ...]] = {
     "png": (1, 3, 4),
     "jpeg": (1, 3),
@@ -37,10 +37,10 @@ def decode_image(data: Any, channels: int) -> Any:
 
 
 def why_undecodable(data: bytes, channels: int) -> str | None:
-    """Decodes an image and returns TensorFlow's reason where it cannot, else None.
+    """Decodes an image; returns TensorFlow's reason if it fails, else None.
 
-    This takes the memory of the pixels, and of every frame of a GIF: look first at the
-    size that the header declares.
+    This allocates the pixels, for a GIF those of all frames: check the size in the
+    header first.
     """
     import tensorflow as tf
 
@@ -52,7 +52,7 @@ def why_undecodable(data: bytes, channels: int) -> str | None:
 
 
 def reason_in(message: str) -> str:
-    """Returns why an image does not decode, without the names of nodes around it."""
+    """Returns the reason in TensorFlow's error message, without graph node names."""
     lines = message.partition("[[")[0].split("\n")
     said = [line.strip() for line in lines if line.strip()]
     return _PLACE.sub("", said[-1] if said else message)
@@ -60,17 +60,17 @@ def reason_in(message: str) -> str:
 
 @functools.cache
 def _decoder(channels: int, pid: int) -> Callable[[bytes], None]:
-    """Returns a function that decodes and forgets; one per process, forked or not.
+    """Returns a function that decodes and drops the pixels; one per process.
 
-    A session of its own: TensorFlow's eager runtime would take the memory of the GPUs,
-    here beside the training of others, and cannot let go of it.
+    It uses a session on the CPU, because TensorFlow's eager runtime would allocate the
+    memory of all GPUs until the process ends.
     """
     import tensorflow as tf
 
     with tf.Graph().as_default() as graph:
         data = tf.compat.v1.placeholder(tf.string, [])
         pixels = decode_image(data, channels)
-    # No thread is started for its operations, and no GPU is looked at.
+    # Operations run in the calling thread, without GPUs.
     config = tf.compat.v1.ConfigProto(
         device_count={"GPU": 0}, inter_op_parallelism_threads=-1
     )

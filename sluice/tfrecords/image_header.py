@@ -1,10 +1,9 @@
 """Reads an encoded image's format, size and channels without decoding it.
 
-The size is the one that TensorFlow's decoder will take memory for. A header can be
-right and the rest damaged. Pillow's lazy reading does not say the same: of 43,672 whole
-and damaged images it refuses 934 that TensorFlow decodes (this module 195, on purpose),
-and of a GIF it says the canvas, where TensorFlow takes memory for the frames (685 of
-them differ). It is 4 to 15 times slower. The formats:
+The size is the one that TensorFlow's decoder allocates. Pillow's lazy loading is no
+replacement: of 43,672 intact and damaged images it rejects 934 that TensorFlow decodes
+(this module 195, on purpose), and for a GIF it returns the canvas, while TensorFlow
+allocates the frames (685 of them differ). It is 4 to 15 times slower. The formats:
 https://www.w3.org/TR/png-3/#11IHDR
 https://www.w3.org/Graphics/JPEG/itu-t81.pdf (B.2.2, frame header)
 https://www.w3.org/Graphics/GIF/spec-gif89a.txt
@@ -21,24 +20,23 @@ from sluice.tfrecords.file_format import image_format
 
 # Colour type -> channels; a palette is decoded to RGB.
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
-# The sizes that the second header of a BMP comes in: "BM" alone begins many a word. Not
-# OS/2's 12: TensorFlow reads its fields at the places that they have in the others.
+# Valid sizes of a BMP's second header. OS/2's 12 is not supported by TensorFlow, which
+# reads its fields at wrong offsets.
 _BMP_HEADERS = (16, 40, 52, 56, 64, 108, 124)
-# Start of frame, but for those numbers that mean something else.
+# Start-of-frame markers.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_ALONE = frozenset((0x00, 0x01, *range(0xD0, 0xD8)))
 _GIF_EXTENSION, _GIF_FRAME, _GIF_END = 0x21, 0x2C, 0x3B
 
 
 class ImageHeader(NamedTuple):
-    """What a header says.
+    """Header of an encoded image; all numbers are 0 if it is truncated.
 
     Attributes:
       format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
-      width: in pixels; 0 where the header is cut short.
-      height: in pixels; 0 where the header is cut short.
-      channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA; 0 where the
-        header is cut short.
+      width: in pixels.
+      height: in pixels.
+      channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA.
     """
 
     format: str
@@ -48,7 +46,7 @@ class ImageHeader(NamedTuple):
 
 
 def image_header(data: bytes) -> ImageHeader | None:
-    """Returns the header, None where the bytes begin as no image that is known here."""
+    """Returns the header; None if the bytes are no image of a known format."""
     name = image_format(data)
     if name is None or (name == "bmp" and not _has_bmp_header(data)):
         return None
@@ -70,7 +68,7 @@ def _png(data: bytes) -> tuple[int, int, int]:
 def _jpeg(data: bytes) -> tuple[int, int, int]:
     at = 2
     while True:
-        # As libjpeg does: what is no marker is passed over.
+        # Like libjpeg, skip bytes that are no marker.
         at = data.index(b"\xff", at) + 1
         marker = data[at]
         if marker == 0xFF:
@@ -122,9 +120,9 @@ def _bmp(data: bytes) -> tuple[int, int, int]:
 
 
 def has_colour_palette(data: bytes) -> bool:
-    """Whether a BMP has a palette of other colours than the grays in their order.
+    """Whether a BMP has a palette other than the grays in order.
 
-    TensorFlow does not look at it, and takes the indices for grays.
+    TensorFlow ignores the palette, and reads the indices as gray values.
     """
     try:
         pixels, header = struct.unpack_from("<I", data, 10)[0], data[14]

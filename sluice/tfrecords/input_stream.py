@@ -1,7 +1,7 @@
 """Reads the bytes of an input file once, decompressing gzip and zlib.
 
-The compression is told by content: a name proves nothing. A damaged stream gives what
-it holds before the first bad byte, and says how much is lost.
+The compression is detected from the content, not the name. A damaged stream is read up
+to the first bad byte, and the loss is estimated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluice.storage.storage import storage_for
 from sluice.storage.storage_errors import explain_unreadable
 from sluice.tfrecords.frame_encoding import HEADER, length_of
 
-# Fits a processor's second cache with what it becomes: a fifth faster than 512 KiB.
+# Fits into a level 2 cache with its output: a fifth faster than 512 KiB.
 CHUNK_BYTES = 1 << 17
 BLOCK_BYTES = 1 << 18
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -30,8 +30,8 @@ class Damage:
     """Why a compressed stream could not be read to its end.
 
     Attributes:
-        reason: what was found.
-        lost_bytes: what the rest would have been, estimated by the ratio so far.
+        reason: the error.
+        lost_bytes: decompressed size of the rest, estimated by the ratio so far.
     """
 
     reason: str
@@ -140,8 +140,8 @@ class InputStream:
 
 
 def _compression(head: bytes) -> str:
-    # A TFRecord may begin as gzip does (a first length of 35,615), or as zlib does: the
-    # checksum of the length tells them apart.
+    # A TFRecord may begin like gzip (a first length of 35,615) or zlib: the checksum of
+    # the length decides.
     if length_of(head) is not None:
         return "none"
     if head.startswith(_GZIP_MAGIC):
@@ -157,7 +157,7 @@ def _compression(head: bytes) -> str:
 
 
 def _salvage(decoder: Any, data: bytes) -> Generator[bytes, None, int]:
-    """Yields what a chunk gives before its first bad byte; returns the bytes left."""
+    """Yields a chunk's content before its first bad byte; returns the bytes left."""
     for step in (4096, 64, 1):
         while data:
             attempt = decoder.copy()

@@ -25,7 +25,7 @@ def parse(data: bytes) -> Any:
     one of ``KINDS`` or None, and that attribute's ``value`` holds the values.
 
     Raises:
-      ValueError: the bytes are no tf.Example; says what they are instead.
+      ValueError: the bytes are no tf.Example, with the reason.
     """
     try:
         check_wire_format(data)
@@ -41,10 +41,10 @@ def parse(data: bytes) -> Any:
 def is_sequence_example(data: bytes) -> bool:
     """Whether a record is a tf.SequenceExample, with lists of features.
 
-    That it parses does not tell: many a message of a user's own has the fields 1 and 2.
+    Parsing alone does not prove it: many other messages have the fields 1 and 2.
     """
     with warnings.catch_warnings():
-        # Of bytes after an end of a group, which are left out.
+        # Protobuf warns of bytes after the end of a group.
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
             found = _SEQUENCE_EXAMPLE.FromString(data)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """A record that is rejected, or the loss of the rest of a file.
+    """A rejected record, or the loss of the rest of a file.
 
     The kinds:
 
@@ -16,21 +16,21 @@ class RecordError:
     * ``truncated``: the file ends within a record.
     * ``checksum``: the checksum of the data is wrong.
     * ``not_example``: the bytes are no tf.Example.
-    * ``not_tfrecord``: the first frame is none.
+    * ``not_tfrecord``: the file does not begin with a TFRecord frame.
     * ``empty_file``: zero bytes.
     * ``compression``: the compressed stream is damaged or ends early.
-    * ``image``: an image feature does not hold up.
-    * ``no_partition_feature``: the feature that hashed splits go by is missing.
+    * ``image``: an image cannot be decoded or is over a limit.
+    * ``no_partition_feature``: the feature for hashed splits is missing.
 
     Attributes:
         path: the file.
-        number: number of the record, from 1; 0: the file as a whole.
-        offset: where its frame starts in the decompressed stream, in bytes.
-        kind: what is wrong.
-        reason: what was expected and what was seen, in one line.
-        data: the record's bytes, as far as they are known; None: unknown.
-        lost_bytes: bytes that cannot be read because of it, in the decompressed stream;
-            estimated by the ratio so far where the compressed stream is damaged.
+        number: number of the record, from 1; 0 for the file as a whole.
+        offset: of its frame in the decompressed stream, in bytes.
+        kind: see above.
+        reason: expected and actual, in one line.
+        data: the record's bytes, as far as known; None if unknown.
+        lost_bytes: bytes of the decompressed stream that cannot be read because of it;
+            estimated by the ratio so far if the compressed stream is damaged.
     """
 
     path: str

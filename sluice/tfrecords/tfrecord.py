@@ -4,13 +4,11 @@ A record is framed as its length (8 bytes, little-endian), the length's masked C
 (4 bytes), the data, and the data's masked CRC-32C (4 bytes):
 https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
 
-``read`` is strict: it never skips or repairs a record. It is ``read_frames``, which
-ingestion uses, raising at the first record error. TFX tells a file's compression by its
-suffix alone, and a shard without records, or cut short, can pass through the whole
-pipeline unseen, so a suffix that does not match the content is refused too.
+``read`` raises at the first record error, where ``read_frames`` continues. It rejects a
+suffix that does not match the compression, which TFX detects by the suffix only.
 
-The framing has no end mark: a file cut exactly between two records is a valid file, and
-only a manifest can tell that records are missing.
+The framing has no end mark: a file cut exactly between two records is valid, and only a
+manifest shows that records are missing.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _OTHER_SUFFIXES = (".bz2", ".deflate", ".zst", ".zstd", ".xz", ".lzma")
 _FRAMED = "a record's length followed by the checksum of the length"
 _DAMAGED = "The file has been changed or damaged: copy or write it again."
 _CUT = "Copy or write the file again; compare its size with the original's."
-# What is wrong, what was expected, and the way out, by the kind of a record error.
+# Message, expected state and hint by kind of record error.
 _MESSAGES = {
     "empty_file": (
         "This TFRecord file holds no records.",
@@ -67,10 +65,10 @@ _MESSAGES = {
 
 
 def write(path: str | Path, records: Iterable[bytes]) -> int:
-    """Writes a TFRecord file that appears whole or not at all.
+    """Writes a TFRecord file atomically.
 
-    The bytes depend on the records alone; those of a compressed file also on the zlib
-    that Python was built with.
+    The bytes depend on the records only; those of a compressed file also on Python's
+    zlib.
 
     Args:
       path: the file; gzip-compressed if its name ends in ``.gz``.
@@ -94,18 +92,18 @@ def read(
 ) -> Iterator[bytes]:
     """Yields the records of a file in order, each checked before it is yielded.
 
-    Memory stays at a block of the file and one record, whatever the file's size.
+    Memory is bounded by a block of the file and one record.
 
     Args:
       path: the file, local or with "://".
-      any_name: whether the file's compression (none, gzip or zlib) may be another than
-        its name says; what reads it through TFX must not say so.
-      max_record_bytes: a longer record is refused, and not held.
+      any_name: whether the suffix may differ from the compression (none, gzip or zlib);
+        False for files that TFX reads.
+      max_record_bytes: limit of a record.
 
     Raises:
-      DataError: the file is empty, cut short, changed, not a TFRecord, or compressed in
-        another way than its name says, or a record is too long. Records before the
-        fault have been yielded.
+      DataError: the file is empty, truncated, damaged, not a TFRecord, or its suffix
+        does not match its compression, or a record is too long. Records before the
+        error have been yielded.
       UsageError: the file cannot be read.
     """
     with InputStream(str(path)) as stream:
@@ -123,14 +121,14 @@ def read(
 def shards(folder: Path, name: str) -> list[Path]:
     """Returns the files ``NAME*.tfrecord`` of a folder in order, without empty ones.
 
-    Beam leaves a shard without records empty, which ``read`` refuses.
+    Beam writes a shard without records as an empty file, which ``read`` rejects.
     """
     paths = sorted(folder.glob(f"{name}*.tfrecord"))
     return [path for path in paths if path.stat().st_size]
 
 
 def verify(path: str | Path) -> int:
-    """Reads a whole file and returns the number of its records, at least one.
+    """Reads a whole file and returns the number of records, at least one.
 
     Raises:
       DataError, UsageError: as ``read`` does.
@@ -139,7 +137,7 @@ def verify(path: str | Path) -> int:
 
 
 def too_large(where: object, actual: str, max_bytes: int) -> DataError:
-    """Returns the error of a record, or the like, of more bytes than the limit."""
+    """Returns the error for a record, an image or a line over the limit."""
     return DataError(
         "A record is larger than the limit.",
         where=where,
@@ -176,7 +174,7 @@ def _write_frames(file: IO[bytes] | gzip.GzipFile, records: Iterable[bytes]) -> 
 
 
 def _check_name(stream: InputStream) -> None:
-    """Refuses a suffix that TFX would read in another way than the content wants."""
+    """Raises if TFX would detect another compression by the suffix."""
     path, suffix = stream.path, Path(stream.path).suffix.lower()
     named, gzipped = _is_gzip_name(path), stream.compression == "gzip"
     if suffix in _OTHER_SUFFIXES:

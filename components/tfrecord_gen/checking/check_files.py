@@ -1,7 +1,8 @@
 """Finds inconsistencies between files: duplicates, incomplete sets, manifests.
 
-A shard cut between two records is a valid file: only a manifest beside it, or a set of
-names that counts its files, can tell. And nothing else tells that a shard came twice.
+A shard cut between two records is a valid file, and so is each of two copies of one
+shard. They show only in a manifest, in names with a number of files
+(``-00000-of-00004``), or in the files' digests.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _SHARD_NAME = re.compile(
     r"(?P<prefix>.*)-(?P<index>\d{5,})-of-(?P<total>\d{5,})(?P<suffix>.*)", re.DOTALL
 )
 _MAX_NAMED = 5
-# What an entry of a manifest has; other keys are passed over.
+# Keys of a manifest's entry; others are ignored.
 _ENTRY = {"name": str, "sha256": str, "records": int}
 
 
 def check_files(files: Sequence[FileReport]) -> tuple[Problem, ...]:
-    """Returns duplicates, incomplete sets, and what a manifest contradicts."""
+    """Returns duplicates, incomplete sets, and contradictions to manifests."""
     folders: dict[str, list[FileReport]] = defaultdict(list)
     for file in files:
         folders[os.path.dirname(file.path)].append(file)
@@ -45,7 +46,7 @@ def check_files(files: Sequence[FileReport]) -> tuple[Problem, ...]:
 def _duplicates(files: Sequence[FileReport]) -> Iterator[Problem]:
     contents: dict[tuple[int, int], list[FileReport]] = defaultdict(list)
     for file in files:
-        # Writers leave several shards without records, all the same.
+        # Shards without records are all the same, and no duplicates.
         if not file.records and not file.quarantined:
             continue
         alike = contents[file.content_bytes, file.content_crc32c]
@@ -69,7 +70,7 @@ def _is_same(one: FileReport, other: FileReport) -> bool:
     """Whether two files whose contents have one length and one CRC are the same."""
     if one.sha256 == other.sha256:
         return True
-    # Uncompressed, the file is its content; of a damaged stream there may be none.
+    # An uncompressed file is its content; a damaged stream may have none.
     if {one.compression, other.compression} == {"none"} or not one.content_bytes:
         return False
     return _content_sha256(one) == _content_sha256(other)
@@ -110,7 +111,7 @@ def _missing(
 
 
 def _by_set(names: Iterable[str]) -> dict[tuple[str, str, str], set[int]]:
-    """Returns the indices of the names that count their files, by what they share."""
+    """Returns the shard indices of each set: by prefix, number of files and suffix."""
     found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for name in names:
         if match := _SHARD_NAME.fullmatch(name):
@@ -131,7 +132,7 @@ def _against_manifest(
         )
         return
     if not any(_has(entry, "name") for entry in entries):
-        return  # It is of another making.
+        return  # Another format.
     for number, entry in enumerate(entries, 1):
         if absent := [key for key in _ENTRY if not _has(entry, key)]:
             yield Problem(
@@ -164,7 +165,7 @@ def _against_entries(
                 "a file that it does not list",
             )
         elif not all(_has(entry, key) for key in _ENTRY):
-            continue  # Said of the entry.
+            continue  # Reported with the entry.
         elif entry["sha256"] != file.sha256 or _miscounts(entry["records"], file):
             yield Problem(
                 "manifest",
@@ -185,7 +186,7 @@ def _against_entries(
 
 
 def _miscounts(listed: int, file: FileReport) -> bool:
-    """Whether a count is not that of the file, which was cut before its digest."""
+    """Whether the number of records differs, in a file cut before it was digested."""
     return not file.quarantined and listed != file.records
 
 
@@ -194,11 +195,11 @@ def _has(entry: Any, key: str) -> bool:
 
 
 def _read_manifest(path: str) -> list[Any]:
-    """Returns the manifest's entries; none: a file of another making.
+    """Returns the manifest's entries; none if it has another format.
 
     Raises:
       OSError: it cannot be read.
-      ValueError, RecursionError: it is not JSON, or nested without end.
+      ValueError, RecursionError: it is not JSON, or nested too deep.
     """
     fields = json.loads(storage_for(path).read(path))
     shards = fields.get("shards") if isinstance(fields, dict) else None

@@ -1,10 +1,10 @@
 """Checks that encoded bytes are an image that training can decode.
 
-The size that the header declares is compared with the limits before anything is
-decoded, so a small file that declares a huge image costs nothing. What is within the
-limits is decoded by TensorFlow as training does it. Only here is more refused than
-TensorFlow would: by the limits, where the header does not tell the size, and a BMP
-with a palette of colours, which TensorFlow decodes to other pixels without a word.
+The size in the header is compared with the limits first, so a small file that declares
+a huge image is not decoded. Images within the limits are decoded by TensorFlow, as in
+training. Beyond what TensorFlow rejects, images over the limits or without a size in
+the header are rejected, and BMPs with a colour palette, which TensorFlow silently
+decodes to other pixels.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sluice.tfrecords.parse_tf_example import parse
 
 
 def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
-    """Returns what is wrong with the images of a tf.Example, None if nothing is.
+    """Returns what is wrong with the images of a tf.Example; None if nothing is.
 
-    A feature that is missing or has no values is the schema's matter.
+    Missing features are not errors here: the schema decides about them.
     """
     features = parse(record).features.feature
     for check in checks:

@@ -1,8 +1,7 @@
 """Finds the records that made a node downstream of ingestion fail.
 
-TFX decodes the records of a batch into one table, TensorFlow the images of a batch into
-one tensor. Neither names the record, the one between batches not even the feature.
-Asked after the failure, so that an ingestion without it pays nothing.
+TFX decodes a batch of records into one table, and TensorFlow a batch of images into one
+tensor; their errors do not name the record. The search runs only after such a failure.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ def find_mixed_types(
 ) -> tuple[str, ...]:
     """Returns two lines: a feature's first record, and the first of another type.
 
-    Types may differ between splits: these are never in one table, and the schema is
-    held against each. No values are told.
+    Types may differ between splits, which are never in one table. The lines contain no
+    values.
 
     Args:
       files: paths with their splits; None where records are hashed.
-      max_records: how many are read at most.
-      max_record_bytes: longer ones are passed over, as in the ingestion.
+      max_records: limit of records to read.
+      max_record_bytes: longer records are skipped, as in the ingestion.
 
     Returns:
-      Nothing if there is no such feature in what was read.
+      An empty tuple if no such feature was found.
     """
     first: dict[tuple[str | None, str], tuple[str, str]] = {}
     for split, place, data in islice(_records(files, max_record_bytes), max_records):
@@ -61,9 +60,9 @@ def find_undecodable_images(
 
     Args:
       files: as ``find_mixed_types`` takes them.
-      channels: what each feature's images are decoded to.
-      max_records: how many are read at most.
-      max_record_bytes: longer ones are passed over, as in the ingestion.
+      channels: that each feature's images are decoded to.
+      max_records: limit of records to read.
+      max_record_bytes: longer records are skipped, as in the ingestion.
     """
     bad = (
         f"feature {name!r} in {place}: {why}"

@@ -38,10 +38,10 @@ class HashSplits(Section):
         """Returns the split of a record, a serialized tf.Example.
 
         The hash is TFX's (tfx/components/example_gen/base_example_gen_executor.py), so
-        a feature's values land in the split that ImportExampleGen gives them.
+        the splits are the same as ImportExampleGen's.
 
         Raises:
-          LookupError: the record has no values in the feature ``by``; says what it has.
+          LookupError: the feature ``by`` is missing, empty or of floats.
         """
         key = data if self.by is None else self._key(data)
         bucket = int.from_bytes(hashlib.sha256(key).digest(), "big")

@@ -13,9 +13,9 @@ ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
 
 
 class ImageLimits(Section):
-    """What an image must be before it is trained on, beside that TensorFlow decodes it.
+    """Limits of an image, which must also be decodable by TensorFlow.
 
-    Its size is told from its header, and no image is decoded that is too large.
+    The size is read from the header, so images that are too large are not decoded.
     """
 
     min_side: Count = Field(
@@ -48,8 +48,8 @@ class ImageCheck(ImageLimits):
 
     Attributes:
         feature: name of the bytes feature.
-        decoded_channels: what training decodes it to.
-        is_sensitive: whether none of its bytes may be shown.
+        decoded_channels: channels that training decodes it to.
+        is_sensitive: whether its bytes are withheld.
     """
 
     feature: Text

@@ -1,6 +1,6 @@
 """Scans a TFRecord file into checked records and record errors.
 
-Nothing here raises for bad bytes, and nothing imports TensorFlow for a local file.
+Bad bytes never raise, and TensorFlow is not imported for a local file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def scan(
 ) -> Iterator[Record | RecordError]:
     """Yields the good records of a file and its errors, in order.
 
-    The file may be uncompressed, gzip (of several members too) or zlib, whatever its
-    name. Memory stays at a few megabytes and one record.
+    The file may be uncompressed, gzip (also of several members) or zlib, whatever its
+    name. Memory is bounded by a few megabytes and one record.
 
     Args:
       path: a local path, or an address with "://".
@@ -122,11 +122,10 @@ def _sequence_example(path: str, number: int) -> DataError:
 def valid_records(
     path: str, max_record_bytes: int = MAX_RECORD_BYTES
 ) -> Iterator[Record]:
-    """Yields the records whose bytes are tf.Examples.
+    """Yields the records that are tf.Examples.
 
-    Some of them may be in quarantine: for their image, or the feature that they are
-    split by. Where a file cannot be read any further, be it that it has gone or changed
-    since, there are just no more.
+    Some of them may be in quarantine, for an image or a missing partition feature. An
+    unreadable file, such as one deleted since the ingestion, just ends the records.
     """
     with contextlib.suppress(SluiceError):
         for record in scan(path, max_record_bytes):

@@ -1,4 +1,4 @@
-"""Decides whether a span that may still be being written is complete."""
+"""Decides whether a span is complete, or may still be being written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CompleteWhen(Section):
     def why_unmarked(self, lister: FileLister, folders: Iterable[str]) -> str | None:
         """Returns which folder has no marker; None if all have, or need none.
 
-        Ask before the files are listed: the marker is written after the last of them.
+        Call it before the files are listed: the marker is written last.
         """
         if self.marker is None:
             return None
@@ -35,7 +35,7 @@ class CompleteWhen(Section):
     def why_unquiet(
         self, lister: FileLister, files: Iterable[str], now_s: float
     ) -> str | None:
-        """Returns which file was changed last, and when; None if long enough ago.
+        """Returns the last changed file and when; None if that is long enough ago.
 
         Args:
           lister: of the data's directory.

@@ -1,8 +1,7 @@
 """Lists the files below a directory, on disk or in a bucket.
 
-Names come from listings and never from a glob, so that a directory may be named with
-``[`` or ``*``. What a listing says of a file is not asked again: size and time
-come with its name.
+Names come from listings and not from a glob, so directory names may contain ``[`` and
+``*``. Sizes and times come with the listing, without a request per file.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ class FileLister:
         self.base = base.rstrip("/") or "/"
         self._is_remote = is_remote(base)
         self._storage = storage_for(base)
-        # By relative path, of the folders of a bucket that were listed as a whole.
+        # Entries of a bucket's folders by relative path, then name.
         self._listed: dict[str, dict[str, Entry]] = {}
-        # By relative path, the entries of a disk that matched.
+        # Entries of a disk that matched, by relative path.
         self._seen: dict[str, Entry] = {}
 
     def path(self, relative: str) -> str:
@@ -84,15 +83,15 @@ class FileLister:
             return self._storage.is_file(path)
 
     def names(self, folder: str) -> list[str]:
-        """Returns what lies in a folder, sorted, for a message; [] if there is none."""
+        """Returns the names in a folder, sorted, for messages; [] if there is none."""
         path = self.path(folder)
         with _explain(path, "a directory of the data cannot be read"):
             return sorted(map(_shown, self._storage.names(path)))
 
     def children(self, folders: Sequence[str], segment: Segment) -> list[str]:
-        """Returns what lies in some folders and matches, whatever it is; for messages.
+        """Returns everything in some folders that matches, for messages.
 
-        Unlike ``folders``, it also looks for a name that is written out.
+        Unlike ``folders``, it checks that literal names exist.
         """
         return [
             _join(folder, name)
@@ -113,7 +112,7 @@ class FileLister:
         kinds: list[Kind] = ["folder"] if of_folders else ["file", "other"]
         for entry in self._entries(folder, segment, kinds):
             if entry.kind == "other" and not of_folders:
-                # Opened, a pipe would wait for a writer for ever.
+                # Opening a pipe would block until there is a writer.
                 raise UsageError(
                     "a path that matches a data pattern is not a regular file",
                     where=self.path(_join(folder, entry.name)),
@@ -125,7 +124,7 @@ class FileLister:
         return names
 
     def _entries(self, folder: str, segment: Segment, kinds: list[Kind]) -> list[Entry]:
-        """Returns the entries that match; on a disk no others are looked at."""
+        """Returns the entries that match; on a disk, others are not inspected."""
         if self._is_remote:
             entries = self._list_whole(folder).values()
             return [
@@ -161,7 +160,7 @@ class FileLister:
         with _explain(path, "a file of the data cannot be looked at"):
             if not self._is_remote:
                 seen = self._seen.get(relative)
-                # A link that leads nowhere is looked at again, for its error.
+                # A dangling link is inspected again, for its error.
                 return seen if seen and seen.generation else self._storage.stat(path)
             folder, _, name = relative.rpartition("/")
             try:

@@ -1,11 +1,11 @@
 """Selects the files of the newest complete spans.
 
-A span is the files of one number, or of one day, in all splits. Of its versions the
-newest complete one counts. A span that lacks the files of a split, or that is not
-known to be complete, is passed over, and the window says so.
+A span is the files of one number, or of one day, in all splits; of its versions the
+newest complete one is used. A span without files of a split, or that is not complete,
+is skipped, and listed in the window.
 
-TFX knows a window of one span only, and fails when the newest span is not yet there in
-every split. Nothing here is written, and no file is opened.
+TFX supports a window of one span only, and fails if the newest span is not yet there in
+every split. No file is opened or written here.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def select_spans(
       window: how many spans, the newest; fewer if there are not so many.
       complete_when: when a span counts as complete.
       now_s: seconds since 1970.
-      only: exactly these spans, complete or not, as another selection has found them.
-      keys: by split where its pattern stands, such as a key of a config, for messages.
+      only: exactly these spans, complete or not; None for the newest complete ones.
+      keys: the config key of each split's pattern, for messages.
 
     Raises:
       ConfigError: a pattern cannot be used, or not together with the others.

@@ -1,8 +1,7 @@
 """The spans chosen for a run: chosen once, stored in its folder, pinned to files.
 
-The run operation chooses before anything else happens. What is shown, what the nodes
-ingest and what a resumed run continues with is this choice, whatever is delivered in
-the meantime. Where a plan has none, as in a service, the node's driver chooses.
+The run operation chooses first. The nodes and a resumed run ingest these files, and not
+those delivered later. On other engines the node's driver chooses.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class SpanChoice:
     """The files of one run.
 
     Attributes:
-      data: what is trained and evaluated on.
+      data: to train and evaluate on.
       serving: serving requests to compare with; None where the config has none.
     """
 
@@ -81,10 +80,9 @@ class SpanChoice:
             ) from error
 
     def restat(self) -> SpanChoice:
-        """Returns the files with their present sizes and times.
+        """Returns the files with their current sizes and times, for a resumed run.
 
-        For a run that is resumed; the caller compares the contents, and finds what is
-        gone as well.
+        The caller compares the contents, and finds deleted files.
 
         Raises:
           UsageError: a file cannot be looked at.
@@ -94,7 +92,7 @@ class SpanChoice:
 
 
 def chosen_window(base: str, patterns: Mapping[str | None, str]) -> Window | None:
-    """Returns what the run of this process has chosen for a node; None if nothing.
+    """Returns the window that this process's run chose for a node; None without one.
 
     Args:
       base: the data's directory or address.
@@ -110,10 +108,10 @@ def chosen_window(base: str, patterns: Mapping[str | None, str]) -> Window | Non
 
 
 def check_unchanged(window: Window) -> None:
-    """Raises if a chosen file, or a manifest beside it, is not as it was chosen.
+    """Raises if a chosen file, or a manifest beside it, has changed since.
 
     Raises:
-      DataError: it is gone, or has another size or time of modification.
+      DataError: one is gone, or has another size or time of modification.
     """
     lister = FileLister(window.base)
     lines = []
@@ -135,7 +133,7 @@ def check_unchanged(window: Window) -> None:
 
 
 def changed(window: Window, lines: list[str]) -> DataError:
-    """Returns the error of files that are not as they were chosen."""
+    """Returns the error for files that have changed since they were chosen."""
     return DataError(
         "data files have changed since the run chose them",
         where=window.base,

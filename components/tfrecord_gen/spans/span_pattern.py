@@ -1,7 +1,7 @@
 """File patterns with ``{SPAN}``, date and ``{VERSION}`` placeholders.
 
-``{SPAN}`` or ``{YYYY}``, ``{MM}`` and ``{DD}``, and ``{VERSION}``, as TFX's ExampleGen
-has them; see ``sluice.storage.file_pattern`` for what each matches.
+The placeholders are those of TFX's ExampleGen; ``sluice.storage.file_pattern`` defines
+what each matches.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _DATE = ("YYYY", "MM", "DD")
 
 
 class SpanPattern(FilePattern):
-    """A file pattern whose placeholders go together."""
+    """A file pattern with a valid combination of placeholders."""
 
     @classmethod
     def parse(cls, text: str) -> SpanPattern:
         """Reads a pattern.
 
         Raises:
-          ConfigError: a placeholder is unknown, there twice, or not there with those
-            that it needs; or the pattern names no file.
+          ConfigError: a placeholder is unknown, repeated, or lacks others that it
+            needs; or the pattern names no file.
         """
         try:
             found = super().parse(text)
@@ -35,9 +35,9 @@ class SpanPattern(FilePattern):
 
     @property
     def location_length(self) -> int:
-        """How many segments, from the first, say which span and version a file has.
+        """Number of leading segments that contain all placeholders.
 
-        Without placeholders: how many are written out, without the last one.
+        Without placeholders, the number of leading literal directories.
         """
         marked = [segment.has_placeholder for segment in self.segments]
         if any(marked):
@@ -50,7 +50,7 @@ def span_number(digits: dict[str, str]) -> int:
     """Returns a span's number: as written, or the days from 1970-01-01 to its date.
 
     Args:
-      digits: of a match of all of a pattern's segments.
+      digits: by placeholder.
 
     Raises:
       ValueError: the date is not in the calendar.

@@ -19,11 +19,11 @@ from sluice.errors import DataError
 
 @dataclass
 class SpanLocation:
-    """Where one split's files of one span are.
+    """Location of one split's files of one span.
 
     Attributes:
-      folders: relative paths; what is left of the pattern is looked for below them.
-      names: how the span is written.
+      folders: relative paths; the rest of the pattern is matched below them.
+      names: the digits of the span and version in the paths.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ Files = dict[str | None, list[str]]
 
 @dataclass(frozen=True)
 class SpanSearch:
-    """What is looked for, and where.
+    """Search for the spans of one data directory.
 
     Attributes:
       lister: of the data's directory.
@@ -56,7 +56,7 @@ class SpanSearch:
         return any(pattern.placeholders for pattern in self.patterns.values())
 
     def look_for_spans(self) -> tuple[Found, list[SkippedSpan]]:
-        """Returns the spans by their directories, and names that are no date."""
+        """Returns the location of each span, and skipped names that are not dates."""
         found: Found = defaultdict(lambda: defaultdict(SpanLocation))
         not_dates = {}
         for split, pattern in self.patterns.items():
@@ -85,7 +85,7 @@ class SpanSearch:
         return self.lister.files("", location)
 
     def files_of(self, locations: dict[str | None, SpanLocation]) -> Files | str:
-        """Returns the files of a span by split, or why it is not taken."""
+        """Returns the files of a span by split, or why it is skipped."""
         missing = [split for split in self.patterns if split not in locations]
         if missing:
             return f"no file of {_of_split(missing[0])}"

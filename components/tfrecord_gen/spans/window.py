@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sluice.storage import digest
 
 MANIFEST_FILE = "manifest.json"
-# How the fingerprint of files begins that are not read, such as those in a bucket.
+# Prefix of a fingerprint of sizes and times, for files in a bucket.
 LISTING = "listing "
 
 
@@ -20,11 +20,11 @@ class SourceFile:
 
     Attributes:
         path: a local path, or an address with "://".
-        split: the split that its records go to; None: each record's hash decides.
-        span: the span it belongs to; None where the data has no spans.
-        version: the version of that span; None where spans have none.
-        size_bytes: when it was chosen; None where nobody has looked.
-        modified_s: when its content was written, in seconds since 1970, likewise.
+        split: of its records; None if each record's hash decides.
+        span: None where the data has no spans.
+        version: of the span; None where spans have none.
+        size_bytes: when it was chosen; None if unknown.
+        modified_s: time of modification in seconds since 1970; None if unknown.
     """
 
     path: str
@@ -36,7 +36,7 @@ class SourceFile:
 
     @property
     def state(self) -> str:
-        """What stands for the content of a file that is not read."""
+        """Size and time, in place of a digest of the content."""
         return f"{self.size_bytes} {self.modified_s}"
 
 
@@ -45,8 +45,8 @@ class Span:
     """One span of the data.
 
     Attributes:
-      number: as the files' names have it; of a date the days since 1970-01-01.
-      version: None where the names have none.
+      number: as in the files' names; for a date, the days since 1970-01-01.
+      version: None if the names have none.
       date: None where the span is not a date.
     """
 
@@ -66,12 +66,12 @@ class Span:
 
 @dataclass(frozen=True)
 class SkippedSpan:
-    """Newer than the oldest span of the window, and not in it.
+    """A span newer than the window's oldest that is not in the window.
 
     Attributes:
-      span: its number; of a date that is in no calendar its digits.
-      name: the span, with its version.
-      why: what it lacks.
+      span: its number; for an invalid date, its digits.
+      name: display name, with the version.
+      why: the reason.
     """
 
     span: int
@@ -81,14 +81,14 @@ class SkippedSpan:
 
 @dataclass(frozen=True)
 class Window:
-    """What ``select_spans`` has selected.
+    """Spans selected by ``select_spans``, and their files.
 
     Attributes:
       base: the data's directory or address.
       files: oldest span first; in a span by split, then by name.
       spans: oldest first; none where the patterns have no placeholders.
       skipped: newest first.
-      manifests: what lies beside the files and says what they are.
+      manifests: the ``manifest.json`` files beside the files.
       patterns: of the files, by split.
     """
 
@@ -118,12 +118,10 @@ class Window:
         return json.dumps([[span.number, span.version] for span in self.spans])
 
     def fingerprint(self, content_of: Callable[[SourceFile], str]) -> str:
-        """Returns a digest over all files, their paths below the base and splits.
-
-        The manifests count as well: what they say is checked.
+        """Returns a digest of relative paths, splits and contents, manifests included.
 
         Args:
-          content_of: returns what stands for a file's content, as its own digest.
+          content_of: returns a file's digest, or another stand-in for its content.
         """
         lines = [
             [file.split, self.relative(file), content_of(file)]
@@ -137,10 +135,7 @@ class Window:
 
 
 def read_spans(text: str) -> Sequence[Span] | None:
-    """Reads what ``Window.spans_json`` has written; None for an empty string.
-
-    Dates are not written, and not read.
-    """
+    """Reads the output of ``Window.spans_json``, without dates; None for ""."""
     if not text:
         return None
     return [Span(number, version) for number, version in json.loads(text)]

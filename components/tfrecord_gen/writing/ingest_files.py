@@ -21,17 +21,17 @@ from sluice.tfrecords.frame_reader import Batch
 from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.record_error import RecordError
 
-# What came uncompressed goes on so, within gzip's frame, and what came compressed is
-# compressed, fast. Level 0 writes ten times as many bytes a second as level 1.
+# gzip levels of the output by compression of the input. Level 0 stores, and writes ten
+# times as many bytes a second as level 1.
 _LEVELS = {"none": 0, "gzip": 1, "zlib": 1}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Files of one split, or to be hashed, whose records go into shards of their own.
+    """Files of one split, or to be hashed, that are written to shards of their own.
 
     Attributes:
-        index: its place among the groups.
+        index: of the group.
         files: in order; one, or several small ones.
     """
 
@@ -49,16 +49,16 @@ def ingest_group(
     """Reads a group's files and writes their good records.
 
     Args:
-      ingestion: what is asked of the records.
-      split_dirs: per split the folder of its shards.
-      part_path: path of a group's part of the quarantine, ``{}`` being its index.
+      ingestion: the checks of the records.
+      split_dirs: by split the folder of its shards.
+      part_path: path of a group's part of the quarantine; ``{}`` is the group's index.
       room: of the quarantine, for all groups of this process.
       group: the files.
 
     Raises:
       DataError: a file holds tf.SequenceExamples.
       UsageError: a file cannot be read, or changes while it is read.
-      OSError: what is written cannot be.
+      OSError: an output cannot be written.
     """
     path = part_path.format(group.index)
     with closing(QuarantinePart(path, room)) as part:
@@ -93,7 +93,7 @@ class _GroupIngestion:
         return self._ingested
 
     def ingest(self, file: SourceFile) -> None:
-        """Reads a file to its end, and passes it or its good records on."""
+        """Reads a file, and copies it or writes its good records."""
         digest = hashlib.sha256()
         tees: list[Callable[[bytes], object]] = [digest.update]
         with InputStream(file.path, tees) as stream:
@@ -120,7 +120,7 @@ class _GroupIngestion:
         *,
         write: bool,
     ) -> FileReport:
-        """Reads a file once, notes its errors, and may write its good records."""
+        """Reads a file, counts its errors, and optionally writes its good records."""
         records = quarantined = lost_bytes = 0
         for item in self._sound(stream):
             errors = [item] if isinstance(item, RecordError) else []
@@ -152,7 +152,7 @@ class _GroupIngestion:
         )
 
     def _rewrite(self, file: SourceFile, report: FileReport) -> None:
-        """Reads a file again, whose errors are noted, and writes its good records."""
+        """Reads a file a second time, and writes its good records."""
         digest = hashlib.sha256()
         with InputStream(file.path, [digest.update]) as stream:
             for item in self._sound(stream):

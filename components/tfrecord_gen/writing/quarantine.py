@@ -20,15 +20,14 @@ MAX_BYTES = 256 << 20
 
 
 class Quarantine:
-    """Room for the first bad records, shared by all files that a process reads.
+    """Limit of the quarantine, for all files that a process reads.
 
-    What it takes is a beginning of what it is shown, of the records that are not longer
-    than all of it. So processes that see a part of the records each take at least what
-    one that sees them all would, and the same is kept in the end.
+    It accepts the first records in order, so each worker, which sees only some of the
+    files, accepts at least the records that the joined quarantine will contain.
 
     Args:
-      max_records: records that are kept.
-      max_bytes: once they have so many, no more is taken.
+      max_records: number of records to keep.
+      max_bytes: bytes to keep; the last accepted record may exceed them.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class Quarantine:
         self._bytes = max_bytes
 
     def takes(self, size: int) -> bool:
-        """Whether there is room for a record of this size, which is then taken."""
+        """Whether there is room for a record of this size; if so, reserves it."""
         if self._records < 1 or self._bytes < 1 or size > self.max_bytes:
             return False
         self._records -= 1
@@ -69,11 +68,11 @@ def quarantined(error: RecordError) -> bytes:
 
 
 class QuarantinePart:
-    """What one group of files puts into quarantine, in a file that an error begins.
+    """Quarantine file of one group, created with the first bad record.
 
     Args:
-      path: the file, local.
-      room: how much is kept.
+      path: of the local file.
+      room: limit of the quarantine.
     """
 
     def __init__(self, path: str, room: Quarantine) -> None:
@@ -98,7 +97,7 @@ class QuarantinePart:
 
 
 def write_quarantine(folder: str, parts: Iterable[str]) -> int:
-    """Joins parts, in order, within the bounds; returns how many records it wrote."""
+    """Joins parts in order, up to the limit; returns the number of records written."""
     room = Quarantine()
     path = os.path.join(folder, ".part")
     writer = ShardWriter("quarantine", path, level=1, max_bytes=math.inf)

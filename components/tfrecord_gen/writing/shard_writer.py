@@ -1,7 +1,7 @@
 """Writes the gzip shards of one split, in the format of TFX's components.
 
-Shards get their names at the end, when it is known how many there are; until then they
-lie under hidden names of their own.
+Shards are renamed at the end, when their number is known; until then their names are
+hidden.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import IO
 
 from sluice.storage.storage import storage_for
 
-# Content per shard: enough for few files, few enough for readers in parallel.
+# Uncompressed bytes per shard: few files, but enough for parallel readers.
 SHARD_BYTES = 256 << 20
 _GZIP_WINDOW_BITS = 31
 
@@ -40,8 +40,8 @@ class ShardWriter:
     Args:
       split: the split.
       prefix: path of the shards, to which a number is added.
-      level: of the compression; 0 only wraps, which costs a tenth of level 1.
-      max_bytes: content from which on a shard is full.
+      level: of the compression; 0 stores, in a tenth of the time of level 1.
+      max_bytes: uncompressed bytes after which a new shard is begun.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class ShardWriter:
 
 
 def name_shards(split: str, folder: str, parts: Iterable[Part]) -> int:
-    """Gives the parts of a split their names in order; returns how many shards it has.
+    """Renames the parts of a split to their final names; returns the number of shards.
 
-    A split without records gets one shard that holds none, as TFX writes it.
+    A split without records gets one empty shard, as in TFX.
     """
     paths = [part.path for part in parts]
     if not paths:

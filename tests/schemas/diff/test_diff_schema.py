@@ -91,7 +91,7 @@ def test_a_sensitive_feature_shows_counts_and_is_not_accepted() -> None:
     diff = _diff(text, {"train": records}, sensitive=("payment", "x"))
     assert [change.text for change in diff.changes] == [
         "1 new value (1 record, 10 %)",
-        "values go beyond the schema's range",
+        "values outside the schema's range",
     ]
     for change in diff.changes:
         assert change.refusal and "sensitive" in change.refusal
@@ -102,11 +102,11 @@ def test_a_sensitive_feature_shows_counts_and_is_not_accepted() -> None:
 @pytest.mark.parametrize(
     ("domain", "values", "text"),
     [
-        ("float_domain { min: 0 max: 300 }", [-3.0, 400.0], "-3.0 .. 400.0 go beyond "
+        ("float_domain { min: 0 max: 300 }", [-3.0, 400.0], "-3.0 .. 400.0 are outside "
          "0.0 .. 300.0"),
-        ("float_domain { max: 42.1 }", [1.0, 42.2], "1.0 .. 42.2 go beyond .. 42.1"),
-        ("int_domain { min: 0 }", [-1, 7], "-1 .. 7 go beyond 0 .."),
-        ("bool_domain {}", [0, 2], "0 .. 2 go beyond 0 .. 1"),
+        ("float_domain { max: 42.1 }", [1.0, 42.2], "1.0 .. 42.2 are outside .. 42.1"),
+        ("int_domain { min: 0 }", [-1, 7], "-1 .. 7 are outside 0 .."),
+        ("bool_domain {}", [0, 2], "0 .. 2 are outside 0 .. 1"),
     ],
 )  # fmt: skip
 def test_out_of_range(domain: str, values: list, text: str) -> None:
@@ -139,7 +139,7 @@ def test_each_end_of_a_range_is_looked_at_by_itself(ends: str, text: str) -> Non
         change.kind: change.text
         for change in diff_schema(schema, observed, Expectations()).changes
     }
-    assert found["out_of_range"] == f"values {text} go beyond 0.0 .. 300.0"
+    assert found["out_of_range"] == f"values {text} are outside 0.0 .. 300.0"
 
 
 @pytest.mark.parametrize("value", [3.4028234663852886e38, -3.4028234663852886e38])
@@ -233,7 +233,7 @@ def test_another_type() -> None:
         mixed.text
         == "INT in 1 record, FLOAT in 1 record in the data, INT in the schema"
     )
-    assert mixed.refusal == "a feature has one type, so the data has to be mended"
+    assert mixed.refusal == "a feature has one type, so the data must be corrected"
     text = 'feature { name: "x" type: INT int_domain { min: 0 } }'
     change = _only(_diff(text, {"train": _repeat(2, x=["a"])}))
     assert (

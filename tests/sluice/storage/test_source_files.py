@@ -13,7 +13,7 @@ import pytest
 
 from sluice.errors import ConfigError
 from sluice.storage import source_files
-from sluice.storage.source_files import MEMORY_FILE, source_of
+from sluice.storage.source_files import CACHE_FILE, source_of
 
 pytestmark = pytest.mark.unit
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.unit
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A process that has not looked at any source."""
-    monkeypatch.delenv(MEMORY_FILE, raising=False)
-    monkeypatch.setattr(source_files, "_memory", None)
+    monkeypatch.delenv(CACHE_FILE, raising=False)
+    monkeypatch.setattr(source_files, "_cache", None)
     yield
 
 
@@ -61,11 +61,11 @@ def test_another_process_takes_over_what_one_has_found(
     tmp_path: Path, parsed: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, memory = _write(tmp_path / "x.py", "import a"), tmp_path / "memory.json"
-    source_files.remember_in(memory)
+    source_files.use_cache_file(memory)
     first = source_of(path)
     source_files.save()
-    monkeypatch.setattr(source_files, "_memory", None)
-    monkeypatch.setenv(MEMORY_FILE, str(memory))
+    monkeypatch.setattr(source_files, "_cache", None)
+    monkeypatch.setenv(CACHE_FILE, str(memory))
     assert source_of(path) == first
     assert parsed == [b"import a"]
 
