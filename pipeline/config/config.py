@@ -1,10 +1,9 @@
 """The config of a pipeline: keys, types, bounds and defaults of its YAML.
 
-Frozen, and closed: an unknown key is an error. These models check each value by
-itself; ``load`` reads and overlays the files, ``validate`` checks the
-values against each other, the schema and the metrics that TFMA computes.
-Paths stay as written, so what is fingerprinted or printed does not depend on the
-machine; ``data_dir``, ``schema_path`` and ``serving_dir`` are absolute.
+An unknown key is an error. These models check each value by itself; ``load`` reads and
+merges the files, ``validate`` checks the values against each other, the schema and the
+metrics. Paths stay as written, so that fingerprints do not depend on the machine;
+``data_dir``, ``schema_path`` and ``serving_dir`` are absolute.
 """
 
 from __future__ import annotations
@@ -164,7 +163,7 @@ class Config(Section):
 
     @property
     def origin(self) -> Origin:
-        """Where each key came from."""
+        """File and line of each key."""
         return self._origin
 
     @property
@@ -179,7 +178,7 @@ class Config(Section):
 
     @property
     def data_uri(self) -> str:
-        """The same for any file system: ``gs://...``, or an absolute path."""
+        """``data.dir`` as a URI: ``gs://...``, or an absolute path."""
         return self.data.dir if is_remote(self.data.dir) else str(self.data_dir)
 
     @property
@@ -200,7 +199,7 @@ class Config(Section):
 
     @property
     def serving_dir(self) -> Path | None:
-        """Where the model is pushed to, absolute; None for the workspace's own."""
+        """The serving directory, absolute; None for the workspace's own."""
         given = self.push.serving_dir
         if given is None:
             return None

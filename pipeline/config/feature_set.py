@@ -1,7 +1,7 @@
 """Features and label as nodes use them, without the rest of the config.
 
-It travels as JSON in ``custom_config``, so a change elsewhere in the config changes
-neither Transform nor Trainer. Transformed features carry the suffix ``_xf``, as in
+It is passed as JSON in ``custom_config``, so that other changes of the config do not
+rerun Transform and Trainer. Transformed features carry the suffix ``_xf``, as in
 TFX's examples, because TFMA sees raw and transformed features side by side.
 """
 
@@ -90,7 +90,7 @@ def transformed_name(name: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """Returns a name as signatures, layers and files can bear it.
+    """Returns a name that is valid in signatures, layers and file names.
 
     TensorFlow turns ``image/encoded`` into ``image_encoded`` in some places and refuses
     it in others.

@@ -1,4 +1,4 @@
-"""Finds the file of a config or profile by name; reads nothing."""
+"""Finds the file of a config or profile by name."""
 
 from __future__ import annotations
 
@@ -77,5 +77,5 @@ def _names(folders: Sequence[Path]) -> list[str]:
 
 
 def _absolute(path: Path) -> Path:
-    """Resolves the folder but not the file: a linked config is of this project."""
+    """Resolves the folder but not the file: a symlink belongs to its own project."""
     return path.parent.resolve() / path.name

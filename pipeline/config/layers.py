@@ -14,7 +14,7 @@ from sluice.errors import ConfigError, UsageError
 
 @dataclass
 class Layer:
-    """Part of a config, and where each of its keys stands.
+    """Part of a config, with the location of each key.
 
     Attributes:
       data: plain mappings, lists, strings, numbers, booleans and None.
@@ -27,9 +27,9 @@ class Layer:
     def overlaid_with(self, other: Layer) -> Layer:
         """Returns this layer with another on top.
 
-        Mappings merge; everything else (lists, null) replaces, so null and then a
-        mapping replaces a mapping. One whose ``kind`` changes is replaced too: the
-        keys of the old kind mean nothing to the new one.
+        Mappings are merged; everything else, such as a list or null, is replaced. A
+        mapping whose ``kind`` changes is replaced too, since its keys belong to the
+        old kind.
         """
         merged = Layer(data=dict(self.data), locations=dict(self.locations))
         _overlay(merged.data, other.data, (), merged, other)
@@ -67,12 +67,12 @@ def read_file(path: Path, shown: str) -> Layer:
 
     Args:
       path: the file.
-      shown: what error messages call it.
+      shown: its path in error messages.
 
     Raises:
       UsageError: the file cannot be read.
-      ConfigError: it is not UTF-8, not YAML, empty, not a mapping, or has one of the
-        things that this module refuses; names line and column.
+      ConfigError: it is not UTF-8, not valid YAML, empty or not a mapping; names line
+        and column.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")

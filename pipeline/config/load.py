@@ -1,6 +1,6 @@
-"""Loads a config: finds the file, merges profile and ``--set``, checks values.
+"""Loads a config: finds the file, merges profile and ``--set``, checks each value.
 
-What needs the schema or the metric table is ``validate``'s. Neither imports
+``validate`` then checks it against the schema and the metrics. Neither imports
 TensorFlow.
 """
 
@@ -29,13 +29,13 @@ def load_config(
     overrides: Sequence[str] = (),
     cwd: Path | None = None,
 ) -> Config:
-    """Returns a pipeline's config, each value of it checked.
+    """Returns a pipeline's config, with each value checked by itself.
 
     A name is ``configs/NAME.yaml`` of the project that ``cwd`` is in, or else one of
-    those that come with Sluice; whatever has a slash or ends in .yaml or .yml is a
-    path. The project root is the nearest directory above the config that holds
-    ``configs/``. On top come ``configs/profiles/PROFILE.yaml`` (of the project, or
-    else Sluice's own), then each override in turn.
+    those that come with Sluice; anything with a slash, or ending in .yaml or .yml, is a
+    path. The project root is the nearest directory above the config that contains
+    ``configs/``. ``configs/profiles/PROFILE.yaml`` (of the project, or else Sluice's
+    own) is merged over the config, then each override in turn.
 
     Args:
       name_or_path: a config's name, or its path (from ``cwd`` if relative).
@@ -100,7 +100,7 @@ def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:
 
 
 def _check_version(data: dict[str, Any], problems: Problems) -> None:
-    """Refuses another format before its keys are read by this one's rules."""
+    """Rejects other versions first, since their keys may differ."""
     version = data.get("version")
     if type(version) is int and version == CONFIG_VERSION:
         return
@@ -108,14 +108,14 @@ def _check_version(data: dict[str, Any], problems: Problems) -> None:
     if "version" in data:
         problems.add(
             ("version",),
-            "The config's version is not one that this Sluice reads.",
+            "This Sluice cannot read the config's version.",
             expected=right,
             actual=describe(version),
         )
     else:
         problems.add(
             ("version",),
-            "The config does not say its version.",
+            "The config has no version.",
             expected=right,
             hint=f"write '{right}' as the first line",
         )

@@ -1,12 +1,11 @@
 """Curated list of common metrics, and which labels each fits.
 
-Known without TensorFlow, so that ``sluice validate`` can say that a metric does not fit
-the label. It is not the list of what may be used: any other class of TFMA or
-``tf_keras.metrics`` is checked when a run is prepared, see
-``pipeline.graph.check_metrics``.
+With it ``sluice validate`` checks metrics without TensorFlow. Other classes of TFMA or
+``tf_keras.metrics`` may be used too; ``pipeline.graph.check_metrics`` checks them when
+a run is prepared.
 
-That TFMA returns a number proves little, so what stands here was judged by running it:
-``tools/judge_metrics.py`` says how, and judges any metric.
+TFMA may return a number for a metric that does not fit the label, so each of these was
+run and compared: see ``tools/judge_metrics.py``, which can do so for any metric.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ Task = Literal["binary", "multiclass"]
 
 @dataclass(frozen=True)
 class MetricClass:
-    """What a config must know of a metric.
+    """Properties of a metric class.
 
     Attributes:
-      tasks: what it is fit for.
-      pooled: TFMA computes it for more than two classes, but by pooling the
-        one-against-the-rest answers of all classes, most of which are an easy no.
-      params: the names of the arguments that it takes.
-      required: those of them that it cannot do without.
+      tasks: the tasks that it fits.
+      pooled: whether TFMA, for more than two classes, pools the one-against-the-rest
+        predictions of all classes, most of which are easy negatives.
+      params: names of its arguments.
+      required: those without a default.
     """
 
     tasks: tuple[Task, ...]

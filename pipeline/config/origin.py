@@ -18,14 +18,14 @@ def key_path(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a config came from, so that a late error still names file and line.
+    """The sources of a config, so that errors can name file and line.
 
     Attributes:
       root: the project root, absolute.
-      file: the base config, as it is shown to the user.
-      profile: the overlay's file, as it is shown, or None.
+      file: path of the base config, for messages.
+      profile: path of the profile, for messages, or None.
       overrides: the ``--set`` values in order, as given.
-      locations: for each key path, the file and line, or the ``--set``, that set it.
+      locations: ``file:line``, or the ``--set``, of each key path.
     """
 
     root: Path
@@ -35,7 +35,7 @@ class Origin:
     locations: dict[KeyPath, str] = field(default_factory=dict)
 
     def location(self, path: KeyPath) -> str:
-        """Returns what set a key, or else the nearest mapping or list above it."""
+        """Returns the location of a key, or of the nearest mapping or list above it."""
         while path and path not in self.locations:
             path = path[:-1]
         return self.locations.get(path, self.file)

@@ -1,8 +1,4 @@
-"""Formats config errors: file, key path, expected and actual value.
-
-``load_config`` (one value at a time) and ``validate_config`` (values against each
-other) both speak through this, so every config error reads alike.
-"""
+"""Collects and formats config errors: file, key path, expected and actual value."""
 
 from __future__ import annotations
 
@@ -61,14 +57,14 @@ class Problems:
         actual: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Notes a problem with the key at ``path``.
+        """Adds a problem with the key at ``path``.
 
         Args:
           path: the key path.
           what: one sentence.
-          expected: what would have been right.
-          actual: what was found instead.
-          hint: the way out.
+          expected: valid values.
+          actual: the value.
+          hint: what to do.
         """
         location, key = self._origin.location(path), key_path(path)
         # A --set shows its key path itself.
@@ -79,7 +75,7 @@ class Problems:
         )
 
     def add_error(self, path: KeyPath, error: ConfigError) -> None:
-        """Notes an error about the value at ``path``."""
+        """Adds an error about the value at ``path``."""
         self.add(
             path,
             error.what,
@@ -91,21 +87,21 @@ class Problems:
     def unknown(
         self, path: KeyPath, what: str, name: object, known: Iterable[str]
     ) -> None:
-        """Notes a name that is none of those known; suggests the nearest."""
+        """Adds an unknown name, and suggests the nearest known one."""
         known = list(known)
         expected = "one of " + ", ".join(bounded(known, _MAX_LISTED)) if known else None
         self.add(path, what, expected=expected, hint=did_you_mean(name, known))
 
     def unknown_feature(self, path: KeyPath, name: str, known: Iterable[str]) -> None:
-        """Notes that a feature is not in the schema."""
+        """Adds a feature that is not in the schema."""
         self.unknown(path, f"The schema has no feature {name!r}.", name, known)
 
     def warn(self, path: KeyPath, what: str) -> None:
-        """Notes what is allowed but probably not meant."""
+        """Adds a warning: valid, but probably not intended."""
         self.warnings.append(f"{self._origin.location(path)}, {key_path(path)}: {what}")
 
     def raise_if_any(self) -> None:
-        """Raises one ``ConfigError`` for all problems noted, if there are any."""
+        """Raises one ``ConfigError`` for all problems, if there are any."""
         if len(self._found) == 1:
             raise self._found[0]
         if self._found:
@@ -115,11 +111,11 @@ class Problems:
             )
 
     def add_refused(self, error: ValidationError, data: dict[str, Any]) -> None:
-        """Notes what pydantic found, in the words of the person who wrote the YAML.
+        """Adds the errors of pydantic, in terms of the YAML.
 
         Args:
           error: of validating ``data`` as a ``Config``.
-          data: the config as it was read.
+          data: the config as read.
         """
         for details in error.errors(include_url=False):
             self._add_refused(details, _path_in(data, details))
@@ -170,7 +166,7 @@ def _one_line(problem: ConfigError) -> str:
 
 
 def _path_in(data: Any, details: ErrorDetails) -> KeyPath:
-    """Drops what pydantic adds to a location: the tags of unions."""
+    """Returns the key path of an error, without pydantic's tags of unions."""
     path: list[str | int] = []
     loc = details["loc"]
     for index, part in enumerate(loc):
@@ -184,7 +180,7 @@ def _path_in(data: Any, details: ErrorDetails) -> KeyPath:
 
 
 def _known_keys(loc: Sequence[str | int]) -> list[str]:
-    """Returns the keys of the section that an unknown key was found in."""
+    """Returns the valid keys of the section of an unknown key."""
     kind: Any = Config
     for part in loc[:-1]:
         kind = _step(_members(kind), part)

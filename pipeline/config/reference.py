@@ -1,10 +1,10 @@
 """Generates the config's JSON schema and reference page, ``docs/config.md``.
 
-Both are read off the models, where each key says what it means. A test compares the
-page; ``python -m pipeline.config.reference --write`` writes it anew.
+Both are generated from the models, in which each key has a description. A test compares
+the page; ``python -m pipeline.config.reference --write`` updates it.
 
-The schema accepts whatever ``load_config`` accepts. It does not know how keys go
-together, nor the data: that is what ``sluice validate`` checks.
+The schema accepts everything that ``load_config`` accepts. Combinations of keys are
+checked by ``sluice validate`` only.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _sections(section: _Json, defs: _Json, path: str) -> Iterator[tuple[str, _Js
 
 
 def _refs(value: _Json) -> Iterator[tuple[str, str]]:
-    """Yields the sections that a value may hold: how the key goes on, and the name."""
+    """Yields the sections inside a value: the continuation of its key, and the name."""
     if "$ref" in value:
         yield "", value["$ref"].rpartition("/")[2]
     for option in (*value.get("anyOf", ()), *value.get("oneOf", ())):
@@ -109,7 +109,7 @@ def _refs(value: _Json) -> Iterator[tuple[str, str]]:
 
 
 def _type(value: _Json, plural: str = "") -> str:
-    """Says what a value may be; that null is possible shows as the default."""
+    """Returns the type of a value in words; null is shown by the default only."""
     if options := [*value.get("anyOf", ()), *value.get("oneOf", ())]:
         texts = [_type(item, plural) for item in options if item.get("type") != "null"]
         return " or ".join(dict.fromkeys(texts))
@@ -147,7 +147,7 @@ def _default(value: _Json, defs: _Json) -> str:
 
 
 def _meaning(value: _Json, defs: _Json) -> str:
-    """Returns what a key means: its own words, or its section's first line."""
+    """Returns the description of a key, or the first line of its section's."""
     if "description" in value:
         return value["description"]
     return " ".join(
@@ -156,7 +156,7 @@ def _meaning(value: _Json, defs: _Json) -> str:
 
 
 def main() -> None:
-    """Prints the reference page, or writes it anew."""
+    """Prints the reference page, or writes it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     if parser.parse_args().write:

@@ -1,8 +1,7 @@
 """Resolves features, kinds and classes from config and schema.
 
-A feature that the config describes is used as described. Without a description every
-feature of the schema but the label is used, and its type says how. Nothing is guessed
-that would decide the model's shape: an image's size must be in the config.
+Without ``features`` in the config, every feature of the schema but the label is used,
+with a kind derived from its type. The size of an image is never derived.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ def resolve_features(
 ) -> dict[str, FeatureSpec]:
     """Returns each feature's kind: the config's, or else derived from the schema.
 
-    FLOAT becomes numeric, and so does INT unless its domain is categorical. What is
-    left, and BYTES, becomes a vocabulary as large as its domain, or hashed where
-    there is no domain or one of more than 1,000 values. A preprocessing of the user's
-    own is given every feature; no kind is derived for those that hold vectors.
+    FLOAT becomes numeric, and so does INT unless its domain is categorical. Categorical
+    INT, and BYTES, becomes a vocabulary of the size of its domain, or hashed without a
+    domain or with more than 1,000 values. With the user's own preprocessing no kind is
+    derived for vectors.
 
     Raises:
-      ConfigError: features are derived, and one is an image or has no type that a
-        kind fits; the config must then describe the features.
+      ConfigError: no kind can be derived for a feature, such as an image; the config
+        must then list the features.
     """
     if config.features is not None:
         return dict(config.features)
@@ -86,7 +85,7 @@ def resolve_features(
 
 
 def is_left_to_preprocessing(feature: schema_pb2.Feature, config: Config) -> bool:
-    """Whether no kind is derived for a feature, as it is a vector of the user's own."""
+    """Whether a feature is a vector, which only the user's preprocessing handles."""
     own = config.preprocessing is not None and config.features is None
     plain = feature.type in (schema_pb2.FLOAT, schema_pb2.INT, schema_pb2.BYTES)
     return own and plain and not loader.has_one_value(feature)
@@ -95,7 +94,7 @@ def is_left_to_preprocessing(feature: schema_pb2.Feature, config: Config) -> boo
 def _derived(
     feature: schema_pb2.Feature, schema: schema_pb2.Schema
 ) -> FeatureSpec | str:
-    """Returns the kind that a feature's type suggests, or why there is none."""
+    """Returns the kind derived from a feature's type, or why there is none."""
     values = loader.class_values(schema, feature.name)
     match feature.type:
         case schema_pb2.FLOAT:

@@ -20,8 +20,8 @@ from sluice.storage import atomic
 def to_yaml(config: Config) -> str:
     """Returns a config as YAML, defaults included, that ``load_config`` can read.
 
-    Paths are as written; the project root that they are relative to, and the files
-    that the config came from, are comments. All characters can be printed.
+    Comments name the project root, which paths are relative to, and the source files.
+    All characters are printable.
     """
     origin = config.origin
     sources = [origin.file]
@@ -36,7 +36,7 @@ def to_yaml(config: Config) -> str:
 
 
 def _escaped(line: str) -> str:
-    """Escapes what cannot be printed; it stands in double quotes alone."""
+    """Escapes characters that are not printable, which are in double quotes only."""
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
 
 
@@ -51,13 +51,13 @@ def _yaml() -> YAML:
 
 
 class _Representer(SafeRepresenter):
-    """Repeats what stands twice, and quotes what is not printable."""
+    """Writes no aliases, and quotes strings that are not printable."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
     def represent_str(self, data: str) -> Any:
-        # Double quotes alone have escapes: other styles hold characters as they are.
+        # Only double quotes have escapes.
         style = None if data.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
@@ -78,7 +78,7 @@ def write_stored_config(config: Config, path: Path) -> None:
 
 
 def plain_config(config: Config) -> dict[str, Any]:
-    """Returns every key of a config as JSON has it."""
+    """Returns a config as plain JSON data."""
     return json.loads(json.dumps(config.model_dump(by_alias=True)))
 
 
@@ -96,10 +96,10 @@ def read_stored_config(path: Path) -> Config:
 
 
 def custom_nodes(path: Path) -> dict[str, Any]:
-    """Returns the section of nodes that the user has added to the graph."""
+    """Returns the section ``nodes`` of a stored config."""
     return json.loads(path.read_text(encoding="utf-8"))["config"].get("nodes", {})
 
 
 def sensitive_features(path: Path) -> list[str]:
-    """Returns the features whose values are not shown."""
+    """Returns the section ``sensitive`` of a stored config."""
     return json.loads(path.read_text(encoding="utf-8"))["config"]["sensitive"]

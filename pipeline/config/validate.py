@@ -1,8 +1,8 @@
-"""Validates a config against itself, the schema, the metrics and the code.
+"""Validates a config against itself, the schema, the metrics and the user's code.
 
-Everything that would otherwise stop a run half an hour later, and that can be known
-without data. TensorFlow is not imported and user code is not run: their facts come
-from the metric table and from the source files.
+Finds everything that would make a run fail later and can be known without data.
+TensorFlow is not imported and user code is not run: ``metrics`` lists the metrics, and
+functions are looked up in source files.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _KINDS_OF_TYPE = {
 
 @dataclass(frozen=True)
 class ValidConfig:
-    """A config that can run, as far as can be known without data.
+    """A validated config.
 
     Attributes:
-      config: as it was, with classes, features and the metrics' names filled in.
+      config: the config, with classes, features and the metrics' names filled in.
       schema: the reviewed schema.
-      warnings: what is allowed but probably not meant.
+      warnings: about values that are valid but probably not intended.
     """
 
     config: Config
@@ -59,7 +59,7 @@ def validate_config(config: Config) -> ValidConfig:
     """Returns the config completed from its schema.
 
     Raises:
-      ConfigError: something does not fit; names file, line and key path of each.
+      ConfigError: lists every problem with file, line and key path.
     """
     check_names(config.root)
     problems = Problems(config.origin)
@@ -75,7 +75,7 @@ def validate_config(config: Config) -> ValidConfig:
     resolved = config.model_copy(
         update={
             "label": config.label.model_copy(update={"classes": classes}),
-            # Of a preprocessing of the user's own there may be none that has a kind.
+            # With the user's own preprocessing there may be no feature with a kind.
             "features": features or None,
             "evaluate": config.evaluate.model_copy(update={"metrics": metrics}),
         }
@@ -104,7 +104,7 @@ def _load_schema(config: Config, problems: Problems) -> schema_pb2.Schema:
 def _check_label(
     config: Config, schema: schema_pb2.Schema, problems: Problems
 ) -> Classes:
-    """Returns the classes, none if they are wrong: no metric is judged by those."""
+    """Returns the classes; empty if they are wrong, so that metrics are not checked."""
     label, path = config.label, ("label", "feature")
     features = {feature.name: feature for feature in schema.feature}
     if label.feature not in features:
@@ -130,7 +130,7 @@ def _check_label(
     if len(classes) < 2:
         problems.add(
             path,
-            f"The classes of {label.feature!r} are not known.",
+            f"The classes of {label.feature!r} are unknown.",
             expected="at least 2, here or in the schema's domain",
             actual=_listed(classes) or None,
             hint="write 'classes: [...]', or give the feature a categorical "
@@ -139,15 +139,15 @@ def _check_label(
     elif not isinstance(classes[0], wanted):
         problems.add(
             path,
-            "The classes have not the type that the label has in the schema.",
+            "The classes do not have the type of the label in the schema.",
             expected="whole numbers" if wanted is int else "strings",
             actual=describe(classes[0]),
         )
     elif values is None:
         problems.add(
             path,
-            f"The schema does not say which values {label.feature!r} may have, so a "
-            "label outside its classes would not be noticed.",
+            f"The schema has no domain for {label.feature!r}, so labels outside the "
+            "classes would go unnoticed.",
             expected="a categorical int_domain or a string_domain in the schema",
             hint="add one with these classes: " + _listed(classes),
         )
@@ -204,7 +204,7 @@ def _check_features(
 def _one_value(own_preprocessing: bool) -> dict[str, str]:
     leave_out = "leave the feature out of 'features'"
     if own_preprocessing:
-        leave_out += ": your preprocessing is given it all the same"
+        leave_out += "; your preprocessing_fn still gets it"
     return {
         "expected": "shape { dim { size: 1 } } with presence { min_fraction: 1 }, or "
         "for a feature that may be missing value_count { min: 1 max: 1 } and no shape",
@@ -213,7 +213,7 @@ def _one_value(own_preprocessing: bool) -> dict[str, str]:
 
 
 def _value_problem(feature: schema_pb2.Feature, *, optional: bool) -> str | None:
-    """Returns why a feature's shape or presence cannot be handled, None if it can."""
+    """Returns the problem with a feature's shape or presence, None if there is none."""
     has_shape = feature.HasField("shape")
     if not (has_shape or optional):
         return "may be missing from a record"
@@ -256,11 +256,11 @@ def _check_model_inputs(config: Config, problems: Problems) -> None:
     if config.model == "cnn" and (len(images) != 1 or len(features) != 1):
         problems.add(
             ("model",),
-            "The model 'cnn' takes one image and nothing else.",
+            "The model 'cnn' takes exactly one image and no other feature.",
             expected="'features' with one feature, of the kind image",
             actual=f"{len(images)} image(s) and {len(features) - len(images)} other(s)",
-            hint="describe the image alone in 'features', or use wide_deep or dense "
-            "for a table",
+            hint="list only the image in 'features', or use wide_deep or dense for "
+            "tabular data",
         )
     if config.model == "wide_deep" and images:
         problems.add(
@@ -276,7 +276,7 @@ def _warn(config: Config, problems: Problems) -> None:
     if not config.evaluate.thresholds:
         problems.warn(
             ("evaluate", "thresholds"),
-            "there are none, so every trained model is pushed",
+            "there are no thresholds, so every trained model is pushed",
         )
 
 

@@ -19,7 +19,7 @@ from sluice.tfrecords.image_decoder import CHANNELS
 
 
 def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) -> None:
-    """Notes patterns, splits, features and kinds of anomalies that cannot be."""
+    """Adds problems of patterns, splits, feature names and anomaly rules."""
     _check_patterns(config, problems)
     features = {feature.name: feature for feature in schema.feature}
     hashed = config.data.hash_splits
@@ -59,15 +59,16 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
 def _check_feature_rule(
     rule: Rule, path: KeyPath, features: Mapping[str, Any], problems: Problems
 ) -> None:
-    """Notes a rule that would never apply, so that nobody relies on it."""
+    """Adds a problem for a rule that can never apply."""
     assert rule.feature is not None
     if rule.anomaly in OF_NO_FEATURE:
         problems.add(
             path,
-            f"{rule.anomaly!r} is about no feature, so this rule would never apply.",
+            f"Anomalies of the kind {rule.anomaly!r} have no feature, so this rule can "
+            "never apply.",
             hint="leave out 'feature'",
         )
-    # One that the schema does not know is a `new_feature`, and nothing else.
+    # A feature that is not in the schema is a `new_feature` anomaly.
     elif rule.feature not in features and rule.anomaly not in (None, "new_feature"):
         problems.unknown_feature(path, rule.feature, features)
 
@@ -100,7 +101,7 @@ def _check_patterns(config: Config, problems: Problems) -> None:
 
 
 def _check_images(config: Config, problems: Problems) -> None:
-    """Notes channels that no allowed format decodes to: no record would be left."""
+    """Adds a problem for channels that no allowed image format can have."""
     if config.examples.images is None:
         return
     formats = config.examples.images.formats
@@ -111,7 +112,7 @@ def _check_images(config: Config, problems: Problems) -> None:
             possible = {number for item in formats for number in CHANNELS[item]}
             problems.add(
                 ("features", name, "channels"),
-                f"No image of the formats that are allowed decodes to {spec.channels}.",
+                f"No allowed image format can be decoded to {spec.channels} channels.",
                 expected=" or ".join(map(str, sorted(possible)))
                 + f" for {', '.join(formats)} (examples.images.formats)",
                 actual=str(spec.channels),
@@ -119,7 +120,7 @@ def _check_images(config: Config, problems: Problems) -> None:
 
 
 def _check_slices(config: Config, problems: Problems) -> None:
-    """Notes slices by a sensitive feature: each of its values would have a row."""
+    """Adds a problem for slices by a sensitive feature, which would show its values."""
     slices: list[tuple[KeyPath, Iterable[str]]] = [
         (("evaluate", "slices", index), names)
         for index, names in enumerate(config.evaluate.slices)
@@ -152,14 +153,14 @@ def _check_counts(config: Config, problems: Problems) -> None:
         if most is not None and most < least:
             problems.add(
                 ("validate", "max_examples", split),
-                "At most fewer examples than at least.",
+                "max_examples is less than min_examples.",
                 expected=f"{least} or more (validate.min_examples.{split})",
                 actual=str(most),
             )
 
 
 def warn_of_data(config: Config, problems: Problems) -> None:
-    """Warns of a gate that judges on what training has seen."""
+    """Warns if the model gate uses a split that training has used."""
     where = ("data", "splits" if config.data.splits else "hash_splits")
     if "test" not in config.data.split_names:
         problems.warn(

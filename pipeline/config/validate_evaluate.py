@@ -1,7 +1,6 @@
 """Validates a config's ``evaluate``: metrics fit the task, thresholds the metrics.
 
-A threshold that nothing measures would otherwise fail after the training, or worse,
-never be looked at.
+A threshold on a metric that is not computed would otherwise fail after training.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ _SUGGESTED_FIRST = (
 def check_evaluate(
     evaluate: Evaluate, schema: schema_pb2.Schema, classes: int, problems: Problems
 ) -> tuple[Metric, ...]:
-    """Adds what is wrong to ``problems``.
+    """Adds problems of metrics, slices and thresholds.
 
     Args:
       evaluate: the section.
-      schema: names the features that slices may be made of.
-      classes: how many classes the label has; fewer than 2 if that is not known.
-      problems: takes what is wrong.
+      schema: has the features for slices.
+      classes: number of classes of the label; fewer than 2 if not known.
+      problems: collects the problems.
 
     Returns:
       The metrics with the names that TFMA will give their results.
@@ -66,7 +65,7 @@ def _check_metrics(
                 + (f"; {hint}" if hint else ""),
             )
         else:
-            # Of one class, or of the k best, a two-class metric says something again.
+            # With class_id or top_k, a two-class metric is meaningful for more classes.
             chosen = row.pooled and metric.params.keys() & {"class_id", "top_k"}
             if classes >= 2 and not chosen:
                 _check_task(path, metric.class_name, row, classes, problems)
@@ -81,7 +80,7 @@ def _check_metrics(
         if name == EXAMPLES_PER_CLASS:
             problems.add(
                 path,
-                f"No metric can be called {name!r}: every evaluation has one.",
+                f"The name {name!r} is reserved: every evaluation has such a metric.",
                 hint=f"rename this one: {{class: {metric.class_name}, name: {name}_2}}",
             )
         elif name in named:
@@ -172,7 +171,7 @@ def _check_thresholds(
         elif "class_id" in metric.params:
             problems.add(
                 (*path, "metric"),
-                f"{threshold.metric!r} is of one class alone, and gates nothing.",
+                f"{threshold.metric!r} is of one class (class_id): no limits allowed.",
                 hint="slice by the label instead, or set a threshold on another metric",
             )
         _check_slice((*path, "slice"), threshold, features, sliced, schema, problems)
@@ -211,7 +210,7 @@ def _check_slice(
         listed = ", ".join(names)
         problems.add(
             path,
-            f"Nothing is measured on slices of {' x '.join(names)}.",
+            f"There are no slices of {' x '.join(names)}.",
             expected="the same features in evaluate.slices",
             hint=f"add [{listed}] to evaluate.slices",
         )
@@ -231,7 +230,7 @@ def _check_value(
     if isinstance(value, str) != text:
         problems.add(
             path,
-            f"{feature.name!r} has no such value.",
+            f"The value does not have the type of {feature.name!r}.",
             expected="a string" if text else "a whole number",
             actual=describe(value),
             hint=f'quote it: "{value}"' if text else None,

@@ -1,7 +1,7 @@
-"""Component arguments of the graph's nodes, built from sections of the config.
+"""Arguments of the graph's components, built from the config.
 
-Each ``of_<node>`` returns what a component takes beside the outputs of other nodes.
-TFX is imported where a value is of a type of its own.
+Each ``of_<node>`` returns the arguments that are not outputs of other nodes. TFX is
+imported only by those that need its types.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Arguments = dict[str, Any]
 
 @dataclass(frozen=True)
 class GraphContext:
-    """What the arguments are made from.
+    """Inputs of the functions below.
 
     Attributes:
       config: a validated config.
-      locations: where inputs are read and outputs go.
+      locations: directories and URIs of inputs and outputs.
       feature_set: the features and the label.
-      accept_data: why a person lets the data pass, whatever the data gate finds.
+      accept_data: the reason of ``--accept-data``, which overrides the data gate.
     """
 
     config: Config
@@ -42,17 +42,17 @@ class GraphContext:
 
     @property
     def splits(self) -> list[str]:
-        """Those that the config declares, ``train`` first."""
+        """The splits of the config, ``train`` first."""
         return self.config.data.split_names
 
     @property
     def judged_split(self) -> str:
-        """The split that the model gate judges on."""
+        """The split that the model gate evaluates."""
         return "test" if "test" in self.splits else "eval"
 
 
 def of_tfrecord_gen(context: GraphContext) -> Arguments:
-    """Where the records are, how they are split, and what is checked of each."""
+    """Files, splits and checks of the records."""
     data = context.config.data
     return _ingestion(context, data.patterns, data.hash_splits, "spans")
 
@@ -73,7 +73,7 @@ def _ingestion(
 
     config = context.config
     has_spans = any(SpanPattern.parse(item).placeholders for item in patterns.values())
-    # A service runs no driver of ours: there who submits pins the spans.
+    # A cloud service does not run our driver: the spans are set at submission.
     is_parameter = has_spans and context.locations.is_service
     return {
         "input_base": config.data_uri,
@@ -90,13 +90,13 @@ def _ingestion(
 
 
 def of_import_schema_gen(context: GraphContext) -> Arguments:
-    """The reviewed schema, under its content's name."""
+    """The reviewed schema, copied to a path that contains its digest."""
     path = context.locations.store_input(context.config.schema_path, "schema")
     return {"schema_file": str(path)}
 
 
 def of_data_verdict(context: GraphContext) -> Arguments:
-    """What the data gate accepts."""
+    """The policy of the data gate."""
     config = context.config
     return {
         "splits": context.splits,
@@ -109,13 +109,13 @@ def of_data_verdict(context: GraphContext) -> Arguments:
 
 
 def of_accept_data(context: GraphContext) -> Arguments:
-    """Where accepted data is written down."""
+    """The baseline store that records accepted data."""
     store = context.locations.baseline_store
     return {"splits": context.splits, "baseline_store": store}
 
 
 def of_transform(context: GraphContext) -> Arguments:
-    """The preprocessing function and the splits that it sees."""
+    """The preprocessing function and the splits that it transforms."""
     from tfx.proto import transform_pb2
 
     config = context.config
@@ -134,7 +134,7 @@ def of_transform(context: GraphContext) -> Arguments:
 
 
 def of_trainer(context: GraphContext) -> Arguments:
-    """The training function, and the model and its settings for it."""
+    """The training function with its model and settings."""
     from tfx.proto import trainer_pb2
 
     config = context.config
@@ -153,10 +153,10 @@ def of_trainer(context: GraphContext) -> Arguments:
 
 
 def of_baseline_resolver(context: GraphContext) -> Arguments:
-    """How the model that a new one is compared with is found.
+    """The strategy that finds the baseline model.
 
-    A service compiles TFX's strategy and runs none of ours: there the latest blessed
-    model is the baseline though it may be retired or damaged.
+    Cloud services support only TFX's own strategy: there the baseline is the latest
+    blessed model, even if it is retired or damaged.
     """
     from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
         LatestBlessedModelStrategy,
@@ -179,7 +179,7 @@ def of_baseline_resolver(context: GraphContext) -> Arguments:
 
 
 def of_evaluator(context: GraphContext) -> Arguments:
-    """What is measured, on which slices of which split."""
+    """Metrics, slices and split of the evaluation."""
     given = context.config.evaluate
     metrics = [(item.class_name, item.name, item.params) for item in given.metrics]
     label = context.feature_set.label
@@ -190,7 +190,7 @@ def of_evaluator(context: GraphContext) -> Arguments:
 
 
 def of_model_verdict(context: GraphContext) -> Arguments:
-    """The thresholds that the model must reach."""
+    """The thresholds of the model gate."""
     return {
         "thresholds": context.config.evaluate.thresholds,
         "classes": context.feature_set.label.class_names,
@@ -199,7 +199,7 @@ def of_model_verdict(context: GraphContext) -> Arguments:
 
 
 def of_pusher(context: GraphContext) -> Arguments:
-    """Where the model is pushed."""
+    """The serving directory."""
     from tfx.proto import pusher_pb2
 
     filesystem = pusher_pb2.PushDestination.Filesystem(
@@ -212,7 +212,7 @@ def of_pusher(context: GraphContext) -> Arguments:
 
 
 def image_checks_of(config: Config) -> list[ImageCheck]:
-    """Returns what every image must be; nothing where images are not looked into."""
+    """Returns the checks of image features; empty if images are not checked."""
     limits = config.examples.images
     if limits is None:
         return []
@@ -229,7 +229,7 @@ def image_checks_of(config: Config) -> list[ImageCheck]:
 
 
 def policy_of(config: Config) -> Policy:
-    """Returns what the data gate lets pass, in the form in which the node takes it."""
+    """Returns the policy of the data gate, as its node takes it."""
     given = config.validate_data.model_dump(include=set(DataPolicy.model_fields))
     limit = config.examples.max_corrupt_fraction
     return Policy(**given, max_corrupt_fraction=limit)
@@ -242,13 +242,13 @@ def eval_config(
 ) -> Any:
     """Returns a ``tfma.EvalConfig`` with a candidate and a baseline model.
 
-    It says what to measure and on which slices. Thresholds are not in it: the model
-    verdict judges, see docs/adr/0001-model-verdict.md.
+    It has metrics and slices. The model verdict applies the thresholds, see
+    docs/adr/0001-model-verdict.md.
 
     Args:
       metrics: class name, result name (None: TFMA's own) and parameters of each.
       slices: lists of features to slice by; the overall slice is always there.
-      label: names the label and its classes.
+      label: the label and its classes.
     """
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2

@@ -1,4 +1,4 @@
-"""Checks metrics that ``sluice validate`` does not know, with TFMA."""
+"""Checks metrics that are not in ``METRICS``, by creating them with TFMA."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sluice.errors import did_you_mean
 
 
 def check_metrics(config: Config) -> None:
-    """Makes each metric as the Evaluator will, before anything runs.
+    """Creates each metric as the Evaluator will, before anything runs.
 
     Imports TensorFlow where a metric is not one of ``METRICS``.
 
     Raises:
-      ConfigError: TFMA and Keras have no such class, or it does not take the params.
+      ConfigError: TFMA and Keras have no such class, or it rejects the params.
     """
     problems = Problems(config.origin)
     for index, metric in enumerate(config.evaluate.metrics):
@@ -37,11 +37,11 @@ def check_metrics(config: Config) -> None:
             continue
         try:
             make_metric(metric.class_name, {"name": metric.name, **metric.params})
-        except Exception as error:  # Of any kind: it is the class's own.
+        except Exception as error:  # A class may raise anything.
             signature = inspect.signature(classes[metric.class_name])
             problems.add(
                 path,
-                f"The metric {metric.class_name!r} cannot be made.",
+                f"The metric {metric.class_name!r} cannot be created.",
                 expected=f"{metric.class_name}{signature}",
                 actual=str(error).partition("\n")[0],
             )
@@ -49,7 +49,7 @@ def check_metrics(config: Config) -> None:
 
 
 def metric_classes() -> dict[str, type]:
-    """Returns every metric class that TFMA finds by its name."""
+    """Returns all metric classes that TFMA finds, by name."""
     import tf_keras
     from tensorflow_model_analysis.metrics import metric_types
 
@@ -62,7 +62,7 @@ def metric_classes() -> dict[str, type]:
 
 
 def make_metric(class_name: str, arguments: dict[str, Any]) -> Any:
-    """Returns an instance of a metric class, made as TFMA makes it."""
+    """Returns an instance of a metric class, created by TFMA."""
     from tensorflow_model_analysis.metrics import metric_specs
     from tensorflow_model_analysis.proto import config_pb2
 

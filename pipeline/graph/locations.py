@@ -21,19 +21,19 @@ LOCAL_BEAM_ARGS = (
 
 @dataclass(frozen=True)
 class Locations:
-    """The locations that differ between a laptop and a cloud project.
+    """Locations that differ between local runs and cloud services.
 
     Attributes:
       pipeline_root: TFX's folder for artifacts, a path or a ``gs://`` URI.
       metadata_db: SQLite file of ML Metadata; None where the service keeps it.
-      inputs_dir: content-addressed copies of the files that the config names.
-      serving_dir: where versions of the model go.
-      baseline_store: of accepted data, a directory or a ``gs://`` URI.
+      inputs_dir: content-addressed copies of files such as the schema.
+      serving_dir: directory of the model's versions.
+      baseline_store: accepted data, a directory or a ``gs://`` URI.
       beam_args: options of the Beam pipelines inside the nodes.
-      restores_baseline: whether a damaged baseline may be restored from what is
-        served; false for who asks and runs nothing.
-      workspace_id: tells pipelines of one name apart where they push; None where there
-        is none.
+      restores_baseline: whether a damaged baseline may be restored from a served
+        version; false for commands that only read.
+      workspace_id: identifies the workspace to the serving directory; None without
+        one.
     """
 
     pipeline_root: str
@@ -47,15 +47,14 @@ class Locations:
 
     @property
     def is_service(self) -> bool:
-        """Whether a service runs the pipeline: one that knows no driver of ours."""
+        """Whether a cloud service runs the pipeline: it does not run our drivers."""
         return self.metadata_db is None
 
     def store_input(self, path: Path, kind: str) -> Path:
-        """Copies a file under a name that is its content's digest.
+        """Copies a file to a path that contains the digest of its content.
 
-        TFX's cache looks at the path of a file and never into it. With the digest in
-        the path an edited file is another file, and one that was touched or moved is
-        the same one.
+        TFX's cache compares the path of a file, not its content. With the digest in
+        the path, an edited file has another path, and a touched or moved one has not.
 
         Returns:
           ``<inputs_dir>/<kind>/<sha256>/<file name>``, written if not there yet.

@@ -1,16 +1,15 @@
-"""Node registry: one entry per node kind holds everything known about it.
+"""Node registry: component, inputs, arguments, code and packages of every node.
 
-``NODES`` is in topological order. ``create_pipeline`` walks it; ``validate_graph``, the
-cache and the process pool read it, so nothing of TFX is imported here. What a run must
-know of a node's kind, such as that it is a gate, is looked up in ``sluice.node_kinds``
-by the component's class. Nodes that the config adds
-(``pipeline.graph.custom_nodes``) are entries of the same form.
+``NODES`` is in topological order. Nothing of TFX is imported here, since validation and
+the cache read it too. ``custom_nodes`` adds the nodes of the config as entries of the
+same form. Properties of a component's class, such as that it is a gate, are in
+``sluice.node_kinds``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.config.config import Config
@@ -29,16 +28,16 @@ class Node:
     Attributes:
       id: TFX's node id.
       component: the import path of its TFX component, ``package.module:Class``.
-      inputs: by argument of the component, what it takes: ``<node id>.<output>``; left
-        out where the pipeline of a config does not have that node.
+      inputs: ``<node id>.<output>`` by argument of the component; ignored where the
+        pipeline does not have that node.
       arguments: returns the component's other arguments.
-      outputs: what the component calls its outputs; None where only it knows.
-      after: the nodes that it waits for and takes nothing from.
+      outputs: names of the outputs; None if not known without importing it.
+      after: nodes that it waits for without reading their outputs.
       packages: distributions whose version its result depends on.
-      more_packages: further ones, by the config.
-      code: modules that it runs, beside TFX's own.
-      more_code: further ones, by the config.
-      is_in: whether the pipeline of a config has it.
+      more_packages: further ones that depend on the config.
+      code: modules that it runs, without TFX's.
+      more_code: further ones that depend on the config.
+      is_in: whether a config's pipeline has the node.
     """
 
     id: str
@@ -56,15 +55,15 @@ class Node:
     @property
     def upstream(self) -> list[str]:
         """The ids of all nodes that it waits for."""
-        makers = (source.partition(".")[0] for source in self.inputs.values())
-        return list(dict.fromkeys((*makers, *self.after)))
+        producers = (source.partition(".")[0] for source in self.inputs.values())
+        return list(dict.fromkeys((*producers, *self.after)))
 
     def all_packages(self, config: Config) -> Names:
-        """The distributions that count for a config's pipeline."""
+        """The distributions whose version counts with this config."""
         return (*self.packages, *self.more_packages(config))
 
     def all_code(self, config: Config) -> Names:
-        """The modules that count for a config's pipeline."""
+        """The modules that the node runs with this config."""
         return (*self.code, *self.more_code(config))
 
 
@@ -82,45 +81,42 @@ def _preprocessing_module(config: Config) -> Names:
 
 _VALIDATION = ("tfx", "tensorflow-data-validation")
 _ANALYSIS = ("tfx", "tensorflow", "tensorflow-model-analysis")
-_INGESTION = ("components.tfrecord_gen.executor", "components.tfrecord_gen.driver")
+
+_TFRECORD_GEN = Node(
+    "TFRecordGen",
+    "components.tfrecord_gen.component:TFRecordGen",
+    arguments=arguments.of_tfrecord_gen,
+    outputs=("examples", "quarantine"),
+    more_packages=_decoder,
+    code=("components.tfrecord_gen.executor", "components.tfrecord_gen.driver"),
+)
+_STATISTICS_GEN = Node(
+    "StatisticsGen",
+    "tfx.components:StatisticsGen",
+    {"examples": "TFRecordGen.examples"},
+    outputs=("statistics",),
+    packages=_VALIDATION,
+)
 
 NODES = (
-    Node(
-        "TFRecordGen",
-        "components.tfrecord_gen.component:TFRecordGen",
-        arguments=arguments.of_tfrecord_gen,
-        outputs=("examples", "quarantine"),
-        more_packages=_decoder,
-        code=_INGESTION,
-    ),
+    _TFRECORD_GEN,
     Node(
         "ImportSchemaGen",
         "tfx.components.schema_gen.import_schema_gen.component:ImportSchemaGen",
         arguments=arguments.of_import_schema_gen,
         outputs=("schema",),
     ),
-    Node(
-        "StatisticsGen",
-        "tfx.components:StatisticsGen",
-        {"examples": "TFRecordGen.examples"},
-        outputs=("statistics",),
-        packages=_VALIDATION,
-    ),
-    Node(
-        "ServingTFRecordGen",
-        "components.tfrecord_gen.component:TFRecordGen",
+    _STATISTICS_GEN,
+    replace(
+        _TFRECORD_GEN,
+        id="ServingTFRecordGen",
         arguments=arguments.of_serving_tfrecord_gen,
-        outputs=("examples", "quarantine"),
-        more_packages=_decoder,
-        code=_INGESTION,
         is_in=_has_serving,
     ),
-    Node(
-        "ServingStatisticsGen",
-        "tfx.components:StatisticsGen",
-        {"examples": "ServingTFRecordGen.examples"},
-        outputs=("statistics",),
-        packages=_VALIDATION,
+    replace(
+        _STATISTICS_GEN,
+        id="ServingStatisticsGen",
+        inputs={"examples": "ServingTFRecordGen.examples"},
         is_in=_has_serving,
     ),
     Node(
@@ -232,13 +228,13 @@ NODES = (
     ),
 )
 
-# The nodes that more than the graph speaks of.
+# Ids of nodes that other modules refer to.
 INGESTION, STATISTICS, PUSHER = "TFRecordGen", "StatisticsGen", "Pusher"
 SERVING_INGESTION = "ServingTFRecordGen"
 
 
 def modules_to_preload() -> list[str]:
-    """Returns what a process that draws or runs the graph imports sooner or later."""
+    """Returns the modules that a process needs to build the graph and run its nodes."""
     found = ["pipeline.graph.create_pipeline", PREPROCESSING]
     for node in NODES:
         found += [node.component.partition(":")[0], *node.code]

@@ -46,7 +46,7 @@ def test_an_unknown_metric_names_the_nearest(check: Callable[..., None]) -> None
 def test_wrong_params_show_the_right_ones(
     check: Callable[..., None], params: str
 ) -> None:
-    with pytest.raises(ConfigError, match="'FBetaScore' cannot be made") as caught:
+    with pytest.raises(ConfigError, match="'FBetaScore' cannot be created") as caught:
         check(f"{{class: FBetaScore, params: {params}}}")
     assert "beta=1.0" in str(caught.value.expected)
 
