@@ -1,4 +1,4 @@
-"""``sluice cancel NAME``: asks a run to stop."""
+"""``sluice cancel NAME``: stops the run in progress."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from runners.operations import cancel as operations
 @workspace_option
 @json_option
 def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
-    """Ask the run of NAME that is in progress to stop, as Ctrl-C does.
+    """Stop the run of NAME that is in progress, as Ctrl-C does.
 
-    Its nodes may finish what is begun; called again, it kills them. The run can be
-    resumed.
+    Its nodes may finish their work; a second call kills them. The run can be resumed.
     """
     request = operations.CancelRequest(name=name, workspace_dir=workspace_dir)
     cancelled = operations.cancel(request)
@@ -27,4 +26,4 @@ def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
         echo(f"ended: {cancelled.command}")
     else:
         pids = " and ".join(map(str, cancelled.pids))
-        echo(f"asked process {pids} to stop: {cancelled.command}")
+        echo(f"stopping process {pids}: {cancelled.command}")

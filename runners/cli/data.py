@@ -12,7 +12,7 @@ from sample_data import catalog
 
 @click.group()
 def data() -> None:
-    """Real data sets, written as TFRecords into data/ of the project."""
+    """Sample data sets: real data, written as TFRecords into data/ of the project."""
 
 
 @data.command("list")

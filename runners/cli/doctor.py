@@ -23,25 +23,26 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 @workspace_option
 @json_option
 def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
-    """Check this machine: packages, disk, memory, devices, credentials.
+    """Check this machine: packages, disks, memory, devices, credentials.
 
-    With NAME it looks at that pipeline's workspace, else at the project's. Exits with 2
-    if there is a problem; warnings alone are none. The network is not used.
+    With NAME, check the workspace of that pipeline, else those of the project. The exit
+    code is 2 if there is a problem, and 0 if there are only warnings. The network is
+    not used.
     """
     request = operation.DoctorRequest(name=name, workspace_dir=workspace_dir)
     found = operation.doctor(request)
     console = make_console(to_stderr=as_json)
     checks = []
-    with console.status("looking; TensorFlow takes up to a minute to answer"):
+    with console.status("checking; importing TensorFlow takes up to a minute"):
         for check in found:
             checks.append(check)
-            console.print(_row(check))
+            console.print(_make_row(check))
     problems = sum(check.state == "problem" for check in checks)
     warnings = sum(check.state == "warning" for check in checks)
     style = _STYLES["problem" if problems else "warning" if warnings else "ok"]
     console.print()
-    summary = f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}"
-    console.print(plain(summary, style))
+    counts = (_format_count(problems, "problem"), _format_count(warnings, "warning"))
+    console.print(plain(", ".join(counts), style))
     if as_json:
         rows = [asdict(check) for check in checks]
         report = {"schema_version": _SCHEMA_VERSION, "ok": not problems}
@@ -49,12 +50,12 @@ def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
     return int(ExitCode.USAGE if problems else ExitCode.DONE)
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def _row(check: Check) -> Table:
-    """Returns one row of columns that stay in place; rows are printed as they come."""
+def _make_row(check: Check) -> Table:
+    """Returns a table of one row; rows are printed as soon as they are known."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=7, no_wrap=True)
     table.add_column(width=14, no_wrap=True)

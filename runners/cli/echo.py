@@ -1,7 +1,7 @@
-"""Prints without rich: text, JSON and errors.
+"""Prints text, JSON and errors without rich.
 
-Together with ``console`` the only way to the terminal. What comes from data, files and
-arguments may hold anything, so each line is escaped here.
+Only this module and ``rich_console`` print. Text from data, files and arguments may
+contain control characters, so every line is escaped here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def echo(*lines: str, err: bool = False, **style: Any) -> None:
 
 
 def echo_output(text: str) -> None:
-    """Prints what a program has printed, colours included, as it was divided."""
+    """Prints the output of another program; colours and line breaks are kept."""
     click.echo(printable_output(text), nl=False)
 
 
@@ -30,7 +30,7 @@ def echo_json(value: Any) -> None:
 
 
 def echo_error(text: str) -> None:
-    """Prints an error as ``SluiceError`` has it."""
+    """Prints the text of a ``SluiceError`` to stderr."""
     click.secho("error: ", fg="red", bold=True, err=True, nl=False)
     echo(*text.split("\n"), err=True)
 

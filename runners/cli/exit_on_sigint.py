@@ -12,10 +12,10 @@ from sluice.errors import ExitCode
 
 @contextmanager
 def exit_on_sigint() -> Iterator[None]:
-    """Lets Ctrl-C end the process, where there is nothing to clean up yet.
+    """Ends the process at once on Ctrl-C, while there is nothing to clean up.
 
-    A ``KeyboardInterrupt`` that is raised inside an import is lost where it hits one
-    of the interpreter's callbacks, and pydantic turns it into a panic.
+    A ``KeyboardInterrupt`` raised during an import is lost in some callbacks of the
+    interpreter, and pydantic turns it into a panic.
     """
     before = signal.signal(signal.SIGINT, lambda *_: os._exit(ExitCode.INTERRUPTED))
     try:

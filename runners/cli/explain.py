@@ -1,4 +1,4 @@
-"""``sluice explain NAME NODE``: whether a node would run, and what has changed."""
+"""``sluice explain NAME NODE``: explains whether a node would run, and why."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ONE_OF_MANY = re.compile(
 @workspace_option
 @json_option
 def explain(as_json: bool, **asked: Any) -> None:
-    """Say whether NODE of the pipeline NAME would run now, and why.
+    """Explain whether NODE of the pipeline NAME would run now, and why.
 
     Nothing is run or changed. Takes some seconds, since TFX is imported.
     """
@@ -37,10 +37,10 @@ def explain(as_json: bool, **asked: Any) -> None:
     if as_json:
         echo_json(explanation.to_dict())
     else:
-        _show(explanation)
+        _print_explanation(explanation)
 
 
-def _show(explanation: operation.Explanation) -> None:
+def _print_explanation(explanation: operation.Explanation) -> None:
     console = make_console()
     asked = explanation.asked
     verdict = "would run" if asked["would_run"] else "would not run"

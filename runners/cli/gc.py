@@ -49,12 +49,14 @@ def gc(as_json: bool, **asked: Any) -> None:
     """
     command = shlex.join(["sluice", *sys.argv[1:]])
     collected = operation.gc(operation.GcRequest(**asked, command=command))
-    _show(collected.garbage, collected.dry_run, make_console(to_stderr=as_json))
+    _print_garbage(
+        collected.garbage, collected.dry_run, make_console(to_stderr=as_json)
+    )
     if as_json:
         echo_json(collected.to_dict())
 
 
-def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:
+def _print_garbage(garbage: Garbage, dry_run: bool, console: Console) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("would delete" if dry_run else "deleted", no_wrap=True)
     for column in ("count", "size"):
@@ -65,7 +67,7 @@ def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:
     if table.row_count:
         console.print(table)
     if dry_run:
-        _list(garbage, console)
+        _print_items(garbage, console)
     if garbage.close:
         verb = "would be closed" if dry_run else "closed"
         ids = ", ".join(bounded([str(item) for item in garbage.close]))
@@ -76,7 +78,7 @@ def _show(garbage: Garbage, dry_run: bool, console: Console) -> None:
     console.print(plain(f"kept runs: {kept}"), soft_wrap=True)
 
 
-def _list(garbage: Garbage, console: Console) -> None:
+def _print_items(garbage: Garbage, console: Console) -> None:
     """Prints the largest items of each kind; ``--json`` has all, empty ones too."""
     for kind, items in garbage.items.items():
         largest = sorted(items, key=lambda item: -item.size_bytes)

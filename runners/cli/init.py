@@ -30,7 +30,7 @@ from sluice.printable import printable
     required=True,
     metavar="PATTERN",
     help="TFRecord files, such as 'data/trips/train-*' (quoted), or their directory, "
-    "with all that is below it; may hold {SPAN}, {YYYY}{MM}{DD} and {VERSION}.",
+    "with all subdirectories; may contain {SPAN}, {YYYY}{MM}{DD} and {VERSION}.",
 )
 @click.option(
     "directory",
@@ -42,11 +42,11 @@ from sluice.printable import printable
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
-    """Propose configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
+    """Generate configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
 
-    Looks at the first records of each file, says what it decided and why, and writes
-    both files with the reasons as comments. They run as they are; review them. A
-    directory that is in no project becomes one.
+    Reads the first records of each file, prints each decision with its reason, and
+    writes both files with the reasons as comments. They can be run as they are, and
+    should be reviewed. Outside a project, the current directory becomes one.
     """
     if expanded:
         raise UsageError(
@@ -57,18 +57,18 @@ def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
         )
     request = operation.InitRequest(**asked)
     console = make_console(to_stderr=as_json)
-    with console.status("looking at the files") as shown:
+    with console.status("looking for files") as shown:
 
         def on_sample(files: int) -> None:
-            shown.update(f"looking into {files:,} of the files")
+            shown.update(f"reading records of {files:,} files")
 
         def ask(candidates: Sequence[LabelCandidate]) -> str:
             shown.stop()
-            return _ask(candidates)
+            return _prompt_for_label(candidates)
 
         is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
         done = operation.init(request, ask if is_terminal else None, on_sample)
-    _show(console, done.proposal, done.label, done.warnings)
+    _print_proposal(console, done.proposal, done.label, done.warnings)
     for file in (done.config_file, done.schema_file):
         console.print(plain(f"wrote {os.path.relpath(file)}"))
     name = request.name
@@ -77,7 +77,7 @@ def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
         echo_json(done.to_dict())
 
 
-def _ask(candidates: Sequence[LabelCandidate]) -> str:
+def _prompt_for_label(candidates: Sequence[LabelCandidate]) -> str:
     echo("Which feature should the model predict?", err=True)
     for candidate in candidates:
         reasons = candidate.reasons or (f"it has {candidate.classes:,} values",)
@@ -93,7 +93,7 @@ def _ask(candidates: Sequence[LabelCandidate]) -> str:
     )
 
 
-def _show(
+def _print_proposal(
     console: Console, proposal: Proposal, label: ChosenLabel, warnings: Sequence[str]
 ) -> None:
     splits, classes = proposal.splits, proposal.label.classes

@@ -28,18 +28,18 @@ _SHOWN_USES = 12
 @workspace_option
 @json_option
 def lineage(as_json: bool, **asked: Any) -> None:
-    """Say which data, schema, code and run made an artifact or a served version.
+    """Trace an artifact or a pushed version to its data, schema, code and run.
 
-    ARTIFACT is artifact:ID, an output such as Trainer.model (the newest one), or a
-    path or URI, also of a file inside of it. VERSION is v3, or 3.
+    ARTIFACT is artifact:ID, an output such as Trainer.model (the newest one), or the
+    path or URI of an artifact or of a file in it. VERSION is v3, or 3.
     """
     traced = operation.lineage(operation.LineageRequest(**asked))
-    _show(traced.lineage, traced.found, make_console(to_stderr=as_json))
+    _print_lineage(traced.lineage, traced.found, make_console(to_stderr=as_json))
     if as_json:
         echo_json(traced.to_dict())
 
 
-def _show(traced: Lineage, found: Found, console: Console) -> None:
+def _print_lineage(traced: Lineage, found: Found, console: Console) -> None:
     artifact = traced.artifact
     label = f"{_label(traced, artifact)}  {artifact.type}"
     console.print(plain(label, "bold"))
@@ -48,27 +48,27 @@ def _show(traced: Lineage, found: Found, console: Console) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for what, text in [("asked for", found.read_as), *_summary(traced)]:
+    for what, text in [("asked for", found.read_as), *_summary_rows(traced)]:
         table.add_row(what, plain(text))
     console.print(table)
     console.print()
     console.print(plain("made from", "bold"))
-    console.print(_tree(traced))
+    console.print(_make_tree(traced))
     if traced.uses:
         console.print()
         console.print(plain("used by", "bold"))
-        lines = [_use(traced, use) for use in traced.uses]
+        lines = [_format_use(traced, use) for use in traced.uses]
         for line in bounded(lines, _SHOWN_USES):
             console.print(plain(line), soft_wrap=True)
 
 
-def _summary(traced: Lineage) -> list[tuple[str, str]]:
+def _summary_rows(traced: Lineage) -> list[tuple[str, str]]:
     origin = traced.origin
-    rows = [("result", result)] if (result := _result(traced.artifact)) else []
+    rows = [("result", result)] if (result := _outcome(traced.artifact)) else []
     rows.append(("run", origin.run_id or "none"))
     producer = traced.graph.producer(traced.artifact.id)
     if producer is not None:
-        ended = _when(producer.ended_at)
+        ended = _time(producer.ended_at)
         rows.append(("made by", f"{producer.node}, {producer.state} at {ended}"))
     others = [run_id for run_id in origin.run_ids if run_id != origin.run_id]
     if others:
@@ -77,23 +77,23 @@ def _summary(traced: Lineage) -> list[tuple[str, str]]:
         rows.append(("reused by", ", ".join(bounded(traced.reused_by))))
     for data in origin.data:
         span = "" if data["span"] is None else f"  span {data['span']}"
-        rows.append(("data", f"{data['path']}{span}  {_short(data['fingerprint'])}"))
+        rows.append(("data", f"{data['path']}{span}  {_digest(data['fingerprint'])}"))
     for schema in origin.schemas:
-        rows.append(("schema", f"{schema['name']}  {_short(schema['digest'])}"))
+        rows.append(("schema", f"{schema['name']}  {_digest(schema['digest'])}"))
     for what, values in (("code", origin.code), ("packages", origin.packages)):
         if values:
             shown = [f"{key} {_values(items)}" for key, items in values.items()]
             rows.append((what, ", ".join(shown)))
     for item in traced.served:
         version, by = item.version, f", by run {item.run_id}" if item.run_id else ""
-        since = f", since {_when(version.published_at)}" if version.published_at else ""
+        since = f", since {_time(version.published_at)}" if version.published_at else ""
         rows.append(("served", f"version {version.version}{since}{by}"))
         rows.append(("", str(version.path)))
     return rows
 
 
-def _tree(traced: Lineage) -> Tree:
-    """Draws inputs below what was made of them, each with its own inputs once."""
+def _make_tree(traced: Lineage) -> Tree:
+    """Returns a tree of each artifact above its inputs, each drawn once."""
     drawn: set[int] = set()
 
     def add(branch: Tree, artifact: Artifact) -> None:
@@ -127,7 +127,7 @@ def _label(traced: Lineage, artifact: Artifact) -> str:
 
 
 def _other_run(traced: Lineage, artifact: Artifact, made: Artifact) -> str:
-    """Names the run that made an input, where another one made what came of it."""
+    """Names the run that made an input, if another run made the artifact above it."""
     producer = traced.graph.producer(artifact.id)
     run_id = producer.run_id if producer else None
     maker = traced.graph.producer(made.id)
@@ -135,17 +135,18 @@ def _other_run(traced: Lineage, artifact: Artifact, made: Artifact) -> str:
     return "" if run_id is None or same else f"  run {run_id}"
 
 
-def _use(traced: Lineage, use: Use) -> str:
+def _format_use(traced: Lineage, use: Use) -> str:
     outputs = [traced.graph.artifacts[item] for item in use.artifact_ids]
+    labels = [_label(traced, item).removeprefix(f"{use.node}.") for item in outputs]
     made = [
-        f"{_label(traced, item).removeprefix(f'{use.node}.')}  {_result(item)}".rstrip()
-        for item in outputs
+        f"{label}  {_outcome(item)}".rstrip()
+        for label, item in zip(labels, outputs, strict=True)
     ]
     return f"{use.node}, {use.key}: {', '.join(made) or 'no output'}"
 
 
-def _result(artifact: Artifact) -> str:
-    """Says what a judging or pushing node decided; empty for other nodes."""
+def _outcome(artifact: Artifact) -> str:
+    """Returns what a verdict, blessing or push decided; empty for other artifacts."""
     properties = artifact.properties
     if artifact.type == "ModelBlessing" and "blessed" in properties:
         return "blessed" if properties["blessed"] == 1 else "not blessed"
@@ -157,15 +158,15 @@ def _result(artifact: Artifact) -> str:
     return ""
 
 
-def _when(time: str) -> str:
+def _time(time: str) -> str:
     return f"{time[:19].replace('T', ' ')} UTC"
 
 
 def _values(items: list[Any]) -> str:
-    return " or ".join(map(_short, items))
+    return " or ".join(map(_digest, items))
 
 
-def _short(digest: Any) -> str:
+def _digest(digest: Any) -> str:
     if isinstance(digest, dict):
         return f"{len(digest)} module" + ("s" if len(digest) != 1 else "")
     text = "" if digest is None else str(digest)

@@ -14,16 +14,18 @@ from runners.operations import logs as operation
 @click.command()
 @click.argument("name")
 @click.argument("node", default=operation.START)
-@click.option("run_id", "--run", metavar="ID", help="The run; default: the last one.")
+@click.option(
+    "run_id", "--run", metavar="ID", help="The run; default: the last one with a log."
+)
 @click.option(
     "--follow", "-f", is_flag=True, help="Follow the log until the run has ended."
 )
 @workspace_option
 @json_option
 def logs(as_json: bool, **asked: Any) -> None:
-    """Print the log of NODE in a run of NAME; without NODE, how the run started.
+    """Print the log of NODE in a run of NAME; without NODE, that of the run's start.
 
-    With --json: the log's path and its lines, in one object.
+    With --json, one object with the log's path and its lines.
     """
     request = operation.LogsRequest(**asked)
     log = operation.logs(request, echo_warning)

@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from runners.engine import Engine
@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
         code, message = _report(error, verbose=arguments[:1] in (["-v"], ["--verbose"]))
         if "--json" in arguments:
             with suppress(BrokenPipeError):
-                echo_json(state.error_document or _error_document(code, message))
+                echo_json(state.error_document(code, message))
     sys.exit(int(code))
 
 
@@ -178,17 +178,6 @@ def _explain(error: BaseException) -> SluiceError:
         )
     what = f"Sluice itself failed: {type(error).__name__}: {error}"
     return SluiceError(what, hint="sluice -v ...")
-
-
-def _error_document(code: ExitCode, message: str) -> dict[str, Any]:
-    """Returns the JSON form of an error: keys that the record of a run has too."""
-    interrupted = code == ExitCode.INTERRUPTED
-    return {
-        "schema_version": 1,
-        "status": "interrupted" if interrupted else "failed",
-        "exit_code": int(code),
-        "error": {"node": None, "message": message, "log": None, "log_tail": []},
-    }
 
 
 if __name__ == "__main__":

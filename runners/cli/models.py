@@ -29,7 +29,7 @@ def models() -> None:
 def list_models(as_json: bool, **asked: Any) -> None:
     """List the pushed versions of the pipeline NAME, newest first.
 
-    All their bytes are read: a version that is not what was pushed is damaged.
+    All their files are read: a version that differs from what was pushed is damaged.
     """
     request = PipelineRequest(**asked)
     listed = operation.list_models(request, echo_warning)
@@ -77,10 +77,10 @@ def _print_versions(listed: list[operation.ListedModel]) -> None:
 @workspace_option
 @json_option
 def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
-    """Retire a blessed model of NAME: no new model is compared with it.
+    """Retire a blessed model of NAME as a baseline: no new model is compared with it.
 
-    A new model is compared with the latest blessed one that is neither damaged nor
-    retired. What is served stays served.
+    The baseline is the latest blessed model that is neither damaged nor retired. A
+    retired model that is served stays served.
     """
     command = shlex.join(["sluice", *sys.argv[1:]])
     request = operation.RetireRequest(**asked, command=command)

@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sluice.errors import ExitCode
+
 if TYPE_CHECKING:
     from runners.engine import Engine
+
+
+def error_document(code: ExitCode, message: str) -> dict[str, Any]:
+    """Returns the JSON form of an error; its keys are also in the record of a run."""
+    return {
+        "schema_version": 1,
+        "status": "interrupted" if code == ExitCode.INTERRUPTED else "failed",
+        "exit_code": int(code),
+        "error": {"node": None, "message": message, "log": None, "log_tail": []},
+    }
 
 
 @dataclass
@@ -18,12 +30,11 @@ class CliState:
 
     Attributes:
       engine: executes runs; None for processes of this machine.
-      error_document: what ``--json`` prints if the verb fails; None for the form that
-        all verbs share.
+      error_document: returns what ``--json`` prints for an exit code and message.
     """
 
     engine: Engine | None = None
-    error_document: dict[str, Any] | None = None
+    error_document: Callable[[ExitCode, str], dict[str, Any]] = error_document
 
 
 _CONFIG_OPTIONS = (
@@ -45,6 +56,14 @@ def config_options(function: Callable[..., Any]) -> Callable[..., Any]:
         function = option(function)
     return function
 
+
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Number of nodes to run in parallel; default: the number of cores.",
+)
+
+wait_option = click.option("--wait", is_flag=True, help="Wait for another run to end.")
 
 workspace_option = click.option(
     "workspace_dir",

@@ -18,7 +18,7 @@ _NO_NOTES: Mapping[str, str] = {}
 
 
 def print_run(console: Console, record: RunRecord) -> None:
-    """Prints all that the record says of a run, running or ended."""
+    """Prints the record of a run, in progress or ended."""
     console.print(plain(f"{record.pipeline}  run {record.run_id}", "bold"))
     lines = [f"status    {record.status}", f"started   {record.started_at}"]
     lines += [f"resumed   {at}" for at in record.resumed_at]
@@ -29,19 +29,19 @@ def print_run(console: Console, record: RunRecord) -> None:
         style = RUN_STYLES[record.status] if number == 0 else ""
         console.print(plain(line, style), soft_wrap=True)
     console.print()
-    console.print(node_table(record.nodes))
+    console.print(make_node_table(record.nodes))
     print_outcome(console, record)
 
 
 def print_outcome(
     console: Console, record: RunRecord, *, predict: str | None = None
 ) -> None:
-    """Prints the gates, what went wrong, where the model went, and what to do next.
+    """Prints the gates, the error, the push and the next command of a run.
 
     Args:
-      console: for people.
-      record: of a run.
-      predict: a command that asks the pushed model, if there is one.
+      console: where to print.
+      record: of the run.
+      predict: a command that predicts with the pushed model, if there is one.
     """
     for gate in record.gates:
         console.print()
@@ -65,7 +65,7 @@ def print_outcome(
 def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> None:
     lines = error.message.splitlines()
     if is_blocked:
-        # The failed rows and their examples are above.
+        # The failed checks and their examples are printed above.
         lines = [line for line in lines if not line.startswith("  - ")]
     console.print(plain_lines(lines, "red"), soft_wrap=True)
     for line in error.log_tail:
@@ -87,7 +87,7 @@ def _print_push(console: Console, push: PushRecord, *, has_error: bool) -> None:
     console.print(plain(text, style), soft_wrap=True)
 
 
-def node_table(
+def make_node_table(
     nodes: Sequence[NodeRecord],
     *,
     notes: Mapping[str, str] = _NO_NOTES,
@@ -97,9 +97,8 @@ def node_table(
 
     Args:
       nodes: of the record.
-      notes: by node id, what a node that has no reason was last heard of.
-      is_live: leaves out the header and what is known only of a node that has ended:
-        memory and tries.
+      notes: by node id, the latest progress of a node without a reason.
+      is_live: leaves out the header, peak memory and the number of tries.
     """
     table = Table(
         box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=not is_live
@@ -118,7 +117,7 @@ def node_table(
         table.add_row(
             plain(node.id),
             plain(look.label, look.style),
-            plain(seconds(_elapsed_s(node))),
+            plain(format_seconds(_elapsed_s(node))),
             *(() if is_live else map(plain, facts)),
             plain(
                 why or describe_progress(node.progress or {}) or "",
@@ -136,22 +135,22 @@ def _elapsed_s(node: NodeRecord) -> float | None:
 
 
 def describe_progress(facts: Mapping[str, Any]) -> str | None:
-    """Returns one line for a progress report, None for one that says nothing new."""
+    """Returns a progress report as one line; None if there is nothing to show."""
     if facts.get("event") != "epoch":
         return facts.get("line")
     left = facts["epochs"] - facts["epoch"]
     metrics = "  ".join(
-        # As text in a record, where a number is none.
+        # NaN and infinities are text in a record.
         f"{name} {float(value):.4f}"
         for name, value in facts["metrics"].items()
         if name.startswith("val_")
     )
-    eta = f"  at most {seconds(left * facts['duration_s'])} left" if left else ""
+    eta = f"  at most {format_seconds(left * facts['duration_s'])} left" if left else ""
     return f"epoch {facts['epoch']}/{facts['epochs']}  {metrics}{eta}"
 
 
-def seconds(value: float | None) -> str:
-    """Returns a duration as people read it, nothing for None."""
+def format_seconds(value: float | None) -> str:
+    """Returns a duration such as ``1m05s``; empty for None."""
     if value is None:
         return ""
     if value < 60:

@@ -16,22 +16,21 @@ MAX_ROWS = 40
 MAX_DETAILS = 10
 _MIN_WHY = 36
 _COLUMNS = ("check", "slice", "limit", "baseline", "actual", "result")
-# These may be folded where the terminal is narrow; a number or a result never.
+# Wrapped in a narrow terminal; numbers and results never are.
 _FOLDED = ("check", "limit", "baseline")
 _STYLES = {"pass": "green", "FAIL": "bold red", "warn": "yellow", "ignored": "dim"}
 _ORDER = ("FAIL", "warn", "ignored", "pass")
 
 
 def print_verdict(console: Console, gate: dict[str, Any]) -> None:
-    """Prints a gate's rows, then what they cannot hold: examples of what is wrong.
+    """Prints the checks of a gate as a table, then their examples.
 
-    At most ``MAX_ROWS`` rows are shown, ``MAX_DETAILS`` of them with their examples,
-    what fails before all else. Where the terminal
-    is too narrow for sentences beside the numbers, these stand below the table.
+    At most ``MAX_ROWS`` checks are printed, ``MAX_DETAILS`` of them with examples;
+    failed ones first. In a narrow terminal the reasons are printed below the table.
 
     Args:
-      console: for people.
-      gate: as the run's record has it.
+      console: where to print.
+      gate: a verdict of the run's record.
     """
     verdict = Verdict.from_dict(gate)
     rows, hidden = _first(verdict.rows, MAX_ROWS)
@@ -53,7 +52,7 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
 
 
 def _first(rows: Sequence[Check], limit: int) -> tuple[list[Check], list[Check]]:
-    """Returns the rows that matter most, in their own order, and the others."""
+    """Returns the worst rows in their original order, and the other rows."""
     ranked = sorted(range(len(rows)), key=lambda i: _ORDER.index(rows[i].result))
     kept, hidden = sorted(ranked[:limit]), sorted(ranked[limit:])
     return [rows[i] for i in kept], [rows[i] for i in hidden]
@@ -93,14 +92,14 @@ def _table(verdict: Verdict, rows: Sequence[Check], is_wide: bool) -> Table:
     for row in rows:
         *cells, outcome = map(plain, _cells(row))
         outcome.stylize(_STYLES[row.result])
-        # The policy stands with the examples, where there are any.
+        # With examples, the policy is printed beside them.
         why = row.why if row.examples else f"{row.why}{_policy(row)}"
         table.add_row(*cells, outcome, *([plain(why)] if is_wide else []))
     return table
 
 
 def _width(rows: Sequence[Check]) -> int:
-    """Returns the width of the table without its sentences."""
+    """Returns the width of the table without the column of reasons."""
     lines = [_COLUMNS, *map(_cells, rows)]
     return sum(max(map(cell_len, column)) + 2 for column in zip(*lines, strict=True))
 

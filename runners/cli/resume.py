@@ -8,7 +8,13 @@ from functools import partial
 
 import click
 
-from runners.cli.options import CliState, json_option, workspace_option
+from runners.cli.options import (
+    CliState,
+    json_option,
+    wait_option,
+    workers_option,
+    workspace_option,
+)
 from runners.cli.run_view import run_with_view
 from runners.operations import resume as operations
 
@@ -16,8 +22,8 @@ from runners.operations import resume as operations
 @click.command()
 @click.argument("name", required=False)
 @click.option("run_id", "--run", metavar="ID", help="The run; default: the last one.")
-@click.option("--workers", type=click.IntRange(min=1), help="As in run.")
-@click.option("--wait", is_flag=True, help="Wait for another run to end.")
+@workers_option
+@wait_option
 @workspace_option
 @json_option
 @click.pass_obj
@@ -30,10 +36,10 @@ def resume(
     workspace_dir: str | None,
     as_json: bool,
 ) -> int:
-    """Resume the last failed, killed or interrupted run, of NAME or of any.
+    """Resume the last failed, killed or interrupted run, of NAME or of any pipeline.
 
-    Nodes that have finished stay as they are. The run keeps its id and its config;
-    where code, schema or data have changed since, only a new run can tell the truth.
+    Finished nodes do not run again. The run keeps its id and its config; if code,
+    schema or data have changed since, it cannot be resumed: start a new run.
     """
     request = operations.ResumeRequest(
         name=name,

@@ -1,4 +1,4 @@
-"""The console: a terminal or a pipe, stdout or stderr."""
+"""Consoles of rich, for a terminal or a pipe, on stdout or stderr."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def make_console(*, to_stderr: bool = False) -> Console:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Returns one line that is shown as it is: no markup, no control characters."""
+    """Returns one line without markup, control characters escaped."""
     return Text(printable(text), style=style)
 
 
 def plain_lines(lines: Iterable[str], style: str = "") -> Text:
-    """Returns several such lines."""
+    """Returns several lines; see ``plain``."""
     return Text("\n".join(map(printable, lines)), style=style)
 
 
 def ignore_broken_pipe(
     console: Console, show: Callable[..., Any], *arguments: Any
 ) -> None:
-    """Calls ``show``; where nobody reads any more, all further output is dropped.
+    """Calls a function that prints; if the pipe is closed, drops all further output.
 
     Args:
-      console: what ``show`` writes to.
-      show: draws or prints.
-      *arguments: of ``show``.
+      console: the console that ``show`` prints to.
+      show: prints to the console.
+      *arguments: passed to ``show``.
     """
     try:
         show(*arguments)

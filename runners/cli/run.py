@@ -18,6 +18,8 @@ from runners.cli.options import (
     CliState,
     config_options,
     json_option,
+    wait_option,
+    workers_option,
     workspace_option,
 )
 from runners.local.engine import LocalEngine
@@ -26,12 +28,8 @@ from sluice.project import find_root
 from sluice.workspace import locate
 
 _RUN_OPTIONS = (
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help="Number of nodes to run in parallel; default: the number of cores.",
-    ),
-    click.option("--wait", is_flag=True, help="Wait for another run to end."),
+    workers_option,
+    wait_option,
     click.option("--no-cache", is_flag=True, help="Run every node, cached or not."),
     click.option(
         "forced",
@@ -93,8 +91,8 @@ def run(
 ) -> int:
     """Run the pipeline NAME (configs/NAME.yaml, or a path to a config).
 
-    With --from, --to or --only a part of the graph runs; what it needs from the rest is
-    taken from the newest run that has it.
+    With --from, --to or --only a part of the graph runs, on the outputs that the newest
+    run has of the rest.
     """
     if accept_data is not None:
         accept_data = accept_data.strip()

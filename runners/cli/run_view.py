@@ -16,9 +16,9 @@ from runners.cli.echo import echo_json
 from runners.cli.options import CliState
 from runners.cli.render_run import (
     describe_progress,
-    node_table,
+    format_seconds,
+    make_node_table,
     print_outcome,
-    seconds,
 )
 from runners.cli.rich_console import (
     ignore_broken_pipe,
@@ -28,7 +28,7 @@ from runners.cli.rich_console import (
 )
 from runners.engine import Observer
 from sluice.clock import utc_now
-from sluice.errors import ExitCode, SluiceError
+from sluice.errors import ExitCode
 from sluice.record.events import (
     Event,
     GraphCompiled,
@@ -45,10 +45,10 @@ _PLAIN_PROGRESS_S = 10.0
 
 
 class RunView(Observer):
-    """Draws a run while it goes on; a context manager around the operation.
+    """Draws a run in progress; a context manager around the operation.
 
     Attributes:
-      commands: what may be typed next, by purpose.
+      commands: suggested next commands, by purpose.
     """
 
     def __init__(self, console: Console) -> None:
@@ -83,7 +83,7 @@ class RunView(Observer):
             node = record.node(event.node)
             if event.state == "skipped" and node.id in self._left_out:
                 return
-            label, took = NODE_STATES[node.state].label, seconds(node.duration_s)
+            label, took = NODE_STATES[node.state].label, format_seconds(node.duration_s)
             self._line(f"{node.id:<20} {label:<12} {took:>7}  {node.reason or ''}")
         elif isinstance(event, NodeRetried):
             self._line(
@@ -91,7 +91,7 @@ class RunView(Observer):
             )
         elif isinstance(event, Stopping) and event.nodes:
             nodes = " and ".join(event.nodes)
-            self._line(f"stopping: {nodes} may finish what is begun; again to kill")
+            self._line(f"stopping: {nodes} may finish their work; repeat to kill them")
         self._refresh()
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ class RunView(Observer):
 
     def on_tick(self) -> None:
         if self._live:
-            # From now on: what was said so far is not to be drawn over.
+            # Not earlier: lines printed so far must not be drawn over.
             self._show(self._live.start)
         self._refresh()
 
@@ -135,7 +135,7 @@ class RunView(Observer):
 
     def _table(self) -> Table:
         nodes = self._record.nodes if self._record else []
-        table = node_table(nodes, notes=self._notes, is_live=True)
+        table = make_node_table(nodes, notes=self._notes, is_live=True)
         if not nodes:
             table.add_row(plain("starting: importing TFX", "dim"))
         return table
@@ -151,19 +151,16 @@ def run_with_view(
     """Runs an operation with a live view and returns the exit code of its record.
 
     Args:
-      state: receives the record of a run that was refused.
+      state: receives the function that records a run that was refused.
       as_json: whether to print the record to stdout, and the view to stderr.
       name: of the pipeline, as it was given.
       command: as it was typed.
       operate: runs the pipeline with an observer.
     """
+    state.error_document = partial(_refused, name, command)
     console = make_console(to_stderr=as_json)
-    try:
-        with RunView(console) as view:
-            record = operate(view)
-    except (Exception, KeyboardInterrupt) as error:
-        state.error_document = _refused(name, command, error).to_dict()
-        raise
+    with RunView(console) as view:
+        record = operate(view)
     predict = view.commands.get("predict")
     show = partial(print_outcome, console, record, predict=predict)
     ignore_broken_pipe(console, show)
@@ -172,13 +169,8 @@ def run_with_view(
     return record.exit_code or 0
 
 
-def _refused(name: str, command: str, error: BaseException) -> RunRecord:
-    """Returns the record of a run that failed before it had one."""
-    code = ExitCode.BUG
-    if isinstance(error, SluiceError):
-        code = error.exit_code
-    elif isinstance(error, KeyboardInterrupt):
-        code = ExitCode.INTERRUPTED
+def _refused(name: str, command: str, code: ExitCode, message: str) -> dict[str, Any]:
+    """Returns the JSON form of a run that failed before it had a record."""
     return RunRecord(
         run_id="",
         pipeline=Path(name).stem,
@@ -187,5 +179,5 @@ def _refused(name: str, command: str, error: BaseException) -> RunRecord:
         status="interrupted" if code == ExitCode.INTERRUPTED else "failed",
         exit_code=int(code),
         ended_at=utc_now(),
-        error=ErrorRecord(None, str(error) or type(error).__name__, None),
-    )
+        error=ErrorRecord(None, message, None),
+    ).to_dict()

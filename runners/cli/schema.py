@@ -19,7 +19,7 @@ from runners.operations.schema import show as show_operation
 
 @click.group()
 def schema() -> None:
-    """The reviewed schema of a pipeline, and what the data says of it."""
+    """The reviewed schema of a pipeline, compared with data."""
 
 
 @schema.command(short_help="Show the reviewed schema as a table.")
@@ -63,9 +63,9 @@ schema.add_command(accept)
 )
 @json_option
 def infer(as_json: bool, **asked: Any) -> None:
-    """Print a schema for the data of the pipeline NAME; the reviewed one stays.
+    """Print a schema inferred from all records of the pipeline NAME.
 
-    All records are read.
+    The reviewed schema is not changed.
     """
     found = infer_operation.infer(infer_operation.InferRequest(**asked))
     if found.missing_label:

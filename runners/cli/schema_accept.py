@@ -11,7 +11,7 @@ import click
 from runners.cli.echo import echo_json, echo_warning
 from runners.cli.options import config_options, json_option
 from runners.cli.rich_console import make_console, plain
-from runners.cli.schema_diff import show_diff, source_options
+from runners.cli.schema_diff import print_diff, source_options
 from runners.operations.schema import accept as operation
 from runners.operations.schema.diff import Compared
 from runners.operations.schema.source import SchemaRequest
@@ -36,18 +36,19 @@ def accept(as_json: bool, **asked: Any) -> None:
 
     CHANGE is what `sluice schema diff` prints in brackets, such as
     payment_type.new_value, or one of its values: "payment_type.new_value=Apple Pay".
-    Without one, a terminal is asked for each. Comments and order of the file stay.
+    Without a CHANGE each one is confirmed in the terminal. Comments and the order of
+    the file are kept.
     """
     request = operation.AcceptRequest(**asked)
-    choose = None if as_json or not sys.stdin.isatty() else _choose
+    choose = None if as_json or not sys.stdin.isatty() else _confirm_changes
     accepted = operation.accept(request, choose, echo_warning)
-    _show_accepted(accepted, request, as_json)
+    _print_accepted(accepted, request, as_json)
     if as_json:
         echo_json(accepted.to_dict())
 
 
-def _choose(compared: Compared, possible: Sequence[Change]) -> list[Change]:
-    show_diff(compared, as_json=False)
+def _confirm_changes(compared: Compared, possible: Sequence[Change]) -> list[Change]:
+    print_diff(compared, as_json=False)
     return [
         item
         for item in possible
@@ -55,7 +56,7 @@ def _choose(compared: Compared, possible: Sequence[Change]) -> list[Change]:
     ]
 
 
-def _show_accepted(
+def _print_accepted(
     accepted: operation.Accepted, request: SchemaRequest, as_json: bool
 ) -> None:
     compared, chosen, refused = accepted.compared, accepted.changes, accepted.refused

@@ -39,14 +39,14 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @json_option
 def diff(check: bool, as_json: bool, **asked: Any) -> int:
-    """Say where data differs from the reviewed schema of the pipeline NAME.
+    """Show where data differs from the reviewed schema of the pipeline NAME.
 
-    The data is what the last run has counted (StatisticsGen), or with --data all
-    records of the config's files as they are now. The name in brackets at the end of
-    a line is what `sluice schema accept` takes.
+    The data is described by the statistics of the last run (StatisticsGen), or with
+    --data by all records of the config's files as they are now. `sluice schema accept`
+    takes the name in brackets at the end of a line.
     """
     compared = operation.diff(SchemaRequest(**asked), echo_warning)
-    show_diff(compared, as_json)
+    print_diff(compared, as_json)
     if as_json:
         echo_json(compared.to_dict())
     return int(ExitCode.DATA if check and compared.diff.changes else ExitCode.DONE)
@@ -57,7 +57,7 @@ def _short(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def show_diff(compared: operation.Compared, as_json: bool) -> None:
+def print_diff(compared: operation.Compared, as_json: bool) -> None:
     """Prints the differences and their ids."""
     console = make_console(to_stderr=as_json)
     observed = compared.source.observed

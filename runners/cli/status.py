@@ -1,4 +1,4 @@
-"""``sluice status [NAME]`` and ``sluice runs NAME``: runs and their results."""
+"""``sluice status [NAME]`` and ``sluice runs NAME``: results of runs."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from runners.operations.pipeline_request import PipelineRequest
 def validate(as_json: bool, **asked: Any) -> None:
     """Check the config NAME without running anything or importing TensorFlow.
 
-    Missing data is only a warning here: it may not have arrived yet.
+    Missing data is only a warning, since it may not have arrived yet.
     """
     found = operation.validate(PipelineRequest(**asked))
     for warning in found.warnings:
