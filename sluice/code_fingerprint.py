@@ -1,11 +1,11 @@
-"""Digests of the code that a function runs, found without importing it.
+"""Digests of the modules that a function imports, found without importing them.
 
-Starting from a module, its imports are followed through the source, as far as they
-lead to files below the given roots (this project and the user's). So touching a test,
-a report or another model leaves the digest as it is. An entry that is installed
-elsewhere counts with its whole package; other installed packages are not followed.
+Imports are followed through the source, starting from a module, to files below the
+given roots (this project and the user's). So an edit of a test, a report or another
+model keeps the digest. An entry that is installed elsewhere counts with its whole
+package; other installed packages are not followed.
 
-Dynamic imports (``importlib.import_module(name)``) cannot be seen: name such modules
+Dynamic imports (``importlib.import_module(name)``) are not followed: pass such modules
 as further entries.
 """
 
@@ -21,7 +21,7 @@ from sluice.errors import ConfigError
 from sluice.storage import digest
 from sluice.storage.source_files import source_of
 
-# Whose versions count where a node does not say what it uses.
+# Their versions count for nodes that do not declare packages.
 PACKAGES = (
     "tfx",
     "tensorflow",
@@ -69,7 +69,7 @@ def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]
 
 
 def digests_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
-    """Returns the digest of each module that ``entries`` run, by the module's name.
+    """Returns the digest of each module that ``entries`` import, by its name.
 
     An entry that is installed elsewhere counts with one digest of its whole package,
     named ``<package> (installed)``.
@@ -101,7 +101,7 @@ def source_file(module: str, roots: Sequence[Path]) -> Path | None:
 def named_module(
     text: str, roots: Sequence[Path], is_module: bool = False
 ) -> str | None:
-    """Returns the module below the roots that a string is the import path into.
+    """Returns the module below the roots that an import path refers to, or None.
 
     Args:
       text: any string, such as an exec property.
@@ -112,7 +112,7 @@ def named_module(
         return None
     module, colon, _ = text.partition(":")
     parts = module.split(".")
-    # What follows the module is a function, or a class and its method.
+    # After the module: a function, or a class and its method.
     shortest = len(parts) if colon else max(1, len(parts) - 2)
     for depth in range(len(parts), shortest - 1, -1):
         name = ".".join(parts[:depth])

@@ -1,12 +1,11 @@
-"""Stops a running node on request, cleanly.
+"""Stops a running node cleanly on SIGTERM.
 
 The scheduler sends SIGTERM to a node's process; Ctrl-C in the terminal reaches only the
-scheduler. Code that can stop at a place of its own choosing runs inside
-``cooperative()`` and polls ``requested()`` or calls ``check()``; any other code is left
-by ``Interrupted``, raised in the main thread between two bytecodes, so native code of
-some seconds delays it.
+scheduler. Code inside ``cooperative()`` polls ``requested()`` or calls ``check()`` and
+chooses where to stop. In any other code ``Interrupted`` is raised in the main thread,
+between two bytecodes, so native code may delay it by seconds.
 
-Until ``listen()`` is called (in the cloud, in a test) nothing here has any effect.
+Before ``listen()`` (in the cloud, in a test) nothing here has any effect.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# Names a directory of the node's own in this run, where it keeps what it needs to go on
-# after a stop or a kill. Unset: nothing is kept.
+# The node's folder for checkpoints, to resume from after a stop or a kill. Unset: no
+# checkpoints.
 CHECKPOINT_DIR = "SLUICE_CHECKPOINT_DIR"
 
 
 class Interrupted(BaseException):
-    """The node was asked to stop and has stopped.
+    """Raised to stop the node.
 
-    No ``Exception``, so that a library's ``except Exception`` lets it pass. Some catch
-    everything and raise an error of their own instead, and Python drops what is raised
-    in a destructor; whoever runs a node asks ``requested()`` when it has ended.
+    Not an ``Exception``, so that a library's ``except Exception`` does not catch it.
+    Some libraries convert it into their own error, and Python ignores exceptions in
+    destructors; so the launcher checks ``requested()`` when a node has ended.
     """
 
-    # Beam raises what a DoFn raised anew, as type(error)(error.args[0] + where).
+    # Beam raises a DoFn's exception again, as type(error)(error.args[0] + where).
     def __init__(self, message: str = "the node was asked to stop") -> None:
         super().__init__(message)
 
@@ -45,9 +44,9 @@ _state = _State()
 
 
 def listen() -> None:
-    """Takes SIGTERM as the request to stop, and ignores SIGINT, in this process.
+    """Handles SIGTERM as a request to stop, and ignores SIGINT, in this process.
 
-    A request of before, such as one inherited over a fork, is forgotten.
+    An earlier request, such as one inherited by a fork, is reset.
 
     Raises:
       ValueError: called in another thread than the main one.
@@ -58,23 +57,23 @@ def listen() -> None:
 
 
 def requested() -> bool:
-    """Returns whether the node was asked to stop."""
+    """Returns whether a stop was requested."""
     return _state.requested
 
 
 def check() -> None:
-    """Raises ``Interrupted`` if the node was asked to stop."""
+    """Raises ``Interrupted`` if a stop was requested."""
     if _state.requested:
         raise Interrupted
 
 
 @contextlib.contextmanager
 def cooperative() -> Iterator[None]:
-    """Marks code of the main thread that looks after requests to stop by itself.
+    """Marks code of the main thread that polls for requests to stop.
 
     Raises:
-      Interrupted: a request came and the code inside has ended without an exception;
-        raised when the outermost of nested blocks is left.
+      Interrupted: at the end of the outermost block, if a stop was requested and the
+        block raised no exception.
     """
     _state.cooperating += 1
     try:
@@ -86,7 +85,7 @@ def cooperative() -> Iterator[None]:
 
 
 def _on_signal(number: int, frame: Any) -> None:
-    # Only the first one raises: a second must not disturb what the first one cleans up.
+    # Only the first one raises: a second must not disturb the clean-up.
     if _state.requested:
         return
     _state.requested = True

@@ -32,7 +32,7 @@ class Artifact:
     Attributes:
       id: in ML Metadata.
       type: its type's name, such as ``Model``.
-      uri: where its files are, or were.
+      uri: of its files, which may be deleted.
       state: ML Metadata's, in lower case; ``live`` while it may be used.
       created_at: UTC, ISO 8601.
       properties: plain values only, custom properties among them.

@@ -1,21 +1,20 @@
 """Kinds of nodes and artifacts, by TFX's names: gates, verdicts, documents.
 
-The compiled pipeline names the class of each node and the type of each artifact, and
-nothing more. What a run must know of them stands here and nowhere else: the prepare
-job writes it into ``graph.json``, so that no later step compares names. Nothing is
-imported, so it also holds for a pipeline built elsewhere, whose own ``pipeline`` or
-``components`` package may hide ours. How nodes are drawn, and what they run, is in
-``pipeline.graph.node_registry``.
+The compiled pipeline has only the class of each node and the type of each artifact.
+Their traits are defined here alone: the prepare job writes them into ``graph.json``, so
+that no later step compares names. Nothing is imported, so it also works for a pipeline
+built elsewhere whose ``pipeline`` or ``components`` package hides ours. Components and
+code of the nodes are in ``pipeline.graph.node_registry``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What the Evaluator and the model verdict call the two models that they compare.
+# Input keys of the Evaluator and the model verdict for the two compared models.
 CANDIDATE = "model"
 BASELINE = "baseline_model"
-# The exec property in which ModelVerdict's driver says what is known of the baseline.
+# The exec property in which ModelVerdict's driver describes the baseline.
 ABOUT_BASELINE = "compared_with"
 
 
@@ -25,9 +24,9 @@ class NodeKind:
 
     Attributes:
       class_path: of the component, as the compiled pipeline names it.
-      gate: whether it fails where what it judges is not good enough.
+      gate: whether it fails to block the nodes after it.
       judges_data: whether its verdict is on the data, which a person may override.
-      resolver: whether it looks for artifacts that earlier runs have made.
+      resolver: whether it looks up artifacts of earlier runs.
       system: whether TFX's launcher runs it without an executor.
       ingests: whether it reads the data's files and reports on them.
       accepts_data: whether it writes data that has passed into the baseline store.

@@ -18,10 +18,7 @@ PROGRESS_FILE = "SLUICE_PROGRESS_FILE"
 
 
 def report(**facts: Any) -> None:
-    """Appends one line of facts, its strings redacted.
-
-    It is one write, so that a reader never sees half of it.
-    """
+    """Appends one line of facts, its strings redacted, in a single write."""
     path = os.environ.get(PROGRESS_FILE)
     if not path:
         return
@@ -31,9 +28,9 @@ def report(**facts: Any) -> None:
 
 
 def read(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """Returns the whole lines after ``offset`` and the offset after them (bytes).
+    """Returns the complete lines after ``offset`` and the offset after them (bytes).
 
-    A line that a full disk has cut is left out.
+    A line that a full disk has truncated is skipped.
     """
     try:
         with open(path, "rb") as file:

@@ -12,10 +12,10 @@ _LONGEST_WAIT_S = 300.0
 
 
 class Retries(Section):
-    """Further attempts after failures that may pass by themselves, on local runs.
+    """Further attempts after transient failures, on local runs.
 
-    Such as a service that does not answer or a connection that broke; never a gate,
-    bad data or a bug.
+    Such as a service that does not answer or a broken connection; never a gate, bad
+    data or a bug.
     """
 
     default: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(

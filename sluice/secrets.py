@@ -1,8 +1,8 @@
 """Secrets by reference: ``${env:NAME}`` stands for an environment variable.
 
-A config is stored with every run, and its values are exec properties in ML Metadata and
-parts of cache keys. So it holds the reference, and the process that uses a value
-resolves it, in memory only. ``$${env:NAME}`` is the text ``${env:NAME}`` itself.
+A config is stored with every run, and its values in ML Metadata and cache keys. So it
+contains the reference, and the process that uses the value resolves it, in memory only.
+``$${env:NAME}`` stands for the literal text ``${env:NAME}``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any, TextIO, cast
 from sluice.errors import ConfigError
 
 _REFERENCE = re.compile(r"(\$?)\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)\})?")
-# Shorter ones, such as "1", would be found everywhere.
+# Shorter values, such as "1", would match everywhere.
 _MIN_REDACTED = 4
 
-# The reference for each form in which a value may be printed.
+# The reference by each form in which a value may be printed.
 _resolved: dict[str, str] = {}
 
 
 def references(text: str) -> list[str | None]:
-    """Returns the variables that a text refers to; None for what names none."""
+    """Returns the variables that a text refers to; None for an invalid reference."""
     return [name or None for escape, name in _REFERENCE.findall(text) if not escape]
 
 
@@ -56,7 +56,7 @@ def resolve_exec_properties(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def redact(text: str) -> str:
-    """Returns a text with each value that this process has resolved replaced again."""
+    """Returns a text with all known secrets replaced by their references."""
     if not _resolved:
         return text
     longest_first = sorted(_resolved, key=len, reverse=True)
@@ -85,9 +85,9 @@ def redact_file(path: Path) -> None:
 
 
 def redact_output() -> None:
-    """Redacts what Python code of this process prints and logs from now on.
+    """Redacts all future output and logs of Python code in this process.
 
-    Native code and subprocesses write past Python: see ``redact_file``.
+    For the output of native code and subprocesses see ``redact_file``.
     """
     make_record = logging.getLogRecordFactory()
 

@@ -6,10 +6,10 @@ Layout, below ``<project root>/workspace/<pipeline>/`` unless told otherwise::
     metadata.db     ML Metadata (SQLite)
     artifacts/      outputs of the nodes (TFX's pipeline root)
     inputs/         content-addressed copies of files that the config names
-    state/          the lock, the workspace's id, what the last complete run was made
-                    of, digests of files, a copy of metadata.db
-    runs/<run id>/  run.json, journal.jsonl, record/, logs/<node>.log, and what
-                    continuing it needs
+    state/          the lock, the workspace's id, the inputs of the last complete run,
+                    digests of files, a copy of metadata.db
+    runs/<run id>/  run.json, journal.jsonl, record/, logs/<node>.log, and files for
+                    resuming it
     serving/        numbered versions and dot-names only, for TensorFlow Serving
 
 Nothing else is written, in particular nothing into the source tree.
@@ -49,24 +49,24 @@ class Workspace:
 
     @property
     def digests_file(self) -> Path:
-        """What is remembered of the data's files."""
+        """Cache of the digests of data files."""
         return self.root / "state" / "file_digests.json"
 
     @property
     def sources_file(self) -> Path:
-        """What is remembered of the code."""
+        """Cache of the digests and imports of source files."""
         return self.root / "state" / "source_files.json"
 
     @property
     def complete_file(self) -> Path:
-        """What the last complete run was made of."""
+        """Inputs and outputs of the last complete run."""
         return self.root / "state" / "complete.json"
 
     @property
     def id(self) -> str | None:
-        """Tells this workspace from all others, also where it is moved.
+        """Unique id that stays the same if the workspace is moved.
 
-        None before its first run.
+        None before the first run.
         """
         try:
             return self._id_file.read_text(encoding="utf-8").strip() or None
@@ -88,7 +88,7 @@ class Workspace:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Those that runs write into, without ``serving``."""
+        """The folders that runs write into, without ``serving``."""
         return tuple(self.root / name for name in _DIRECTORIES)
 
     @property
@@ -112,7 +112,7 @@ class Workspace:
         return self.runs / run_id
 
     def prepare(self, *, private: bool = False) -> None:
-        """Creates what is missing and checks the format of what is there.
+        """Creates missing folders and checks the workspace's format.
 
         Args:
           private: removes group and other permissions from the top-level entries
@@ -186,10 +186,10 @@ class Workspace:
 
 @contextmanager
 def private_umask(private: bool) -> Iterator[None]:
-    """Makes what this process writes meanwhile readable by its user alone.
+    """Makes the files that this process writes readable by its user alone.
 
-    That holds for the jobs of a run as well: a process pool starts them with the umask
-    that its owner has. The model store gives what it serves a mode of its own.
+    This includes the jobs of a run: a process pool starts them with its owner's umask.
+    The model store sets the mode of served files itself.
 
     Args:
       private: false changes nothing.
@@ -203,16 +203,16 @@ def private_umask(private: bool) -> Iterator[None]:
 
 
 def check_not_deleted(written: Path) -> None:
-    """Looks whether a run that goes on still has what it has written.
+    """Checks that the workspace of a running run was not deleted.
 
-    What comes of it otherwise, such as "attempt to write a readonly database", says
-    nothing of it. The folder may be there: nodes that still run make it again.
+    Otherwise the error would be like "attempt to write a readonly database". The folder
+    alone proves nothing: running nodes create it again.
 
     Args:
-      written: a file in the run's folder, from its beginning.
+      written: a file in the run's folder, written at its start.
 
     Raises:
-      WorkspaceError: it is gone.
+      WorkspaceError: it does not exist.
     """
     if not written.exists():
         raise WorkspaceError(

@@ -1,7 +1,7 @@
 """Compares a node's cache key with earlier ones: what has changed since.
 
-The parts of a key lie as JSON in ML Metadata, in the cache context that TFX ties each
-execution to. Reads ML Metadata only: TFX is not imported.
+The parts of a key are stored as JSON in ML Metadata, in the cache context of each
+execution. TFX is not imported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def last_parts(
       node_id: the node's id.
 
     Returns:
-      The parts, the execution and its run id; None where there is no such execution.
+      The parts, the execution and its run id; None if there is no such execution.
     """
     for execution, parts in keyed_executions(store, pipeline_id, node_id):
         contexts = store.get_contexts_by_execution(execution.id)
@@ -52,7 +52,7 @@ def keyed_executions(
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yields a node's successful executions and the parts of their keys, newest first.
 
-    Newest is the highest id: a clock may have gone back.
+    The newest has the highest id: the clock may have been set back.
     """
     name = f"{pipeline_id}.{node_id}"
     node = store.get_context_by_type_and_name("node", name)
@@ -65,7 +65,7 @@ def keyed_executions(
 
 
 def successful_executions(store: Any, context: Any) -> list[Any]:
-    """Returns the executions in a context that gave outputs, newest first."""
+    """Returns the successful executions in a context, newest first."""
     found = store.get_executions_by_context(context.id)
     return sorted(
         (item for item in found if item.last_known_state in _SUCCESSFUL),
@@ -75,10 +75,7 @@ def successful_executions(store: Any, context: Any) -> list[Any]:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Returns a line for each difference between the parts of two keys.
-
-    Values are cut to what fits on a line.
-    """
+    """Returns a line per difference between the parts of two keys; values are cut."""
     return [
         line
         for part, compare in _COMPARE.items()
@@ -125,9 +122,9 @@ def _is_about_baseline(value: Any) -> bool:
 
 
 def _about_baseline(old: Any, new: Any) -> Iterator[str]:
-    """Says what the driver of ``ModelVerdict`` has found out that it had not before.
+    """Yields changes of the baseline, as the driver of ``ModelVerdict`` describes it.
 
-    Whether there is a baseline at all is said of the input.
+    A missing baseline is a change of the input.
     """
     if new is _MISSING:
         return
@@ -164,7 +161,7 @@ def _inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _origin(uri: str, is_newer: bool) -> str:
-    """Says which node wrote an artifact: TFX's URIs end in node/key/execution."""
+    """Returns which node wrote an artifact: TFX's URIs end in node/key/execution."""
     parts = uri.rstrip("/").removesuffix("/value").split("/")
     if len(parts) < 3 or not parts[-1].isdigit():
         return "another artifact"

@@ -1,8 +1,8 @@
 """Cache key of a node, computed from named parts.
 
-TFX's own key has Beam's arguments and the pipeline root in it, which change no result,
-and misses the code behind an import path, the content of the files that properties
-name, and the version of everything. Here the parts are:
+TFX's own key contains Beam's arguments and the pipeline root, which change no result,
+and lacks the code behind an import path, the content of files that properties name,
+and package versions. The parts are:
 
     node        pipeline, id, kind; the executor's class, or container and command
     code        digest of each module that the node runs, by name
@@ -12,14 +12,14 @@ name, and the version of everything. Here the parts are:
     outputs     type and properties of each artifact to be made
     packages    versions
 
-A node that carries our fingerprint (``pipeline.graph.create_pipeline``) says itself
-which modules and packages count; for any other the code is followed from its executor,
-its driver and the functions that its properties name. Python files and wheels that
-properties name are followed in any case.
+The fingerprint of a config's node (``pipeline.graph.create_pipeline``) lists its
+modules and packages. For other nodes, imports are followed from the executor, the
+driver and the functions that properties name; Python files and wheels are followed for
+all.
 
-What cannot be seen: files that user code opens by a name of its own, the content of
-directories that properties name, modules that are imported by a computed name, and
-installed packages that user code imports.
+Not covered: files that user code opens under names of its own, the content of
+directories that properties name, modules imported by a computed name, and installed
+packages that user code imports.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _MAX_PATH = 4096
 
 @dataclass(frozen=True)
 class InputArtifact:
-    """An artifact that the node reads.
+    """An input artifact of the node.
 
     Attributes:
       id: in ML Metadata.
-      uri: where its content is.
-      is_external: an Importer registered what something else wrote and may rewrite.
+      uri: of its content.
+      is_external: whether an Importer registered it, so that its content may change.
     """
 
     id: int
@@ -67,7 +67,7 @@ class InputArtifact:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What a launcher knows of a node before it runs.
+    """The launcher's data on a node before it runs.
 
     Attributes:
       pipeline: the pipeline's id.
@@ -76,8 +76,8 @@ class NodeFacts:
       executor: ``class`` and ``flags``, or ``image``, ``commands`` and ``args``.
       driver: class path of the custom driver.
       properties: resolved exec properties, JSON values.
-      inputs: artifacts by key, in their order.
-      outputs: for each key ``type`` and ``properties`` of the artifacts to be made.
+      inputs: artifacts by key, in order.
+      outputs: by key, ``type`` and ``properties`` of the artifacts to be made.
     """
 
     pipeline: str
@@ -130,10 +130,10 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
 
 
 def edited_since(facts: NodeFacts, roots: Sequence[Path]) -> list[str]:
-    """Returns the modules that were edited since our fingerprint was taken.
+    """Returns the modules that were edited since the fingerprint was computed.
 
-    It is taken when the graph is drawn, and the code is imported when the node runs,
-    which may be much later. Nodes without the fingerprint have none of these.
+    It is computed when the graph is compiled; the node imports the code when it runs,
+    maybe much later. Empty for a node without fingerprint.
     """
     stamp = _stamp(facts.properties.get(code_fingerprint.PROPERTY))
     edited = []
@@ -151,7 +151,7 @@ def key_of(parts: Mapping[str, Any]) -> str:
 
 
 def without_baseline(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parts without the model to compare with and what is said of it."""
+    """Returns the parts without the baseline model and its description."""
     inputs, properties = dict(parts["inputs"]), dict(parts["properties"])
     inputs.pop(BASELINE, None)
     properties.pop(ABOUT_BASELINE, None)
@@ -159,20 +159,20 @@ def without_baseline(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_own_baseline(inputs: Mapping[str, Sequence[InputArtifact]]) -> bool:
-    """Whether the model to compare with is the candidate itself."""
+    """Whether the baseline model is the candidate itself."""
     baseline = [artifact.id for artifact in inputs.get(BASELINE, ())]
     candidate = [artifact.id for artifact in inputs.get(CANDIDATE, ())]
     return bool(baseline) and baseline == candidate
 
 
 def code_roots(python_path: Sequence[str] | None = None) -> list[Path]:
-    """Returns the directories whose code is this project's or the user's own.
+    """Returns the directories with code of this project or the user.
 
-    These are what Python imports from, the working directory and Sluice's own root, but
-    nothing that was installed and not the standard library.
+    These are the import path, the working directory and Sluice's own root, without
+    installed packages and the standard library.
 
     Args:
-      python_path: what Python imports from; None for this process's ``sys.path``.
+      python_path: the import path; None for this process's ``sys.path``.
     """
     entries = sys.path if python_path is None else python_path
     candidates = [
@@ -192,7 +192,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def _stamp(value: Any) -> dict[str, Any] | None:
-    """Returns our fingerprint, None where the property is something else."""
+    """Returns the fingerprint, None if the property is something else."""
     found = _parsed(value)
     if not isinstance(found, dict) or set(found) != {"code", "packages"}:
         return None
@@ -211,11 +211,11 @@ def _parsed(value: Any) -> Any:
 
 @dataclass
 class _PropertyReader:
-    """Reads exec properties; collects what they name.
+    """Reads exec properties and collects the files and modules that they name.
 
     Attributes:
       files: name and digest of each file, by the path of the property.
-      python_files: files to follow the imports of.
+      python_files: files whose imports are followed.
       wheels: pairs of a module and the wheel that TFX has packed it in.
       texts: pairs of a property's name and a string that may be an import path.
     """
@@ -226,7 +226,7 @@ class _PropertyReader:
     texts: list[tuple[str, str]] = field(default_factory=list)
 
     def read(self, value: Any, where: str) -> Any:
-        """Returns a value as it counts: JSON read, a file's name without its folder."""
+        """Returns a value as in the key: JSON parsed, files without their folder."""
         if (inner := _parsed(value)) is not None:
             return self.read(inner, where)
         if isinstance(value, Mapping):
@@ -287,7 +287,7 @@ def _named_code(
     found: dict[str, str] = {}
     for class_path in (facts.executor.get("class"), facts.driver):
         module = (class_path or "").rpartition(".")[0]
-        # Code inside TFX counts by TFX's version.
+        # TFX's own code is covered by its version.
         if module and module.partition(".")[0] != "tfx":
             _merge(found, _module_digests(module, roots))
     for where, text in reader.texts:
@@ -298,7 +298,7 @@ def _named_code(
 
 
 def _merge(found: dict[str, str], more: Mapping[str, str]) -> None:
-    """Adds digests; two modules of one name at different places count both."""
+    """Adds digests; those of two modules with one name are combined."""
     for name, content in more.items():
         known = found.setdefault(name, content)
         if known != content:
@@ -334,7 +334,7 @@ def file_digests(path: Path, roots: Sequence[Path]) -> dict[str, str]:
 
 
 def _unknown(module: str) -> dict[str, str]:
-    """Code without a file, as a notebook's: never the same, so never cached."""
+    """Returns a digest for code without a file (a notebook), which is never cached."""
     return {module: f"unknown {secrets.token_hex(8)}"}
 
 

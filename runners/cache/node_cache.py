@@ -1,17 +1,16 @@
 """Looks up cached outputs of a node and checks that they are still valid.
 
-Stands in for ``tfx.orchestration.portable.cache_utils`` in TFX's launcher. The key is
-our own, see ``runners.cache.key``. Beyond it:
+Replaces ``tfx.orchestration.portable.cache_utils`` in TFX's launcher. The key is our
+own, see ``runners.cache.key``. In addition:
 
 * A baseline that is the candidate itself is no change. Otherwise the first unchanged
-  run after a push evaluates the model against itself.
-* A push counts only while what it pushed is still the newest version, undamaged.
-  TFX looks at the artifact and never at the serving directory.
-* Accepted data counts only while the baseline store has it: AcceptData has no output.
-* Outputs count only while they hold what they held when they were made, as
-  ``runners.local.node_launcher`` has recorded it. TFX looks whether the directory
-  exists. Some artifacts are empty by nature: a PushedModel, a blessing without
-  thresholds, an analyzer cache with nothing in it.
+  run after a push would evaluate the model against itself.
+* A push is valid while its version is the newest and undamaged. TFX checks only the
+  artifact, never the serving directory.
+* Accepted data is valid while the baseline store has it: AcceptData has no output.
+* Outputs are valid while they match the contents that ``runners.local.node_launcher``
+  recorded. TFX only checks that the directory exists. Some artifacts are always empty:
+  a PushedModel, a blessing without thresholds, an empty analyzer cache.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from sluice.storage.storage import is_remote
 
 
 class WouldRun(Exception):
-    """A planned node is not in the cache; raised before anything is executed.
+    """The node is not in the cache; raised by a lookup that must not execute it.
 
     Attributes:
       reason: why no earlier outputs may be used.
@@ -62,13 +61,13 @@ class WouldRun(Exception):
 
 
 class NodeCache:
-    """Stands in for TFX's ``cache_utils``, for one node.
+    """Replacement of TFX's ``cache_utils`` for one node.
 
     Attributes:
-      parts: the parts of the node's key; None before the launcher has asked for it.
+      parts: the parts of the node's key; None before the lookup.
       key: their digest.
-      reason: why no earlier outputs were used; None if they were, or before that.
-      facts: what the launcher knows of the node; None before it has asked.
+      reason: why no earlier outputs were used; None if they were, or before the lookup.
+      facts: the launcher's data on the node; None before the lookup.
     """
 
     def __init__(
@@ -81,17 +80,18 @@ class NodeCache:
         plan: bool = False,
         stand_in: bool = False,
     ) -> None:
-        """Makes the cache of one node.
+        """Creates the cache of one node.
 
         Args:
           stock: ``tfx.orchestration.portable.cache_utils``.
-          roots: where the code to follow lies; see ``key.code_roots``.
-          driver: class path of the node's custom driver; the launcher does not say it.
+          roots: of the code to follow; see ``key.code_roots``.
+          driver: class path of the node's custom driver, which the launcher does not
+            pass.
           use_cache: false to execute in any case.
           plan: whether a node that is not in the cache raises ``WouldRun``.
-          stand_in: whether the outputs of the last execution, if there are any, then
-            stand for those that the node would make, so that what reads them can be
-            planned as well; ``reason`` says that they do.
+          stand_in: whether the outputs of the last execution, if there is one, are used
+            instead of raising, so that downstream nodes can be looked up too; it sets
+            ``reason``.
         """
         self._stock = stock
         self._roots = roots
@@ -115,12 +115,12 @@ class NodeCache:
         output_artifacts: Mapping[str, Sequence[Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Returns the ML Metadata context that stands for the cache key.
+        """Returns the ML Metadata context of the cache key.
 
         Raises:
           WouldRun: only planned, and the node does not use the cache.
           ConfigError: code that the node runs is not valid Python.
-          UsageError: the code is no longer what the graph was drawn with.
+          UsageError: the code was edited since the graph was compiled.
         """
         self.facts = NodeFacts(
             pipeline=pipeline_info.id,
@@ -141,7 +141,7 @@ class NodeCache:
             )
         self.key = key_of(self.parts)
         if not pipeline_node.execution_options.caching_options.enable_cache:
-            # The launcher does not ask for outputs then.
+            # The launcher does not look up outputs then.
             self._miss("its cache is turned off")
         return _register(metadata_handle, self.key, self.parts)
 
@@ -214,9 +214,9 @@ class NodeCache:
 
 
 def still_accepted(facts: NodeFacts) -> bool:
-    """Whether the baseline store holds the data that an ``AcceptData`` has accepted.
+    """Whether the baseline store has the data that an ``AcceptData`` node accepted.
 
-    It has no outputs that could be looked at. True for every other node.
+    The node has no outputs to check. True for every other node.
     """
     if not kind_of(facts.kind).accepts_data:
         return True
@@ -227,13 +227,13 @@ def still_accepted(facts: NodeFacts) -> bool:
         report = Report.load(facts.inputs["quarantine"][0].uri)
         return holds(str(facts.properties["baseline_store"]), report)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
-        return False  # The node says it better.
+        return False  # The node reports the error.
 
 
 def still_served(pushed_model: Any) -> bool:
-    """Whether a PushedModel's version is still the newest one, or was never pushed.
+    """Whether a PushedModel's version is the newest one, or nothing was pushed.
 
-    A push to somewhere else than a directory cannot be looked at and counts.
+    True for a push to anything but a directory, which cannot be checked.
     """
     if pushed_model.get_int_custom_property("pushed") != 1:
         return True
@@ -253,7 +253,7 @@ def still_served(pushed_model: Any) -> bool:
             return True  # By another Pusher, which keeps no record.
         return pushed in ("", newest.digest) and newest.is_intact()
     except (ServingError, OSError):
-        return False  # Pusher says it better.
+        return False  # Pusher reports the error.
 
 
 def _problem_with(outputs: Mapping[str, Sequence[Any]] | None) -> str | None:
@@ -276,7 +276,7 @@ def _problem_with(outputs: Mapping[str, Sequence[Any]] | None) -> str | None:
 
 
 def _register(metadata_handle: Any, key: str, parts: Mapping[str, Any]) -> Any:
-    """Returns the context of a key; another process may write the same one."""
+    """Returns the context of a key; other processes may create it too."""
     from tfx.orchestration.portable.mlmd import context_lib
 
     context = context_lib.register_context_if_not_exists(
@@ -293,14 +293,14 @@ def _register(metadata_handle: Any, key: str, parts: Mapping[str, Any]) -> Any:
 
 
 def _executor_of(spec: Any) -> dict[str, Any]:
-    """Returns what of an executor's specification changes its result."""
+    """Returns the part of an executor's specification that affects its result."""
     if hasattr(spec, "image"):
         return {
             "image": spec.image,
             "commands": [_plain(item) for item in spec.commands],
             "args": [_plain(item) for item in spec.args],
         }
-    # Beam's specification wraps Python's and adds arguments, which change no result.
+    # Beam's specification wraps Python's; its arguments change no result.
     spec = getattr(spec, "python_executor_spec", spec)
     if not hasattr(spec, "class_path"):
         return {}
@@ -325,7 +325,7 @@ def _outputs_of(artifacts: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
 
 
 def _output_of(artifact: Any) -> dict[str, Any]:
-    """Returns what is asked of an artifact: not where it goes, unless the user said."""
+    """Returns type and properties of an output, and its URI if the user set it."""
     proto = artifact.mlmd_artifact
     values = {**proto.properties, **proto.custom_properties}
     values.pop("name", None)

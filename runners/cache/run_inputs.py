@@ -1,7 +1,7 @@
 """Digests of all inputs of a run, computed without importing TFX.
 
-Two runs with the same inputs do the same. So a run whose inputs are those of the last
-complete one need not begin, and a run can be continued only while they are unchanged.
+A run with the inputs of the last complete run has nothing to do, and a run can be
+resumed only while its inputs are unchanged.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _NO_RESULT = ("description", "memory_mb", "private", "retries")
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What a run is made of, as digests.
+    """Digests of a run's inputs.
 
     Attributes:
-      config: the resolved config; what changes no result does not count.
+      config: the resolved config, without keys that change no result.
       places: the project root, the workspace and the serving directory.
       schema: the content of the schema file.
       code: each module of the graph, the nodes and the user, by name.
       data: the content of each input file, by its path below the data directory.
       packages: versions, Python's among them.
-      reads_outside: whether a node that the config adds may read what is not in here.
+      reads_outside: whether a custom node may read other data.
     """
 
     config: dict[str, Any]
@@ -71,7 +71,7 @@ class RunInputs:
         return found
 
     def summary(self) -> dict[str, Any]:
-        """Returns one digest per part, as a run's record has them."""
+        """Returns one digest per part, for the run's record."""
         return {
             "config": _digest(self.config),
             "schema": self.schema,
@@ -94,7 +94,7 @@ def run_inputs(
       workspace_root: of its pipeline.
       serving_dir: where its model goes.
       choice: its spans and files.
-      digests: remembers the digests of the data; the caller saves it.
+      digests: cache of the data's digests; the caller saves it.
 
     Raises:
       UsageError: an input file is missing, or cannot be read.
@@ -137,7 +137,7 @@ def run_inputs(
 
 
 def _contents(window: Window, digests: FileDigests) -> Iterator[tuple[str, str]]:
-    """Yields files with what stands for their content: digests, in a bucket a state."""
+    """Yields files with the digest of the content, in a bucket with size and time."""
     for file in (*window.files, *window.manifests):
         name = window.relative(file)
         if is_remote(window.base):

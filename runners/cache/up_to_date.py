@@ -1,9 +1,8 @@
 """Checks whether a pipeline is up to date with its last complete run, without TFX.
 
-After a run that ended well its inputs are stored, with the state of everything it made:
-sizes and times of its outputs, of the served version, of the baseline store, and of ML
-Metadata's file, which every other run changes. Where all of that is as it was, running
-again would do nothing.
+After a successful run its inputs are stored, with sizes and times of its outputs, the
+served version, the baseline store, and ML Metadata's file, which every run changes. If
+all of these are unchanged, a new run would do nothing.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ _FORMAT = 1
 
 
 def exists(workspace: Workspace) -> bool:
-    """Whether any run has been complete so far."""
+    """Whether there is a complete run."""
     return workspace.complete_file.exists()
 
 
 def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None:
     """Stores a run as the last complete one, if it is complete.
 
-    Nothing is stored where what it made is not on this machine, such as a model that
-    an engine has pushed to a bucket.
+    Nothing is stored if an output is missing on this machine, such as a model that an
+    engine has pushed to a bucket.
     """
     path = workspace.complete_file
     if not _is_complete(record) or inputs.reads_outside:
@@ -64,9 +63,9 @@ def still_stands(workspace: Workspace, inputs: RunInputs) -> RunRecord | None:
 
 @contextmanager
 def kept(workspace: Workspace) -> Iterator[None]:
-    """Lets a complete run stand though ML Metadata's file changes inside the block.
+    """Keeps the last complete run valid while the block changes ML Metadata's file.
 
-    For those who change nothing that a run has made, such as a collection of garbage.
+    For changes that no run depends on, such as those of ``sluice gc``.
     """
     standing = _standing(workspace)
     yield
@@ -80,12 +79,12 @@ def is_probably_up_to_date(
 ) -> bool:
     """Guesses, within milliseconds, whether a run will find everything up to date.
 
-    The guess decides only whether TFX is imported while the run looks at its inputs.
+    The guess only decides whether TFX is imported while the inputs are read.
 
     Args:
       workspace: of the pipeline.
       config_file: of the pipeline.
-      command: what was typed.
+      command: the command line.
     """
     try:
         complete = json.loads(workspace.complete_file.read_text(encoding="utf-8"))
@@ -96,7 +95,7 @@ def is_probably_up_to_date(
         code = unchanged_files(workspace.sources_file)
         if not data or not code:
             return False
-        # A new file is known to nobody, but its folder has changed.
+        # A new file has no known digest, but its folder has changed.
         others = {config_file, *(path.parent for path in data)}
         since_ns = workspace.complete_file.stat().st_mtime_ns
         return all(path.stat().st_mtime_ns <= since_ns for path in others)
@@ -106,7 +105,7 @@ def is_probably_up_to_date(
 
 @dataclass(frozen=True)
 class _Standing:
-    """What was remembered of a run whose outputs are as they were."""
+    """The stored state of a complete run whose outputs are unchanged."""
 
     record: RunRecord
     state: dict[str, Any]
@@ -120,7 +119,7 @@ def _standing(workspace: Workspace) -> _Standing | None:
         if state["format"] == _FORMAT and state["made"] == _made(workspace, record):
             return _Standing(record, state)
     except (OSError, ValueError, KeyError, TypeError):
-        # Missing or damaged: the run itself finds out what is left to do.
+        # Missing or damaged: the run itself finds out what to do.
         return None
     return None
 
@@ -131,12 +130,12 @@ def _is_complete(record: RunRecord) -> bool:
 
 
 def _made(workspace: Workspace, record: RunRecord) -> dict[str, Any]:
-    """Returns the state of what a run made.
+    """Returns the state of a run's outputs.
 
     Raises:
-      OSError: some of it is gone.
+      OSError: an output is missing.
     """
-    # Here: the guess, before everything else of a run, has no use for it.
+    # Imported here: ``is_probably_up_to_date`` must be fast and does not need it.
     from serving.model_store import ModelStore
 
     local = [uri for uri in record.artifacts if uri and not is_remote(uri)]

@@ -1,6 +1,6 @@
 """Finds an artifact by id, output name, path or version.
 
-Read in this order, the first that fits:
+The first form that matches counts:
 
 * ``artifact:12``: the artifact of that id in ML Metadata.
 * ``v3`` or ``3``: the model that was pushed as version 3.
@@ -28,11 +28,11 @@ _ARTIFACT = re.compile(r"artifact:(\d+)", re.ASCII)
 
 @dataclass(frozen=True)
 class Found:
-    """What a reference means.
+    """The artifact that a reference names.
 
     Attributes:
-      artifact_id: the artifact in ML Metadata.
-      read_as: how the reference was understood, for the user.
+      artifact_id: in ML Metadata.
+      read_as: the interpretation of the reference, for the user.
       served: the version, if the reference names one.
     """
 
@@ -44,15 +44,15 @@ class Found:
 def find_artifact(
     graph: MetadataGraph, served: Sequence[ServedModel], reference: str
 ) -> Found:
-    """Returns what a reference means.
+    """Returns the artifact that a reference names.
 
     Args:
       graph: the pipeline's metadata.
-      served: the versions on disk; of two with one number the first is meant.
-      reference: as typed; see the module.
+      served: the versions on disk; of two with the same number the first counts.
+      reference: see the module.
 
     Raises:
-      UsageError: nothing fits, or no model is known for the version.
+      UsageError: there is no such artifact, or the version's model is unknown.
     """
     if match := _ARTIFACT.fullmatch(reference):
         found = _by_id(graph, match[1])
@@ -80,7 +80,7 @@ def _by_version(served: Sequence[ServedModel], digits: str) -> Found | None:
 
 
 def _is_number(number: int, digits: str) -> bool:
-    """Compares as text: Python refuses to make an int of thousands of digits."""
+    """Compares as text: Python rejects integers of thousands of digits."""
     return str(number) == (digits.lstrip("0") or "0")
 
 
@@ -96,7 +96,7 @@ def _of_version(item: ServedModel, read_as: str) -> Found:
 
 
 def _by_output(graph: MetadataGraph, reference: str) -> Found | None:
-    """Returns the newest output of a name; one reused from the cache is as new."""
+    """Returns the newest output of a name, from the cache or not."""
     for execution_id in sorted(graph.executions, reverse=True):
         execution = graph.executions[execution_id]
         for links in (execution.outputs, execution.resolved):

@@ -1,7 +1,6 @@
 """ML Metadata of a pipeline as plain values that can be traversed.
 
-It holds what the nodes of every run read and wrote. It decides nothing; ``gc`` and
-``lineage`` do.
+It holds the inputs and outputs of all runs, for ``gc`` and ``lineage``.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ class Execution:
       id: in ML Metadata.
       node: the node's id in the pipeline.
       kind: the component's class.
-      run_ids: the runs that it belongs to; one, unless it was shared.
+      run_ids: the runs that it belongs to, usually one.
       state: ML Metadata's, in lower case.
       started_at: UTC, ISO 8601.
       ended_at: its last update, likewise.
       properties: as an artifact's.
       inputs: artifact ids by input.
-      outputs: artifact ids by output; a cached execution names another one's.
+      outputs: artifact ids by output; those of a cached execution were made by another.
       resolved: artifact ids that a resolver found.
     """
 
@@ -49,12 +48,12 @@ class Execution:
 
     @property
     def run_id(self) -> str | None:
-        """The run in which it was begun."""
+        """The first run that it belongs to."""
         return min(self.run_ids, default=None)
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended well, be it from the cache."""
+        """Whether it succeeded or was cached."""
         return self.state in ("complete", "cached")
 
     @property
@@ -63,7 +62,7 @@ class Execution:
         return self.state not in ("new", "running", "unknown")
 
     def touched(self) -> set[int]:
-        """Returns the ids of all artifacts that it read, wrote or resolved."""
+        """Returns the ids of all its inputs, outputs and resolved artifacts."""
         links = (self.inputs, self.outputs, self.resolved)
         return {item for link in links for items in link.values() for item in items}
 
@@ -90,7 +89,7 @@ class MetadataGraph:
     def producer(self, artifact_id: int) -> Execution | None:
         """Returns the execution that made an artifact; None if there is none.
 
-        Executions that took it from the cache come later, so the first one made it.
+        It is the first: executions that took it from the cache are later.
         """
         return next(iter(self._writers[artifact_id]), None)
 
@@ -112,10 +111,11 @@ class MetadataGraph:
         return self.artifacts[artifact_id].type
 
     def upstream(self, artifact_ids: Iterable[int]) -> tuple[set[int], set[int]]:
-        """Returns all that some artifacts were made of, themselves included.
+        """Returns the upstream lineage of some artifacts.
 
         Returns:
-          The ids of the artifacts, and those of the executions that made them.
+          The ids of the artifacts, these included, and of the executions that made
+          them.
         """
         artifacts: set[int] = set()
         executions: set[int] = set()

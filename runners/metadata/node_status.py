@@ -52,9 +52,9 @@ def executions_of(store: Any, contexts: Contexts) -> list[Any]:
 
 
 def state_of(execution: Any | None) -> NodeState:
-    """Returns the state of an execution that has ended, failed if it has not.
+    """Returns the state of an ended execution; ``failed`` if it has not ended.
 
-    No execution at all means that the node was skipped by its condition.
+    Without an execution the node was skipped by its condition.
     """
     if execution is None:
         return "skipped"
@@ -62,9 +62,9 @@ def state_of(execution: Any | None) -> NodeState:
 
 
 def failure_text(execution: Any) -> str | None:
-    """Returns the error that TFX published with a failed execution, if it did.
+    """Returns the error that TFX published with a failed execution, if any.
 
-    What TFX publishes is JSON with a whole traceback in it, and with those of causes.
+    TFX publishes JSON with the tracebacks of the exception and its causes.
     """
     value = execution.custom_properties.get(_RESULT)
     if value is None:
@@ -79,17 +79,17 @@ def failure_text(execution: Any) -> str | None:
 
 
 def found_nothing(execution: Any) -> bool:
-    """Whether a resolver has found nothing, rather than failed.
+    """Whether a resolver found nothing, which TFX may publish as a failure.
 
-    Most strategies return None then, which TFX publishes as a failure; that for the
-    latest blessed model returns empty lists, and its execution is complete.
+    Most strategies return None then, which fails; the one for the latest blessed model
+    returns empty lists, which succeeds.
     """
     text = failure_text(execution)
     return text is not None and text.endswith(_FOUND_NOTHING)
 
 
 def close(store: Any, execution: Any) -> None:
-    """Marks an execution whose process has ended without saying so as failed."""
+    """Marks an open execution, whose process was killed, as failed."""
     if execution.last_known_state in _OPEN:
         execution.last_known_state = metadata_store_pb2.Execution.FAILED
         store.put_executions([execution])

@@ -12,12 +12,12 @@ from serving.model_store import ModelStore, ModelVersion
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A version on disk and where it came from, as far as that is known.
+    """A version on disk and its origin.
 
     Attributes:
-      version: as the model store has it.
-      run_id: the run that pushed it; None if somebody else did.
-      model_id: the Model artifact in ML Metadata.
+      version: in the model store.
+      run_id: the run that pushed it; None if unknown.
+      model_id: the Model artifact in ML Metadata; None if unknown.
     """
 
     version: ModelVersion
@@ -28,12 +28,12 @@ class ServedModel:
 def served_models(
     graph: MetadataGraph, serving_dirs: Iterable[Path]
 ) -> list[ServedModel]:
-    """Returns every version on disk, of each directory in the order of its numbers.
+    """Returns all versions on disk, by directory and number.
 
     Args:
       graph: the pipeline's metadata.
-      serving_dirs: directories to look in first; those that earlier pushes went to
-        come after them, since a config's ``push.serving_dir`` may have changed.
+      serving_dirs: the first directories; those of earlier pushes follow, because
+        ``push.serving_dir`` of the config may have changed.
 
     Raises:
       ServingError: a serving directory cannot be read.
@@ -63,7 +63,7 @@ def _served(graph: MetadataGraph, version: ModelVersion) -> ServedModel:
 
 
 def _by_destination(graph: MetadataGraph, path: Path) -> int | None:
-    """Finds the model by the push that says it went there; the record may be lost."""
+    """Returns the model by its push in ML Metadata, if the store's record is lost."""
     for artifact_id in sorted(graph.artifacts, reverse=True):
         destination = graph.artifacts[artifact_id].properties.get("pushed_destination")
         push = graph.producer(artifact_id)

@@ -15,7 +15,7 @@ from sluice.mlmd_items import Artifact
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
-# Properties that are shown. Others may be long, or hold what is nobody's business.
+# Properties that are shown; others may be long or private.
 _SHOWN = (
     "blessed",
     "current_model_id",
@@ -39,16 +39,16 @@ _SHOWN = (
 
 @dataclass(frozen=True)
 class Origin:
-    """What an artifact was made of, in short.
+    """Summary of an artifact's origin.
 
     Attributes:
-      run_id: the run whose node made it; None if no run did.
+      run_id: the run that made it; None if no run did.
       data: ``path``, ``span``, ``version`` and ``fingerprint`` of each input.
       schemas: ``file`` and ``digest`` of each reviewed schema.
-      code: by node, the digest of its code, or a digest by module; more than one
-        where the node ran twice, such as for the model and for its baseline.
-      packages: by distribution, every version that took part.
-      run_ids: all runs that took part; more than one where the cache was used.
+      code: by node, the digest of its code, or a digest by module; several if the node
+        ran twice, such as for the model and for its baseline.
+      packages: by distribution, the versions used.
+      run_ids: all runs involved; several if the cache was used.
     """
 
     run_id: str | None
@@ -61,13 +61,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class Use:
-    """What one node made of the artifact.
+    """A use of the artifact by a node.
 
     Attributes:
-      node: that read it.
-      key: the node's input that it was.
-      run_id: the run in which it did.
-      artifact_ids: of the outputs.
+      node: the node.
+      key: its input.
+      run_id: the run.
+      artifact_ids: the node's outputs.
     """
 
     node: str
@@ -78,17 +78,17 @@ class Use:
 
 @dataclass(frozen=True)
 class Lineage:
-    """An artifact's past and what came of it.
+    """Lineage of an artifact: origin, upstream artifacts, and uses.
 
     Attributes:
-      artifact: the one that was asked for.
-      origin: the summary.
-      artifacts: everything that it was made of, itself included, by id.
-      executions: that made them, by id.
-      uses: what other nodes made of it; one step, not further.
+      artifact: the artifact.
+      origin: the summary of its origin.
+      artifacts: all upstream artifacts and itself, by id.
+      executions: the executions that made them, by id.
+      uses: the executions that read it directly.
       reused_by: runs that took it from the cache.
       served: the versions on disk that are this model.
-      graph: where the rest is.
+      graph: the pipeline's metadata.
     """
 
     artifact: Artifact
@@ -208,7 +208,7 @@ def _add(values: list[Any], value: Any) -> None:
 
 
 def _data(graph: MetadataGraph, execution: Execution) -> dict[str, Any]:
-    """Says what an ExampleGen read; its driver writes this on both of the two."""
+    """Returns the data of an ExampleGen, from the properties of its driver."""
     known = dict(execution.properties)
     for artifacts in execution.outputs.values():
         for artifact_id in artifacts:
@@ -233,7 +233,7 @@ def _schema(file: str) -> dict[str, Any]:
 
 
 def _fingerprint(text: Any) -> tuple[Any, dict[str, Any]]:
-    """Returns code and packages of a node's fingerprint, whatever form it has."""
+    """Returns code and packages of a node's fingerprint in any version's form."""
     try:
         parts = json.loads(text)
     except (TypeError, ValueError):
