@@ -1,5 +1,5 @@
-"""Real data sets that ship with the dependencies, as TFRecords of tf.Examples.
+"""Data sets, written as TFRecords of tf.Examples.
 
-Configs, demo, tests and benchmarks use them, without a network. See
+Configs, demo, tests and benchmarks use those that ship with the dependencies. See
 ``sample_data.catalog``.
 """

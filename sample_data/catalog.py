@@ -1,30 +1,49 @@
-"""Catalog of the sample data sets; writes one atomically.
+"""Catalog of the data sets; writes one atomically.
 
 A directory is written beside its target and renamed, so readers never see a part of it.
-An intact directory is kept; a damaged one, or one of another version or seed, is
-rewritten. Other files are never replaced.
+An intact directory is kept; a damaged one, or one of another version, seed or source,
+is rewritten. Other files are never replaced.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-import hashlib
+import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sample_data.data_set import DataSet, Split, shuffled
+from sample_data.cifar10 import CIFAR10
+from sample_data.csv_file import CSV
+from sample_data.data_set import ALL, Content, DataSet, Source
 from sample_data.digits import DIGITS
-from sample_data.manifest import MANIFEST_FILE, Manifest, Shard
+from sample_data.download import download
+from sample_data.image_folder import FLOWERS, IMAGES
+from sample_data.manifest import MANIFEST_FILE, Manifest
+from sample_data.mnist import FASHION_MNIST, MNIST
 from sample_data.taxi import TAXI
+from sample_data.write_shards import write_shards
 from sluice.errors import DataError, UsageError
+from sluice.machine_resources import usable_cores
 from sluice.storage import atomic, digest
-from sluice.tfrecords import tfrecord
 
 DEFAULT_SEED = 17
 
-_DATA_SETS = {data_set.name: data_set for data_set in (DIGITS, TAXI)}
+_DATA_SETS = {
+    data_set.name: data_set
+    for data_set in (
+        DIGITS,
+        TAXI,
+        MNIST,
+        FASHION_MNIST,
+        CIFAR10,
+        FLOWERS,
+        IMAGES,
+        CSV,
+    )
+}
 _OURS = re.compile(
     rf"\..*|{re.escape(MANIFEST_FILE)}|\w+-\d{{5}}-of-\d{{5}}\.tfrecord(\.gz)?"
 )
@@ -33,6 +52,11 @@ _OURS = re.compile(
 def names() -> list[str]:
     """Returns the names of the data sets."""
     return list(_DATA_SETS)
+
+
+def packaged() -> list[str]:
+    """Returns the names of those that ship with a package: made without any files."""
+    return [name for name, data_set in _DATA_SETS.items() if not data_set.read]
 
 
 def get(name: str) -> DataSet:
@@ -51,32 +75,74 @@ def get(name: str) -> DataSet:
     )
 
 
-def make(name: str, directory: str | Path, *, seed: int = DEFAULT_SEED) -> Manifest:
+def make(
+    name: str,
+    directory: str | Path,
+    *,
+    source: Source | None = None,
+    seed: int = DEFAULT_SEED,
+    workers: int | None = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> Manifest:
     """Writes a data set, unless the directory already contains it.
 
     Args:
       name: one of ``names()``.
       directory: for the shards and the manifest; created with its parents.
+      source: files of a data set that does not ship with a package. Without it, an
+        intact directory is kept; otherwise the files are downloaded.
       seed: of the assignment of records to splits, and of their order.
+      workers: number of processes; None for the number of cores.
+      report: called with lines of progress.
 
     Returns:
       The manifest of the directory.
 
     Raises:
-      UsageError: no such data set, its source package is not installed, the directory
-        cannot be written, or it contains other files and cannot be replaced.
+      DataError: a file of the source is damaged or invalid.
+      UsageError: no such data set, its source is missing, the directory cannot be
+        written, or it contains other files and cannot be replaced.
     """
     data_set = get(name)
     target = Path(directory).resolve()
+    if data_set.read is None and source:
+        raise UsageError(
+            f"The data set {name} ships with a package and is not made from files.",
+            where=source.path,
+            hint=f"sluice data make {name}",
+        )
     try:
         current = _current(data_set, target, seed)
-        if current:
+        if current and not source:
             return current
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic.lock(_beside(target, "lock")):
             # Another process may have written it meanwhile.
             current = _current(data_set, target, seed)
-            return current or _replace(data_set, target, seed)
+            if current and not source:
+                return current
+            content, source_digest = _content(data_set, target.parent, source, report)
+            if current and current.source_sha256 == source_digest:
+                return current
+            with _replacing(target) as part:
+                shards = write_shards(
+                    data_set,
+                    content.parts,
+                    part,
+                    seed=seed,
+                    # Data sets of packages are small, and tests make them with threads.
+                    workers=(workers or usable_cores()) if data_set.read else 1,
+                )
+                made = Manifest(
+                    data_set.name,
+                    data_set.version,
+                    seed,
+                    shards,
+                    source_sha256=source_digest,
+                    class_names=content.class_names,
+                )
+                made.save(part)
+            return made
     except OSError as error:
         raise UsageError(
             f"The sample data set {name} cannot be written.",
@@ -113,7 +179,7 @@ def _beside(target: Path, suffix: str) -> Path:
 
 
 def _current(data_set: DataSet, target: Path, seed: int) -> Manifest | None:
-    """Returns the manifest if the directory already contains the data set."""
+    """Returns the manifest if the directory is intact and of this data set."""
     try:
         found = verify(target)
     except DataError:
@@ -123,19 +189,48 @@ def _current(data_set: DataSet, target: Path, seed: int) -> Manifest | None:
         data_set.version,
         seed,
     )
-    whole = all(found.records(split.name) == split.records for split in data_set.splits)
-    return found if same and whole else None
+    return found if same and found.is_complete(data_set.splits) else None
 
 
-def _replace(data_set: DataSet, target: Path, seed: int) -> Manifest:
-    """Rewrites the directory. The caller holds the lock."""
+def _content(
+    data_set: DataSet,
+    folder: Path,
+    source: Source | None,
+    report: Callable[[str], None],
+) -> tuple[Content, str]:
+    """Returns the content of a data set's source, and the digest of its files."""
+    if data_set.read is None:
+        assert data_set.records, f"{data_set.name} has no records"
+        return Content({ALL: data_set.records()}), ""
+    if source is None:
+        source = Source(download(data_set, folder / ".downloads", report))
+    try:
+        content = data_set.read(source)
+        named = {
+            os.path.relpath(file, source.path): digest.of_file(file)
+            for file in content.files
+        }
+    except OSError as error:
+        raise UsageError(
+            f"The files of the data set {data_set.name} cannot be read.",
+            where=error.filename or source.path,
+            expected=data_set.expected_files,
+            actual=error.strerror or str(error),
+            hint=f"sluice data make {data_set.name} --from DIR",
+        ) from error
+    return content, digest.of_bytes(repr(sorted(named.items())).encode())
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """Yields a directory that replaces the target. The caller holds the lock."""
     _check_replaceable(target)
     part, old = _beside(target, "part"), _beside(target, "old")
     for leftover in (part, old):  # Of a process that was killed.
         shutil.rmtree(leftover, ignore_errors=True)
     part.mkdir()
     try:
-        manifest = _write(data_set, part, seed)
+        yield part
         atomic.sync_directory(part)
         if target.exists():
             target.rename(old)
@@ -147,7 +242,6 @@ def _replace(data_set: DataSet, target: Path, seed: int) -> Manifest:
         raise
     atomic.sync_directory(target.parent)
     shutil.rmtree(old, ignore_errors=True)
-    return manifest
 
 
 def _check_replaceable(target: Path) -> None:
@@ -164,46 +258,3 @@ def _check_replaceable(target: Path) -> None:
             expected="an empty directory, or one with sample data alone",
             hint="Move them away, or choose another directory.",
         )
-
-
-def _write(data_set: DataSet, directory: Path, seed: int) -> Manifest:
-    records = iter(shuffled(data_set.records(), seed))
-    shards = [
-        _write_shard(data_set, directory, split, index, records)
-        for split in data_set.splits
-        for index in range(split.shards)
-    ]
-    if next(records, None) is not None:
-        raise AssertionError(f"the splits of {data_set.name} do not take all records")
-    manifest = Manifest(data_set.name, data_set.version, seed, tuple(shards))
-    manifest.save(directory)
-    return manifest
-
-
-def _write_shard(
-    data_set: DataSet,
-    directory: Path,
-    split: Split,
-    index: int,
-    records: Iterator[bytes],
-) -> Shard:
-    """Writes the next records as one shard; a split's shards differ by at most one."""
-    size, larger = divmod(split.records, split.shards)
-    taken = [next(records) for _ in range(size + (index < larger))]
-    suffix = ".tfrecord.gz" if data_set.gzip else ".tfrecord"
-    path = directory / f"{split.name}-{index:05d}-of-{split.shards:05d}{suffix}"
-    return Shard(
-        name=path.name,
-        split=split.name,
-        records=tfrecord.write(path, taken),
-        size_bytes=path.stat().st_size,
-        sha256=digest.of_file(path),
-        records_sha256=_digest_of_records(taken),
-    )
-
-
-def _digest_of_records(records: Iterable[bytes]) -> str:
-    result = hashlib.sha256()
-    for record in records:
-        result.update(len(record).to_bytes(8, "little") + record)
-    return result.hexdigest()

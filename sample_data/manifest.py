@@ -7,9 +7,11 @@ manifest shows that records, or whole files, are missing.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from sample_data.data_set import Split
 from sluice.errors import DataError
 from sluice.storage import atomic, digest
 from sluice.tfrecords import tfrecord
@@ -49,16 +51,33 @@ class Manifest:
       version: of its records.
       seed: of the shuffle.
       shards: the files, in order.
+      source_sha256: the digest of the files that it was made from; empty where it
+        ships with a package.
+      class_names: the name of each class, in the order of the labels 0, 1, ...
     """
 
     data_set: str
     version: int
     seed: int
     shards: tuple[Shard, ...]
+    source_sha256: str = ""
+    class_names: tuple[str, ...] = ()
 
     def records(self, split: str) -> int:
         """Returns the number of records of a split."""
         return sum(shard.records for shard in self.shards if shard.split == split)
+
+    def is_complete(self, splits: Sequence[Split]) -> bool:
+        """Whether every split is there, with all the shards that their names count."""
+        for split in splits:
+            names = [shard.name for shard in self.shards if shard.split == split.name]
+            counted = (
+                f"{index:05d}-of-{len(names):05d}" for index in range(len(names))
+            )
+            expected = [f"{split.name}-{suffix}" for suffix in counted]
+            if not names or [name.partition(".")[0] for name in names] != expected:
+                return False
+        return True
 
     def save(self, directory: Path) -> None:
         """Writes ``manifest.json``."""
@@ -80,7 +99,8 @@ class Manifest:
             if (found := fields.pop("format")) != FORMAT:
                 raise ValueError(f"format {found}")
             shards = tuple(Shard(**shard) for shard in fields.pop("shards"))
-            return cls(shards=shards, **fields)
+            names = tuple(fields.pop("class_names", ()))
+            return cls(shards=shards, class_names=names, **fields)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _unreadable(path, "no such file") from error
         except KeyError as error:

@@ -105,6 +105,7 @@ TAXI = DataSet(
     name="taxi",
     version=1,
     description="15,002 Chicago taxi trips with missing values (from the TFX wheel)",
+    licence="data.cityofchicago.org, Data Terms of Use",
     gzip=True,
     splits=(
         Split("train", 10502, 4),

@@ -145,14 +145,14 @@ def _ended_runs_fold(check_run_folds: Callable[[Path], None]) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project root of its own: configs, schemas, and both sample data sets."""
+    """A project root of its own: configs, schemas, and the data sets of packages."""
     from sample_data import catalog
 
     root = tmp_path_factory.mktemp("project")
     shutil.copytree(own_root() / "configs", root / "configs")
     for schema in (own_root() / "schemas").glob("*/schema.pbtxt"):
         shutil.copytree(schema.parent, root / "schemas" / schema.parent.name)
-    for name in catalog.names():
+    for name in catalog.packaged():
         catalog.make(name, root / "data" / name)
     return root
 

@@ -1,4 +1,4 @@
-"""``sluice data list|make``: the sample data sets."""
+"""``sluice data list|make``: the data sets that Sluice can write as TFRecords."""
 
 from __future__ import annotations
 
@@ -18,25 +18,59 @@ def data() -> None:
 @data.command("list")
 @json_option
 def list_data(as_json: bool) -> None:
-    """List the sample data sets."""
-    described = {name: catalog.get(name).description for name in catalog.names()}
+    """List the data sets: content and source, and the licence of the data."""
+    data_sets = [catalog.get(name) for name in catalog.names()]
     if as_json:
-        rows = [{"name": x, "description": text} for x, text in described.items()]
+        keys = ("name", "description", "licence")
+        rows = [{key: getattr(item, key) for key in keys} for item in data_sets]
         echo_json({"schema_version": 1, "data_sets": rows})
         return
-    for name, description in described.items():
-        echo(f"{name:<10} {description}")
+    for item in data_sets:
+        echo(f"{item.name:<14} {item.description}; licence: {item.licence}")
 
 
 @data.command("make")
 @click.argument("name")
+@click.option(
+    "source",
+    "--from",
+    metavar="DIR",
+    help="Where the data set's own files are. Without it they are downloaded.",
+)
+@click.option(
+    "directory",
+    "--to",
+    metavar="DIR",
+    help="Write there instead of data/NAME of the project.",
+)
+@click.option("--label", metavar="COLUMN", help="The label's column of a CSV file.")
+@click.option(
+    "--seed",
+    default=catalog.DEFAULT_SEED,
+    show_default=True,
+    help="Decides the splits and the order of the records.",
+)
 @json_option
-def make_data(name: str, as_json: bool) -> None:
-    """Write the data set NAME into data/NAME of the project that has its config.
+def make_data(
+    name: str,
+    source: str | None,
+    directory: str | None,
+    label: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Write the data set NAME into data/NAME of the project.
 
     Nothing is written if it is there and intact.
     """
-    made = operation.make_data(name)
+    made = operation.make_data(
+        name,
+        source=source,
+        label=label,
+        directory=directory,
+        seed=seed,
+        report=lambda line: echo(line, err=True),
+    )
     if as_json:
         echo_json(made.to_dict())
         return

@@ -26,6 +26,8 @@ from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.record_error import RecordError
 
 _GZIP_SUFFIX = ".gz"
+# Python's own, 9, takes eight times as long on images and saves 1 % (Fashion-MNIST).
+_GZIP_LEVEL = 6
 # Beam, which reads the files for TFX, would decompress these by their names
 # (apache_beam.io.filesystem.CompressionTypes); TensorFlow's reader would not.
 _OTHER_SUFFIXES = (".bz2", ".deflate", ".zst", ".zstd", ".xz", ".lzma")
@@ -80,7 +82,7 @@ def write(path: str | Path, records: Iterable[bytes]) -> int:
     with atomic.replacing(path) as file:
         if not _is_gzip_name(str(path)):
             return _write_frames(file, records)
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
+        with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as compressed:
             return _write_frames(compressed, records)
 
 

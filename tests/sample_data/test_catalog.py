@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sample_data import catalog
-from sample_data.data_set import DataSet, Split
+from sample_data.data_set import DataSet, Source, Split
 from sluice.errors import DataError, UsageError
 from sluice.tfrecords import tfrecord
 
@@ -21,6 +21,7 @@ TOYS = DataSet(
     name="toys",
     version=1,
     description="toys",
+    licence="none",
     gzip=False,
     splits=(Split("train", 7, 3), Split("eval", 3, 1), Split("test", 2, 2)),
     records=lambda: list(RECORDS),
@@ -50,13 +51,15 @@ def contents(directory):
 
 
 def test_names():
-    assert catalog.names() == ["digits", "taxi"]
+    own = ["mnist", "fashion-mnist", "cifar10", "flowers", "images", "csv"]
+    assert catalog.packaged() == ["digits", "taxi"]
+    assert catalog.names() == catalog.packaged() + own
 
 
 def test_an_unknown_name_names_the_nearest():
     with pytest.raises(UsageError, match="no sample data set named 'digit'") as caught:
         catalog.make("digit", "data/digit")
-    assert caught.value.expected == "one of digits, taxi"
+    assert caught.value.expected == f"one of {', '.join(catalog.names())}"
     assert caught.value.hint == "sluice data make digits"
 
 
@@ -229,6 +232,12 @@ def test_a_file_in_the_way(toys):
     assert toys.read_text() == "mine"
 
 
+def test_files_for_a_data_set_of_a_package(toys, tmp_path):
+    with pytest.raises(UsageError, match="ships with a package"):
+        catalog.make("toys", toys, source=Source(tmp_path))
+    assert not toys.exists()
+
+
 def test_a_link_stays_a_link(toys, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -271,14 +280,6 @@ def test_a_failed_rename_brings_the_old_data_back(toys, monkeypatch):
     with pytest.raises(UsageError, match="Input/output error"):
         catalog.make("toys", toys, seed=18)
     assert snapshot(toys) == before
-
-
-def test_splits_that_leave_records_are_our_bug(toys, monkeypatch):
-    register(monkeypatch, dataclasses.replace(TOYS, splits=(Split("train", 11, 1),)))
-
-    with pytest.raises(AssertionError, match="do not take all records"):
-        catalog.make("toys", toys)
-    assert not toys.exists()
 
 
 def test_nothing_heavy_is_imported():

@@ -6,6 +6,7 @@ Each child process really dies by SIGKILL, so no ``finally`` runs in it.
 from __future__ import annotations
 
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -23,10 +24,11 @@ CHILD = """
 import os, pathlib, signal, sys
 from sample_data import catalog
 from sample_data.data_set import DataSet, Split
+from sluice.tfrecords import tfrecord
 
 target, seed, owner, function, call = sys.argv[1:]
-toys = DataSet("toys", 1, "toys", False, (Split("train", 8, 4),),
-               lambda: [bytes([number]) for number in range(8)])
+toys = DataSet("toys", 1, "toys", "none", False, (Split("train", 8, 4),),
+               records=lambda: [bytes([number]) for number in range(8)])
 catalog._DATA_SETS["toys"] = toys
 calls = 0
 
@@ -40,7 +42,7 @@ def patch(owner, function):
         return original(*args, **kwargs)
     setattr(owner, function, dying)
 
-patch({"tfrecord": catalog.tfrecord, "Manifest": catalog.Manifest,
+patch({"tfrecord": tfrecord, "Manifest": catalog.Manifest,
        "Path": pathlib.Path, "shutil": catalog.shutil}[owner], function)
 catalog.make("toys", target, seed=int(seed))
 """
@@ -95,6 +97,67 @@ def test_killed_while_making_it_for_the_first_time(tmp_path):
     assert make(target, 1) == 0
     catalog.verify(target)
     assert entries(target) == [".toys.lock", "toys"]
+
+
+# Makes MNIST of a folder with two processes, one of which waits in its first record.
+PARALLEL = """
+import pathlib, sys, time
+from sample_data import catalog, image_array
+from sample_data.data_set import Source
+
+target, source, moment = sys.argv[1:]
+encode = image_array.encode_png
+
+def waiting(pixels):
+    pathlib.Path(moment).touch()
+    time.sleep(1)
+    return encode(pixels)
+
+if moment != "none":
+    image_array.encode_png = waiting
+catalog.make("mnist", target, source=Source(pathlib.Path(source)), workers=2)
+"""
+
+
+def write_mnist(folder):
+    folder.mkdir()
+    for prefix, count in (("train", 24), ("t10k", 4)):
+        header = struct.pack(">HBBI", 0, 8, 1, count)
+        (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(header + bytes(count))
+        header = struct.pack(">HBBIII", 0, 8, 3, count, 28, 28)
+        images = header + bytes(count * 28 * 28)
+        (folder / f"{prefix}-images-idx3-ubyte").write_bytes(images)
+    return folder
+
+
+def test_killed_while_processes_write_shards(tmp_path, wait_for):
+    target, source = tmp_path / "mnist", write_mnist(tmp_path / "source")
+
+    def start_parallel(moment):
+        arguments = [str(target), str(source), str(moment)]
+        return subprocess.Popen([sys.executable, "-c", PARALLEL, *arguments], cwd=ROOT)
+
+    assert start_parallel("none").wait() == 0
+    before = catalog.verify(target)
+    (source / "train-labels-idx1-ubyte").write_bytes(
+        struct.pack(">HBBI", 0, 8, 1, 24) + b"\1" * 24
+    )
+
+    child = start_parallel(tmp_path / "moment")
+    wait_for((tmp_path / "moment").exists, "a process that writes a shard")
+    child.kill()
+    assert child.wait() == -signal.SIGKILL
+    assert catalog.verify(target) == before
+
+    # It waits for the processes that are left, which hold the lock.
+    assert start_parallel("none").wait() == 0
+    assert catalog.verify(target).source_sha256 != before.source_sha256
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".mnist.lock",
+        "mnist",
+        "moment",
+        "source",
+    ]
 
 
 def test_several_processes_at_once(tmp_path):

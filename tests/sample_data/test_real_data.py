@@ -115,7 +115,7 @@ def value(example, name):
 
 
 def test_every_data_set_is_expected():
-    assert list(EXPECTED) == catalog.names()
+    assert list(EXPECTED) == catalog.packaged()
 
 
 @pytest.mark.parametrize("name", EXPECTED)

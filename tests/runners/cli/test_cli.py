@@ -13,6 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.config.config import Train
+from sample_data import catalog
 from sluice.project import own_root
 from sluice.record.run_record import NodeRecord, PushRecord, RunRecord
 
@@ -225,7 +226,7 @@ def test_verbs_without_a_table_print_json_too(root: Path, sluice: Sluice) -> Non
     config = document("config", "digits", "--set", "train.epochs=3")
     assert config["config"]["train"]["epochs"] == 3
     listed = document("data", "list")
-    assert [row["name"] for row in listed["data_sets"]] == ["digits", "taxi"]
+    assert [row["name"] for row in listed["data_sets"]] == catalog.names()
     made = document("data", "make", "taxi")
     assert made["records"].keys() == {"train", "eval", "test"}
 
@@ -307,10 +308,39 @@ def test_predict_and_models_without_a_push(root: Path, sluice: Sluice) -> None:
 
 
 def test_data_list_and_make(root: Path, sluice: Sluice) -> None:
-    assert {"digits", "taxi"} <= set(sluice("data", "list")[1].split())
+    lines = sluice("data", "list")[1].splitlines()
+    assert [line.split()[0] for line in lines] == catalog.names()
+    assert all("licence: " in line for line in lines)
     code, _, err = sluice("data", "make", "digit")
     assert code == 2
     assert "sluice data make digits" in err
+
+
+def test_data_make_from_files(
+    root: Path, sluice: Sluice, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Without a config of the name, the data lies where one would look for it."""
+    trips = tmp_path_factory.mktemp("source") / "trips.csv"
+    trips.write_text("fare,tip\n" + "12.5,1\n" * 20)
+    arguments = ("data", "make", "csv", "--from", str(trips), "--label", "tip")
+    code, out, _ = sluice(*arguments)
+    made = f"20 records in {root / 'data' / 'csv'} (train 16, eval 2, test 2)\n"
+    assert (code, out) == (0, f"csv: {made}")
+    code, out, _ = sluice(*arguments, "--to", str(root / "trips"), "--json")
+    assert (code, json.loads(out)["path"]) == (0, str(root / "trips"))
+
+    trips.write_text("fare,tip\n1\n")
+    code, _, err = sluice(*arguments)
+    assert code == 3
+    assert f"{trips}:2" in err
+    code, _, err = sluice("data", "make", "csv", "--from", "nowhere")
+    assert code == 2
+    assert "nothing at this path" in err
+    assert sorted(path.name for path in (root / "data").iterdir()) == [
+        ".csv.lock",
+        "csv",
+        "digits",
+    ]
 
 
 def test_control_characters_in_errors_are_escaped(root: Path, sluice: Sluice) -> None:

@@ -1,0 +1,281 @@
+"""Images in one folder per class, of your own or TensorFlow's flower photos.
+
+The records of ``images`` have ``image``, the bytes of the file, and ``label``, the
+name of the class. Those of ``flowers`` are 192 x 192 JPEGs with the features of the
+public flowers-jpeg-192x192 records: besides, ``class`` is the number of the class,
+``one_hot_class`` the same in floats, ``size`` height and width.
+"""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sample_data import tf_example
+from sample_data.data_set import ALL, Content, DataSet, RemoteFile, Source, Split
+from sluice.errors import DataError, UsageError
+
+_SUFFIXES = (".jpg", ".jpeg", ".png")
+_MAX_PIXELS = 100_000_000
+_PARTS = {"train": "train", "validation": "eval", "test": "test"}
+_FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
+_FLOWERS_FOLDER = "flower_photos"
+_FLOWERS_SIDE = 192
+_JPEG_QUALITY = 95
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Records of image files, which are read and decoded when they are needed.
+
+    Attributes:
+      paths: the files.
+      labels: the number of each file's class.
+      class_names: the name of each class.
+      side: JPEGs of so many pixels squared, with the features of the public flowers
+        records; None for the bytes of the files.
+    """
+
+    paths: tuple[Path, ...]
+    labels: tuple[int, ...]
+    class_names: tuple[str, ...]
+    side: int | None
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, position: int) -> bytes:
+        label = self.labels[position]
+        image = read_image(self.paths[position], self.side)
+        features: dict[str, tf_example.Values] = {
+            "image": [image],
+            "label": [self.class_names[label].encode()],
+        }
+        if self.side:
+            classes = range(len(self.class_names))
+            features["class"] = [label]
+            features["one_hot_class"] = [float(label == number) for number in classes]
+            features["size"] = [self.side, self.side]
+        return tf_example.encode(features)
+
+
+def read_images(source: Source) -> Content:
+    """Returns the images below a folder per class, or below train, validation and test.
+
+    Raises:
+      UsageError: the source is no folder.
+      DataError: something in it is no class folder, or no image file.
+    """
+    root = _checked_folder(source.path)
+    if not (root / "train").is_dir():
+        return _content({ALL: root}, None)
+    roots = {_PARTS.get(path.name, path.name): path for path in _visible(root)}
+    if roots.keys() != set(_PARTS.values()):
+        raise DataError(
+            "These folders are no complete set of splits.",
+            where=root,
+            expected=f"the folders {', '.join(_PARTS)}; or a folder per class",
+            actual=", ".join(path.name for path in roots.values()),
+        )
+    # The folder of train decides which classes there are.
+    return _content({part: roots[part] for part in _PARTS.values()}, None)
+
+
+def read_flowers(source: Source) -> Content:
+    """Returns the photos of the five folders of flower_photos.
+
+    Raises:
+      UsageError: the source is no folder.
+      DataError: its folders are not the five classes, or hold anything but images.
+    """
+    root = _checked_folder(source.path)
+    if (root / _FLOWERS_FOLDER).is_dir():
+        root /= _FLOWERS_FOLDER
+    return _content({ALL: root}, _FLOWERS)
+
+
+def read_image(path: Path, side: int | None) -> bytes:
+    """Returns an image file's bytes, once it has been decoded as a test.
+
+    Args:
+      path: a JPEG or PNG.
+      side: if given, an image of another size is cropped to its middle square, scaled
+        to so many pixels, and becomes a JPEG; so does a PNG.
+
+    Raises:
+      DataError: it is no JPEG or PNG, is too large, or does not decode.
+      UsageError: it cannot be read.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            "An image file cannot be read.",
+            where=path,
+            actual=error.strerror or str(error),
+        ) from error
+    try:
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
+            if image.width * image.height > _MAX_PIXELS:
+                raise ValueError(f"{image.width:,} x {image.height:,} pixels")
+            if side is None or (image.format, *image.size) == ("JPEG", side, side):
+                image.load()
+                return data
+            # A JPEG decoder scales down for free, by 2, 4 or 8.
+            image.draft("RGB", (2 * side, 2 * side))
+            scaled = ImageOps.fit(image.convert("RGB"), (side, side))
+    # Pillow's decoders raise these, and SyntaxError, for damaged files.
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise DataError(
+            "This file is not an image that can be decoded.",
+            where=path,
+            expected=f"a JPEG or PNG of at most {_MAX_PIXELS:,} pixels",
+            actual=str(error).partition("<")[0].strip(),
+            hint="Replace it, or remove it.",
+        ) from error
+    file = io.BytesIO()
+    scaled.save(file, "JPEG", quality=_JPEG_QUALITY)
+    return file.getvalue()
+
+
+def _content(roots: dict[str, Path], class_names: tuple[str, ...] | None) -> Content:
+    """Returns the images below a root per part, all with the same classes."""
+    parts: dict[str, ImageFiles] = {}
+    side = _FLOWERS_SIDE if class_names else None
+    for part, root in roots.items():
+        folders = _class_folders(root, class_names)
+        class_names = tuple(path.name for path in folders)
+        paths: list[Path] = []
+        labels: list[int] = []
+        for label, folder in enumerate(folders):
+            images = _image_files(folder)
+            paths += images
+            labels += [label] * len(images)
+        parts[part] = ImageFiles(tuple(paths), tuple(labels), class_names, side)
+    files = tuple(path for images in parts.values() for path in images.paths)
+    return Content(parts, files, class_names or ())
+
+
+def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path]:
+    entries = [_no_link(path) for path in _visible(root)]
+    stray = [path.name for path in entries if path.suffix.lower() in _SUFFIXES]
+    if stray:
+        raise DataError(
+            "These images are in no class's folder.",
+            where=root,
+            examples=stray,
+            expected="one folder of images per class",
+        )
+    folders = [path for path in entries if path.is_dir()]
+    found = tuple(path.name for path in folders)
+    if len({unicodedata.normalize("NFC", name).casefold() for name in found}) < len(
+        found
+    ):
+        raise DataError(
+            "Two classes have the same name but for case or encoding.",
+            where=root,
+            examples=found,
+        )
+    if (class_names and found != class_names) or len(found) < 2:
+        expected = ", ".join(class_names) if class_names else "at least two"
+        raise DataError(
+            "The folders are not the classes that are expected.",
+            where=root,
+            expected=f"the folders of classes: {expected}",
+            actual=", ".join(found) or "no folder",
+            hint="--from DIR: the folder that holds a folder of images per class; "
+            "an archive is unpacked first",
+        )
+    return folders
+
+
+def _image_files(folder: Path) -> list[Path]:
+    images = [_no_link(path) for path in _visible(folder)]
+    other = [path.name for path in images if path.suffix.lower() not in _SUFFIXES]
+    other += [path.name for path in images if path.is_dir()]
+    if other or not images:
+        raise DataError(
+            "This class has other files than images."
+            if other
+            else "This class is empty.",
+            where=folder,
+            examples=other,
+            expected=f"files that end in {', '.join(_SUFFIXES)}",
+            hint="Move them away." if other else "Add images, or remove the folder.",
+        )
+    return images
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """Yields what a folder holds, in order, but hidden files such as .DS_Store."""
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith(".") and path.name != "Thumbs.db":
+            yield path
+
+
+def _no_link(path: Path) -> Path:
+    if path.is_symlink():
+        raise DataError(
+            "This is a symbolic link, which may lead anywhere.",
+            where=path,
+            expected="folders and files",
+            hint="Copy what it leads to, or remove it.",
+        )
+    return path
+
+
+def _checked_folder(path: Path) -> Path:
+    if path.is_dir():
+        return path
+    raise UsageError(
+        "This is not a folder.",
+        where=path,
+        expected="a folder that holds a folder of images per class",
+        actual="a file" if path.exists() else "no such folder",
+        hint="--from DIR",
+    )
+
+
+FLOWERS = DataSet(
+    name="flowers",
+    version=1,
+    description="3,670 photos of 5 kinds of flowers, 192x192 JPEG, 229 MB "
+    "(download.tensorflow.org)",
+    licence="CC BY 2.0",
+    gzip=True,
+    splits=(Split("train", 12, 12), Split("eval", 2, 2), Split("test", 2, 2)),
+    read=read_flowers,
+    expected_files=f"the folder {_FLOWERS_FOLDER} with the folders "
+    f"{', '.join(_FLOWERS)}",
+    # https://github.com/tensorflow/datasets: url_checksums/tf_flowers.txt
+    downloads=(
+        RemoteFile(
+            "http://download.tensorflow.org/example_images/flower_photos.tgz",
+            228_813_984,
+            "4c54ace7911aaffe13a365c34f650e71dd5bf1be0a58b464e5a7183e3e595d9c",
+            unpacked=_FLOWERS_FOLDER,
+        ),
+    ),
+)
+IMAGES = DataSet(
+    name="images",
+    version=1,
+    description="JPEG and PNG files of your own, in one folder per class",
+    licence="your own",
+    gzip=True,
+    splits=(
+        Split("train", 8, 8, "train"),
+        Split("eval", 1, 2, "eval"),
+        Split("test", 1, 2, "test"),
+        Split("train", 8, 8),
+        Split("eval", 1, 2),
+        Split("test", 1, 2),
+    ),
+    read=read_images,
+    expected_files="a folder of images per class",
+)
