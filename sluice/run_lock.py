@@ -21,7 +21,7 @@ from pathlib import Path
 from sluice.clock import utc_now
 from sluice.errors import LockedError, UsageError, WorkspaceError
 from sluice.storage import atomic
-from sluice.storage.storage_errors import FULL
+from sluice.storage.storage_errors import FULL, disk_full
 
 ANY = "any"
 _POLL_S = 0.1
@@ -260,6 +260,8 @@ def workspace_command(verb: str, root: Path) -> str:
 
 def unwritable(where: Path, error: OSError) -> WorkspaceError:
     """Returns the error of a workspace that cannot be written."""
+    if error.errno in FULL:
+        return disk_full(where, error.strerror)
     return WorkspaceError(
         "the workspace cannot be written",
         where=where,

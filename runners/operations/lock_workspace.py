@@ -17,8 +17,12 @@ from serving.model_store import ModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError
 from sluice.run_lock import RunLock
-from sluice.storage.storage_errors import explain_full_disk
+from sluice.storage.storage_errors import explain_full_disk, require_free_space
 from sluice.workspace import Workspace
+
+# Record, compiled graph and ML Metadata of a run before its first output: 0.6 MB for
+# `digits`. With less, SQLite fails inside TFX.
+_RUN_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ def lock_workspace(
     def on_wait(owner: str) -> None:
         observer.on_note(f"waiting for {owner}")
 
+    require_free_space(workspace.root, _RUN_BYTES)
     with (
         explain_full_disk(workspace.root),
         workspace.exclusive(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,9 +90,29 @@ def explain_full_disk(where: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        raise WorkspaceError(
-            "the disk is full",
-            where=error.filename or where,
-            actual=error.strerror,
-            hint="free some space there, then run the command again",
-        ) from error
+        raise disk_full(error.filename or where, error.strerror) from error
+
+
+def require_free_space(folder: Path, needed_bytes: int) -> None:
+    """Checks the disk of a folder before files are written that belong together.
+
+    Raises:
+      WorkspaceError: less space is free.
+    """
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        found = f"{os.strerror(errno.ENOSPC)}: {free_bytes / 1e6:.1f} MB free"
+        raise disk_full(folder, found, f"at least {needed_bytes / 1e6:g} MB free")
+
+
+def disk_full(
+    where: object, actual: str, expected: str | None = None
+) -> WorkspaceError:
+    """Returns the error of a disk on which a file cannot be written."""
+    return WorkspaceError(
+        "the disk is full",
+        where=where,
+        expected=expected,
+        actual=actual,
+        hint="free some space there, then run the command again",
+    )
