@@ -106,7 +106,7 @@ def require_free_space(folder: Path, needed_bytes: int) -> None:
 
 
 def disk_full(
-    where: object, actual: str, expected: str | None = None
+    where: object, actual: str | None, expected: str | None = None
 ) -> WorkspaceError:
     """Returns the error of a disk on which a file cannot be written."""
     return WorkspaceError(
