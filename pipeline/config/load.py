@@ -18,7 +18,7 @@ from pipeline.config.layers import Layer, read_file, read_override
 from pipeline.config.origin import KeyPath, Origin, key_path
 from pipeline.config.problems import Problems
 from pipeline.config.yaml_values import describe
-from sluice.errors import UsageError
+from sluice.errors import ConfigError, UsageError
 from sluice.project import find_root
 
 
@@ -78,11 +78,26 @@ def load_config(
         problems.raise_if_any()
         raise
     config._origin = origin
+    _refuse_name_of_another(config, file)
     return config
 
 
 def _shown(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+
+
+def _refuse_name_of_another(config: Config, file: Path) -> None:
+    """Refuses a copied config that would write to the workspace of the original."""
+    other = config.root / "configs" / f"{config.name}.yaml"
+    if file.stem == config.name or not other.is_file() or other.samefile(file):
+        return
+    raise ConfigError(
+        f"The config has the name of another config: {config.name!r}.",
+        where=config.origin.location(("name",)),
+        expected=f"a name of its own, such as {file.stem!r}",
+        actual=f"{other} has the workspace and the serving directory of that name",
+        hint=f"change `name:` in {config.origin.file}",
+    )
 
 
 def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:

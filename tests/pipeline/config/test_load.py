@@ -56,6 +56,23 @@ def test_a_name_is_found_from_anywhere_in_the_project(project: Path) -> None:
     assert config.serving_dir is None
 
 
+def test_a_copied_config_needs_a_name_of_its_own(project: Path) -> None:
+    """It would take over the workspace and the serving directory of the original."""
+    copy = project / "configs" / "mine.yaml"
+    copy.write_text(BASE)
+
+    with pytest.raises(ConfigError, match="has the name of another config") as info:
+        load_config("mine", cwd=project)
+
+    original = project / "configs" / "fares.yaml"
+    assert info.value.where == "configs/mine.yaml:2"
+    assert info.value.actual and str(original) in info.value.actual
+    assert info.value.hint == "change `name:` in configs/mine.yaml"
+    assert load_config("mine", overrides=["name=mine"], cwd=project).name == "mine"
+    original.rename(project / "configs" / "old.yaml")
+    assert load_config("mine", cwd=project).name == "fares"
+
+
 def test_a_path_needs_no_cwd_in_the_project(project: Path, tmp_path_factory) -> None:
     elsewhere = tmp_path_factory.mktemp("cron")
 
@@ -71,7 +88,7 @@ def test_a_path_needs_no_cwd_in_the_project(project: Path, tmp_path_factory) -> 
 def test_a_config_below_configs_is_of_the_same_project(project: Path) -> None:
     path = project / "configs" / "team" / "mine.yml"
     path.parent.mkdir()
-    path.write_text(BASE)
+    path.write_text(BASE.replace("fares", "team", 1))
 
     assert load_config(str(path), cwd=Path("/")).root == project
 
