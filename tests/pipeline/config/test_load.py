@@ -97,7 +97,7 @@ def test_a_linked_config_is_of_the_project_that_links_it(
     project: Path, tmp_path_factory
 ) -> None:
     target = tmp_path_factory.mktemp("store") / "shared.yaml"
-    target.write_text(BASE)
+    target.write_text(BASE.replace("fares", "linked", 1))
     (project / "configs" / "linked.yaml").symlink_to(target)
 
     assert load_config("linked", cwd=project).root == project
@@ -126,7 +126,7 @@ def test_a_name_falls_back_to_the_configs_of_sluice(tmp_path: Path) -> None:
 
 
 def test_a_project_s_own_config_comes_first(project: Path) -> None:
-    (project / "configs" / "digits.yaml").write_text(BASE)
+    (project / "configs" / "digits.yaml").write_text(BASE.replace("fares", "digits", 1))
 
     assert load_config("digits", cwd=project).root == project
 

@@ -66,9 +66,9 @@ def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
     config = load_config("fares", overrides=["train.epochs=3"], cwd=project)
 
     text = to_yaml(config)
-    (project / "configs" / "again.yaml").write_text(text)
+    (project / "configs" / "fares.yaml").write_text(text)
 
-    assert load_config("again", cwd=project).model_dump() == config.model_dump()
+    assert load_config("fares", cwd=project).model_dump() == config.model_dump()
     assert text.startswith(
         f"# project root: {project}\n"
         "# from: configs/fares.yaml\n"
