@@ -2,10 +2,10 @@
 
 ``python benchmarks/evaluator.py [--classes 10,1000] [--examples 2000] [--pairs 5]``
 
-The same examples, with labels of ten classes, are evaluated by models that are alike
-but for their last layer, with the EvalConfig that the pipeline makes: two metrics,
-overall and on three slices. All runs are in one process, in turns, after one that is
-not counted; the ratio is of the medians.
+Models that differ only in their last layer are evaluated on the same examples, with
+labels of ten classes and the pipeline's EvalConfig: two metrics, overall and on three
+slices. All runs alternate in one process, after one warm-up; the ratio is that of the
+medians.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Benchmark: the first ``fit`` of a process, with and without our AutoGraph rule.
 
-``python benchmarks/first_fit.py [PAIRS]`` runs both in turn, each in a process of its
-own, and prints each pair and the ratio of the medians (sluice.compat.teach_autograph).
+``python benchmarks/first_fit.py [PAIRS]`` alternates between both, each in its own
+process, and prints each pair and the ratio of the medians. The rule is
+``sluice.compat.teach_autograph``.
 """
 
 from __future__ import annotations

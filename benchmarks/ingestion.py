@@ -4,17 +4,17 @@
 
 Two data sets of gzip-compressed shards: *fashion* is 60,000 records of 550 bytes that
 compress as Fashion-MNIST's do; *jpeg* is 20,000 records of 25 kB that do not compress.
-Each run is a process of its own that has imported TFX before the clock starts:
+Each run is a new process, which imports TFX before the clock starts:
 
 * *ours*: ``ingest`` on two workers, every record checked and every file digested.
 * *stock*: the executor of TFX's ImportExampleGen with Beam's in-process runner, as TFX
   runs it.
 * *stock x2*: the same on two of Beam's worker processes.
 
-Memory is measured in a second run, which it slows: the peak of the proportional set
-size (PSS) of the process and all that it starts, over that after the imports.
-``--growth N`` also takes N times the data in, by ours alone, and says how much more
-memory that takes.
+Memory is measured in a second run, since measuring slows it: the peak of the
+proportional set size (PSS) of the process and its descendants, minus that after the
+imports. ``--growth N`` also ingests N times the data, with ours only, and prints how
+much more memory that takes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from sample_data.tf_example import encode  # noqa: E402
-from sluice.tfrecords.frame_reader import frame  # noqa: E402
+from sluice.tfrecords.frame_encoding import frame  # noqa: E402
 
 SHARDS = 8
 RUNS = ("ours", "stock", "stock x2")
@@ -125,9 +125,9 @@ def child(which: str, data: str, out: str, what: str) -> None:
 
 
 def watch(process: int) -> None:
-    """Samples the memory of a process and of all it starts until a line comes in.
+    """Samples the memory of a process and its descendants until it reads a line.
 
-    A program of its own: a forked one would share, and so take on, some of the memory.
+    A separate program: a fork would share some of the memory and change the PSS.
     """
     base = peak = _tree_mb(process)
     print("ready", flush=True)

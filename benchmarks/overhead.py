@@ -2,11 +2,11 @@
 
 ``python benchmarks/overhead.py [--repeat N] [--pipelines digits,taxi] [--branches S]``
 
-Each figure is the wall time of one command in a process of its own, as a user has it:
+Each figure is the wall time of one command in its own process, as for a user:
 ``sluice run`` against a script that calls TFX's ``LocalDagRunner`` on what the same
 ``create_pipeline`` returns. So components, settings, Beam options and the AutoGraph
 rule (``sluice.compat.teach_autograph``) are the same; the stock script even imports
-less than ``from tfx import v1`` does. They take turns, in workspaces of their own.
+less than ``from tfx import v1`` does. They alternate, each in its own workspace.
 
 Rows: *cold* (an empty workspace), *nothing changed* (after one unmeasured run each,
 since stock evaluates once more against the model that it has just pushed), *a
@@ -197,7 +197,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="sluice-overhead-") as folder:
         project = Project(_made(Path(folder) / "project"))
         for turn in range(arguments.repeat):
-            for name in filter(None, arguments.pipelines.split(",")):
+            for name in [name for name in arguments.pipelines.split(",") if name]:
                 places = _made(Path(folder) / f"{name}-{turn}")
                 for row, pair in measure(project, name, places).items():
                     _note(table, f"{name}: {row}", pair)

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Makes the project's virtual environment, or finds it made, and prints its path.
+# Creates the project's virtual environment if needed, and prints its path.
 #
 #   setup/environment.sh [1.16|1.21]
 #
-# Without a version it is TFX 1.16, or 1.21 where no Python 3.10 is to be had but 3.12
-# and glibc 2.39 are. Standard output holds the path alone; what a person reads goes to
-# standard error. Exits with 2, after one message, where something is missing.
+# Without a version it is TFX 1.16, or 1.21 if there is no Python 3.10 but Python 3.12
+# and glibc 2.39. Standard output is the path alone; messages go to standard error.
+# Exits with 2, after one message, if something is missing.
 #
-# POSIX sh, because there may be no Python yet. It installs what the lock holds, hashes
-# checked, and nothing else; it never resolves, and it installs no system packages.
+# POSIX sh, because there may be no Python yet. It installs only what is in the lock file,
+# with hashes checked; it never resolves, and it installs no system packages.
 set -eu
 CDPATH='' cd -- "$(dirname -- "$0")/.."
 . setup/interpreters.sh
@@ -77,7 +77,7 @@ tensorflow-data-validation come for Linux on x86_64 with glibc only" \
     refuse
 }
 
-# What building needs; what is missing is told all at once.
+# What the build needs; everything missing is reported at once.
 require_tools() {
     if ! has_glibc "$glibc"; then
         set -- "a container or virtual machine with Debian 13 or Ubuntu 24.04, or later"
@@ -109,18 +109,19 @@ has_glibc() {
     [ "$(printf '%s\n' "$1" "$glibc_here" | sort -V | head -n 1)" = "$1" ]
 }
 
-# Two set-ups at once would fill one directory. The kernel frees the lock with the last
-# process that holds it: after a kill, the next set-up waits for a still running install.
+# Two simultaneous setups would write to one directory. The kernel frees the lock with
+# the last process that holds it: after a kill, the next setup waits for an install that
+# is still running.
 take_turns() {
     command -v flock >/dev/null || return 0
     exec 9<.
     flock --nonblock 9 || {
-        say "Another set-up is at work here; waiting for it."
+        say "Another setup is running here; waiting for it."
         flock 9
     }
 }
 
-# The stamp is written last, so a half-made environment has none. It names the place,
+# The stamp is written last, so an incomplete environment has none. It names the path,
 # because an environment that was moved or copied does not work.
 is_current() {
     wanted=$({ cat "requirements/tfx-$tfx.txt" setup.py setup/*.sh && pwd; } |
@@ -143,7 +144,7 @@ build() {
 }
 
 # Source-only packages are built with the locked setuptools, not with one that build
-# isolation would fetch unchecked: so it goes first, alone.
+# isolation would fetch unchecked: so it is installed first, alone.
 install_packages() {
     lock=requirements/tfx-$tfx.txt
     "$PYTHON" -m venv --without-pip "$venv" || exit 2
@@ -157,10 +158,10 @@ install_packages() {
     compile_bytecode
 }
 
-# Python keeps the bytecode of what it imports, which halves the start of TFX (10 s less)
-# and of every command (0.2 s less). PYTHONDONTWRITEBYTECODE forbids it, not seldom
-# unknown to who runs this: so it is done once here, for what every run imports of what
-# was installed, and nothing of the project.
+# Python caches the bytecode of what it imports, which halves the start of TFX (10 s less)
+# and of every command (0.2 s less). PYTHONDONTWRITEBYTECODE, often set unnoticed, forbids
+# that: so it is done once here, for the installed packages that every run imports, and
+# not for the project.
 compile_bytecode() {
     site=$(echo "$venv"/lib/python3*/site-packages)
     for name in annotated_types click google_crc32c pydantic rich ruamel; do
@@ -177,7 +178,7 @@ uv_install() {
 
 discard() {
     rm -rf "$venv"
-    say "sluice: set-up did not finish; the partial $venv was removed." \
+    say "sluice: the setup did not finish; the partial $venv was removed." \
         "Run the same command again."
 }
 

@@ -1,4 +1,4 @@
-# Provides uv, which installs and resolves. Sourced by the other set-up scripts.
+# Provides uv, which installs and resolves. Sourced by the other setup scripts.
 # shellcheck shell=sh
 
 # provide_uv PYTHON DIRECTORY: sets UV to the one on PATH, or installs the locked one

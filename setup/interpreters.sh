@@ -1,4 +1,4 @@
-# Finds a Python that can build the environment. Sourced by the other set-up scripts.
+# Finds a Python that can build the environment. Sourced by the other setup scripts.
 # shellcheck shell=sh disable=SC2034
 #
 # Three places are searched: PATH, pyenv's versions (also those that are not activated,
@@ -16,7 +16,7 @@ print(os.path.join(sysconfig.get_path("include"), "Python.h"))
 
 # find_python MINOR: sets PYTHON, PYTHON_VERSION and PYTHON_HEADER. A Python with its
 # headers is preferred to an earlier one without. Returns 1 where none runs; LOOKED_AT
-# then says where it was sought.
+# then lists where it was searched.
 find_python() {
     PYTHON=''
     LOOKED_AT=''
