@@ -1,4 +1,4 @@
-"""A fake of Google Cloud Storage on this machine, which the real client talks to."""
+"""Fixtures: a fake Google Cloud Storage for the real client."""
 
 from __future__ import annotations
 

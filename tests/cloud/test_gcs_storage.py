@@ -1,4 +1,4 @@
-"""Objects behind the interface of storage: lost races, failures in the middle."""
+"""Google Cloud Storage: races, interrupted uploads, credentials."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_listing_of_several_pages_has_size_generation_and_time(bucket: Any) ->
     assert not STORAGE.exists(bucket.uri("nothing"))
 
 
-def test_the_writer_that_loses_the_race_is_told(bucket: Any) -> None:
+def test_the_losing_writer_gets_an_error(bucket: Any) -> None:
     uri = bucket.put("record.json", b"one")
     first = STORAGE.stat(uri).generation
     STORAGE.write_atomically(uri, b"two", if_generation=first)
@@ -84,7 +84,7 @@ def test_of_many_writers_one_wins(bucket: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [b"small", LARGE])
-def test_a_lost_answer_is_no_lost_race(bucket: Any, data: bytes) -> None:
+def test_a_lost_response_is_not_a_lost_race(bucket: Any, data: bytes) -> None:
     """The upload is done, its answer is a 503, and the retry meets its own object."""
     request = ("PUT", "upload/session") if data is LARGE else ("POST", "name=claim")
     bucket.server.fail(*request, LOST, 1)
@@ -101,7 +101,7 @@ def test_a_large_upload_that_fails_in_the_middle_goes_on(bucket: Any) -> None:
     assert bucket.get("large") == LARGE
 
 
-def test_what_is_given_up_never_appears(bucket: Any) -> None:
+def test_an_abandoned_upload_never_appears(bucket: Any) -> None:
     with pytest.raises(KeyError), STORAGE.open(bucket.uri("part"), "wb") as file:
         file.write(LARGE)
         raise KeyError
@@ -242,7 +242,7 @@ def test_credentials_are_the_default_ones_or_none(
     gcs_storage._client_of.cache_clear()
 
 
-def test_credentials_that_have_ended_are_named(
+def test_expired_credentials_are_reported(
     bucket: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ended(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""The baseline store and a verdict on ``gs://``: Google's client against a fake."""
+"""Data baselines and verdicts on ``gs://``."""
 
 from __future__ import annotations
 

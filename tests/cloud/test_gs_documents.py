@@ -1,4 +1,4 @@
-"""Documents of artifacts that lie on ``gs://``: Google's client against a fake."""
+"""The record's documents from artifacts on ``gs://``."""
 
 from __future__ import annotations
 

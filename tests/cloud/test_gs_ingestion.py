@@ -1,4 +1,4 @@
-"""Ingestion and the baseline store on ``gs://``: Google's client against a fake."""
+"""Span selection and ingestion on ``gs://``."""
 
 from __future__ import annotations
 
@@ -149,9 +149,7 @@ def take(bucket: Any, *names: str, split: str | None = "train", **options: Any) 
     )
 
 
-def test_sound_and_damaged_files_are_taken_in_and_written_back(
-    bucket: Any, tmp_path: Path
-) -> None:
+def test_valid_and_damaged_files_are_ingested(bucket: Any, tmp_path: Path) -> None:
     big = [parse(record) for record in records(30)]
     for number, example in enumerate(big):
         data = number.to_bytes(2, "big") + b"\0" * 70_000
@@ -346,7 +344,7 @@ def test_a_listing_that_fails_is_no_empty_directory(bucket: Any, status: int) ->
 
 
 @pytest.mark.parametrize("status", [503, 403])
-def test_a_marker_that_cannot_be_looked_at_is_named(bucket: Any, status: int) -> None:
+def test_an_inaccessible_marker_is_named(bucket: Any, status: int) -> None:
     bucket.put("1/train-0")
     bucket.fail("GET", "_SUCCESS", status, times=99)
     with pytest.raises(UsageError, match="cannot be looked at") as caught:
@@ -362,7 +360,7 @@ def test_a_bucket_that_is_not_there_is_named(server: Any) -> None:
     assert caught.value.where == base
 
 
-def test_an_upload_goes_on_where_it_was_broken_off(bucket: Any, tmp_path: Path) -> None:
+def test_an_interrupted_upload_is_resumed(bucket: Any, tmp_path: Path) -> None:
     bucket.put("train-0", framed(records(500)))
     bucket.fail("POST", "/o.uploadType=multipart", 503, 2)
     bucket.fail("POST", "rewriteTo", 503)
@@ -372,7 +370,7 @@ def test_an_upload_goes_on_where_it_was_broken_off(bucket: Any, tmp_path: Path) 
     assert shard_names(bucket, "out/Split-train") == ["data_tfrecord-00000-of-00001.gz"]
 
 
-def test_what_cannot_be_written_is_named(bucket: Any) -> None:
+def test_a_failed_write_names_the_object(bucket: Any) -> None:
     bucket.put("train-0", framed(records(3)))
     bucket.fail("POST", "uploadType=multipart", 403, times=99)
     with pytest.raises(Exception, match="403") as caught:

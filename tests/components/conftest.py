@@ -1,4 +1,4 @@
-"""A place in which models are evaluated as the Evaluator node does it."""
+"""Fixtures to run the Evaluator on small models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the data gate says when it stops a run."""
+"""The error message of the data gate."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ def _message(**fields: Any) -> str:
     return line
 
 
-def test_what_was_expected_is_said() -> None:
+def test_the_message_has_the_expected_value() -> None:
     assert _message() == (
         "number of examples, split train: the split 'train' holds 9 examples; "
         "expected >= 100 (validate.default: fail)"
     )
 
 
-def test_serving_examples_are_no_split() -> None:
+def test_serving_examples_are_named_as_such() -> None:
     assert "number of examples, serving examples: " in _message(slice="serving")
     assert "number of examples, all splits: " in _message(slice="overall")
 
 
-def test_a_limit_that_says_nothing_is_left_out() -> None:
+def test_a_trivial_limit_is_left_out() -> None:
     assert "expected" not in _message(limit="measured")
     assert "; expected" not in _message(limit=None)
 
 
-def test_a_sentence_does_not_end_before_what_was_expected() -> None:
+def test_a_final_period_is_dropped_before_the_expected_value() -> None:
     assert ": too large: 7; expected 0 to 1 (" in _message(
         why="too large: 7. ", limit="0 to 1"
     )
 
 
-def test_of_many_failures_five_are_named() -> None:
+def test_at_most_five_failures_are_listed() -> None:
     row = Check("drift", "train", None, None, None, False, "too far", "fail")
     with pytest.raises(DataError) as failure:
         stop_unless_passed(Verdict("data", (row,) * 30))

@@ -1,4 +1,4 @@
-"""A baseline that was evaluated on the same data is not evaluated again."""
+"""Evaluator: reuse of the baseline's metrics from an earlier evaluation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _described(evaluation: Path) -> Any:
     return load_eval_run(str(evaluation))
 
 
-def test_what_was_the_candidate_is_not_evaluated_as_baseline(
+def test_an_earlier_candidate_is_not_evaluated_again_as_baseline(
     place: Any, loaded: list[str]
 ) -> None:
     from components.model_verdict.read_evaluation import read_candidate, read_evaluation
@@ -94,7 +94,7 @@ def test_what_was_the_candidate_is_not_evaluated_as_baseline(
     assert candidate.examples_per_class == baseline.examples_per_class
 
 
-def test_what_was_the_baseline_is_not_evaluated_again(
+def test_an_earlier_baseline_is_not_evaluated_again(
     place: Any, loaded: list[str]
 ) -> None:
     examples = [place.write_examples(f"data{seed}", _records(seed)) for seed in (1, 2)]
@@ -133,7 +133,7 @@ def _configured(place: Any, change: Callable[[Any], None]) -> dict[str, Any]:
     return {**properties, "eval_config": json.dumps(config)}
 
 
-def test_tfma_judges_with_the_baseline_at_hand(
+def test_both_models_are_evaluated_if_tfma_checks_thresholds(
     place: Any, loaded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without one it drops the thresholds for changes, and blesses whatever comes."""
@@ -191,7 +191,7 @@ def test_a_baseline_is_added_to_metrics_alone(
 
 
 @pytest.mark.parametrize("name", ["module_file", "module_path"])
-def test_a_users_code_may_evaluate_as_it_likes(place: Any, name: str) -> None:
+def test_user_code_evaluates_both_models(place: Any, name: str) -> None:
     from components.evaluator.add_baseline import can_add_baseline
 
     assert not can_add_baseline({**place.properties(), name: "mine"})
@@ -247,7 +247,7 @@ def _other_schema(place: Any) -> None:
         lambda place: setattr(place, "metrics", ("AUC",)),
     ],
 )
-def test_no_metrics_of_something_else_are_taken(
+def test_metrics_of_other_data_or_models_are_not_reused(
     place: Any, change: Callable[[Any], None]
 ) -> None:
     from components.evaluator.evaluation_digests import (
@@ -285,7 +285,7 @@ def test_no_metrics_of_something_else_are_taken(
     assert found() is None
 
 
-def test_what_is_not_local_is_evaluated_as_tfx_does(place: Any) -> None:
+def test_remote_artifacts_are_evaluated_by_tfx(place: Any) -> None:
     from components.evaluator.evaluation_digests import digest_inputs
 
     inputs = place.inputs(Path("examples"), Path("model"))

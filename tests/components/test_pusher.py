@@ -1,4 +1,4 @@
-"""Our Pusher takes what TFX's takes, and no model passes without its blessings."""
+"""Pusher: arguments of TFX's Pusher, and blessings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def push(tmp_path: Path, model_dir: Path) -> Push:
     ],
     ids=str,
 )
-def test_a_model_with_all_blessings_that_are_asked_for_is_pushed(
+def test_a_model_with_all_connected_blessings_is_pushed(
     push: Push, tmp_path: Path, blessings: dict[str, int]
 ) -> None:
     pushed = push(**blessings)
@@ -95,7 +95,7 @@ def test_a_model_with_all_blessings_that_are_asked_for_is_pushed(
     ],
     ids=str,
 )
-def test_a_blessing_that_was_refused_or_never_came_stops_the_push(
+def test_a_missing_or_negative_blessing_blocks_the_push(
     push: Push, tmp_path: Path, blessings: dict[str, int | None]
 ) -> None:
     """TFX's Pusher pushes where a blessing that it names has not come."""
@@ -123,7 +123,7 @@ def test_a_model_of_a_remote_pipeline_root_is_pushed(
         push(model_uri=model_uri, model_blessing=1)
 
 
-def test_only_the_bytes_that_were_judged_are_pushed(
+def test_only_the_evaluated_bytes_are_pushed(
     push: Push, model_dir: Path, tmp_path: Path
 ) -> None:
     (model_dir / "Format-Serving" / "saved_model.pb").write_bytes(b"GRAPH")
@@ -140,7 +140,7 @@ def test_only_the_bytes_that_were_judged_are_pushed(
     ],
     ids=["no directory", "versions by the clock"],
 )
-def test_a_destination_that_cannot_be_is_refused(push: Push, destination: dict) -> None:
+def test_an_unsupported_destination_is_rejected(push: Push, destination: dict) -> None:
     with pytest.raises(UsageError, match="(?s)not supported.*base_directory"):
         push(destination, model_blessing=1)
 

@@ -1,4 +1,4 @@
-"""``TFRecordGen`` inside TFX: under our runner, and as the cloud would run it."""
+"""``TFRecordGen`` run by our local runner, and with TFX's cloud entry points."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_files_that_change_after_the_driver_has_looked_are_refused(
         Executor(None).Do({}, outputs, properties)
 
 
-def test_what_is_asked_of_records_reaches_them(tmp_path: Path) -> None:
+def test_limits_of_records_reach_the_ingestion(tmp_path: Path) -> None:
     from components.tfrecord_gen.executor import Executor
     from components.tfrecord_gen.report import Report
 

@@ -1,4 +1,4 @@
-"""Making a data set: once, whole, again when damaged, and never over other files."""
+"""Writing, verifying and replacing sample data sets."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_found_and_made_good(toys, damage):
+def test_a_damaged_data_set_is_rewritten(toys, damage):
     made = catalog.make("toys", toys)
     intact = contents(toys)
     damage(toys)

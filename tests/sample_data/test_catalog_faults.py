@@ -1,6 +1,6 @@
-"""Killed at every step, or made by several processes at once: never a part to be seen.
+"""Sample data written by killed or concurrent processes: readers never see a part.
 
-Each child process really dies by SIGKILL, so no ``finally`` runs in it.
+Child processes are killed by SIGKILL, so no ``finally`` runs in them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shuffle: every record once, in an order that only the seed decides."""
+"""The shuffle of sample data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest tells every difference between a directory and what was made."""
+"""Manifest of a data set: saving, loading, checking."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_an_unreadable_manifest(tmp_path, content, found):
     assert found in str(caught.value)
 
 
-def test_the_file_is_for_people_too(directory):
+def test_the_manifest_is_indented_json(directory):
     content = json.loads(directory.joinpath(MANIFEST_FILE).read_text())
 
     assert content["format"] == 1

@@ -1,4 +1,4 @@
-"""The real data sets: the records that are expected, as TensorFlow reads them."""
+"""The records of the real data sets, as read by TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taxi trips: types, missing cells, and a label that nothing gives away."""
+"""Taxi trips: types, missing cells, label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tf.Examples encoded by hand: the bytes that TensorFlow's own message gives."""
+"""Encoding tf.Examples without TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of a schema that cannot work, beside what TFDV does with them."""
+"""Invalid schema entries, compared with TFDV's behaviour."""
 
 from __future__ import annotations
 

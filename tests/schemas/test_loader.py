@@ -1,4 +1,4 @@
-"""Schemas are read with the reason why not, and tell the classes of a label."""
+"""Loading schemas, and their errors."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ TOKENS = st.one_of(
     inside=st.lists(TOKENS, max_size=8),
     noise=st.binary(max_size=3),
 )
-def test_whatever_is_in_the_file_is_a_schema_or_refused(
+def test_arbitrary_bytes_are_a_schema_or_rejected(
     tmp_path_factory, before, inside, noise
 ):
     path = tmp_path_factory.getbasetemp() / "odd.pbtxt"

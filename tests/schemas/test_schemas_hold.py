@@ -1,4 +1,4 @@
-"""The reviewed schemas against the real data: TFDV accepts it, and refuses worse."""
+"""The reviewed schemas validate the sample data and reject bad records."""
 
 from __future__ import annotations
 

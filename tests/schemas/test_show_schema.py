@@ -1,4 +1,4 @@
-"""The rows that show a reviewed schema."""
+"""The table of a reviewed schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models for the tests of serving: stand-ins of files, and two real SavedModels."""
+"""Fixtures: model directories of plain files, and two real SavedModels."""
 
 from __future__ import annotations
 

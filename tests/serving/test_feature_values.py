@@ -1,4 +1,4 @@
-"""JSON values become feature values of the right type, or an error that says why."""
+"""Conversion of JSON values to feature values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links, folders and files of others in a store: not followed, not deleted, named."""
+"""Links, folders and other foreign files in a model store."""
 
 from __future__ import annotations
 
@@ -89,9 +89,7 @@ def test_a_link_beside_the_versions_stays_and_so_does_its_target(
     assert (store.root / name).is_symlink()
 
 
-def test_what_others_keep_in_a_new_stores_folder_stays(
-    precious, make_saved_model
-) -> None:
+def test_foreign_files_in_a_new_store_are_kept(precious, make_saved_model) -> None:
     """Names that the store itself uses, or used, are taken there already."""
     for name in (".staging", ".versions"):
         shutil.copytree(precious, precious / name)
@@ -107,7 +105,7 @@ def test_what_others_keep_in_a_new_stores_folder_stays(
     assert after[".staging/thesis.txt"] == b"precious thesis.txt"
 
 
-def test_a_version_that_became_a_link_is_nothing_that_was_pushed(
+def test_a_version_replaced_by_a_link_is_not_intact(
     store, make_saved_model, tmp_path
 ) -> None:
     moved = tmp_path / "moved"
@@ -142,7 +140,7 @@ def test_a_link_or_pipe_inside_a_version_is_a_difference(
 
 
 @pytest.mark.parametrize("record", ["link", "pipe"])
-def test_a_record_that_is_no_file_is_none(store, tmp_path, record) -> None:
+def test_a_record_that_is_not_a_file_is_ignored(store, tmp_path, record) -> None:
     path = store.root / ".versions" / "1.json"
     shutil.move(path, tmp_path / "1.json")
     if record == "link":

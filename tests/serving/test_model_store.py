@@ -1,4 +1,4 @@
-"""Versions: numbers never go back, the same model is pushed once, records hold."""
+"""Model store: version numbers, repeated pushes, records."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_file_in_place_of_the_root_is_named(tmp_path, make_saved_model):
     assert "can write" in str(push.value.hint)
 
 
-def test_a_model_that_is_not_what_was_judged_is_not_pushed(store, make_saved_model):
+def test_a_model_changed_since_its_evaluation_is_not_pushed(store, make_saved_model):
     source = make_saved_model()
     judged = digest.of_tree(source)
     store.publish(source, facts={}, expected_digest=judged)

@@ -1,4 +1,4 @@
-"""Publishers killed, racing, and out of space: no half version is ever visible."""
+"""Model store: killed and racing publishers, full disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are told apart by content; what is none of the kinds is refused by name."""
+"""Input rows for prediction: detection of formats, errors."""
 
 from __future__ import annotations
 

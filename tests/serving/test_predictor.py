@@ -1,4 +1,4 @@
-"""Real SavedModels asked through every kind of input, and models that are none."""
+"""Predictions of real SavedModels, and invalid models."""
 
 from __future__ import annotations
 

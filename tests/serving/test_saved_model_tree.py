@@ -1,4 +1,4 @@
-"""What may be published, and that a copy is the source and nothing else."""
+"""Listing, digest and copy of a SavedModel."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_empty_model_file_is_refused(make_saved_model):
         SavedModelTree.read(source)
 
 
-def test_what_a_digest_would_not_see_is_refused(make_saved_model, tmp_path):
+def test_files_not_covered_by_the_digest_are_rejected(make_saved_model, tmp_path):
     source = make_saved_model()
     os.mkfifo(source / "variables" / "pipe")
     (source / "assets" / "linked").symlink_to(tmp_path, target_is_directory=True)

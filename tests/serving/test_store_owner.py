@@ -1,4 +1,4 @@
-"""A store has one owner, who is written in it; nobody else publishes there."""
+"""Owner of a model store."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_another_pipeline_is_refused(store, make_saved_model, other) -> None:
     assert store.publish(theirs, facts={}, owner=other).version == 2
 
 
-def test_the_owner_goes_on_wherever_the_store_is_moved(
+def test_the_owner_is_kept_when_the_store_is_moved(
     store, make_saved_model, tmp_path
 ) -> None:
     store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
@@ -66,7 +66,7 @@ def test_the_owner_goes_on_wherever_the_store_is_moved(
 
 
 @pytest.mark.parametrize("model", ["new", "already served"])
-def test_a_store_of_before_is_taken_over_by_the_next_pusher(
+def test_a_store_without_an_owner_is_claimed_by_the_next_push(
     store, make_saved_model, model
 ) -> None:
     store.publish(make_saved_model("a", b"a"), facts={})
@@ -80,9 +80,7 @@ def test_a_store_of_before_is_taken_over_by_the_next_pusher(
     assert _owner(store) == DIGITS
 
 
-def test_a_pipeline_whose_workspace_is_not_known_goes_by_its_name(
-    store, make_saved_model
-) -> None:
+def test_without_a_workspace_id_the_name_decides(store, make_saved_model) -> None:
     """Such as in TFX's own runner; once the workspace is known it counts."""
     store.publish(make_saved_model("a", b"a"), facts={}, owner=Owner("digits"))
     store.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)
@@ -92,9 +90,7 @@ def test_a_pipeline_whose_workspace_is_not_known_goes_by_its_name(
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"pipeline": "digits"}'])
-def test_an_owner_that_cannot_be_read_is_not_passed_over(
-    store, make_saved_model, content
-) -> None:
+def test_an_unreadable_owner_is_an_error(store, make_saved_model, content) -> None:
     store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
     (store.root / ".versions" / "owner.json").write_text(content)
 
@@ -105,7 +101,7 @@ def test_an_owner_that_cannot_be_read_is_not_passed_over(
     assert len(store.versions()) == 1
 
 
-def test_what_is_written_says_which_push_it_was(store, make_saved_model) -> None:
+def test_the_owner_file_names_the_push(store, make_saved_model) -> None:
     store.publish(make_saved_model(), facts={"pipeline_run_id": "r1"}, owner=DIGITS)
 
     written = json.loads((store.root / ".versions" / "owner.json").read_text())

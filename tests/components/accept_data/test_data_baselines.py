@@ -1,4 +1,4 @@
-"""The baseline store: whole entries, the newest other one, damage by name."""
+"""Data baselines: writing, selection of the newest other one, damaged entries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _baseline(store: Path, identity: Identity) -> str:
     return Path(find_data_baseline(str(store), identity).record).parent.name
 
 
-def test_an_entry_reads_back_with_its_statistics(tmp_path: Path) -> None:
+def test_an_entry_is_read_back_with_its_statistics(tmp_path: Path) -> None:
     entry = _write(tmp_path, ONE, 1, spans=(0, 1), override="known outage")
     record = str(tmp_path / "1" / RECORD_FILE)
     assert read_entry(record) == (entry, {"train": b"fingerprint-1"})
@@ -77,7 +77,7 @@ def test_data_that_is_accepted_again_does_not_become_the_newest(tmp_path: Path) 
     assert _baseline(tmp_path, THREE) == "2"
 
 
-def test_the_same_files_in_other_splits_are_written_anew_in_their_place(
+def test_the_same_files_in_other_splits_rewrite_the_entry(
     tmp_path: Path,
 ) -> None:
     first = _write(tmp_path, ONE, 1)
@@ -97,7 +97,7 @@ def test_the_same_files_in_other_splits_are_written_anew_in_their_place(
     assert _baseline(tmp_path, THREE) == "2"
 
 
-def test_of_two_accepted_in_the_same_second_the_later_span_is_the_newer(
+def test_entries_of_the_same_second_are_ordered_by_span(
     tmp_path: Path,
 ) -> None:
     nine, ten = Identity("9", "nine"), Identity("10", "ten")
@@ -106,7 +106,7 @@ def test_of_two_accepted_in_the_same_second_the_later_span_is_the_newer(
     assert _baseline(tmp_path, THREE) == "10"
 
 
-def test_two_writers_at_once_leave_a_whole_entry(tmp_path: Path) -> None:
+def test_two_concurrent_writers_leave_a_complete_entry(tmp_path: Path) -> None:
     """The second replaces the entry while the first has not yet named its files."""
     real = LocalStorage.write_atomically
     _write(tmp_path, ONE, 1)
@@ -182,7 +182,7 @@ def test_a_damaged_entry_is_named_and_skipped(
     assert find_data_baseline(str(tmp_path), THREE).damaged == ()
 
 
-def test_a_writer_that_does_not_come_to_its_record_leaves_no_entry(
+def test_an_interrupted_writer_leaves_no_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: str, data: bytes) -> bool:
@@ -215,7 +215,7 @@ def _report(*digests: str, spans: tuple[int, ...] = ()) -> Report:
     return Report(files, {}, 1, 0, 0, 1, 0.0, spans=spans)
 
 
-def test_data_is_known_by_its_content() -> None:
+def test_the_identity_is_the_content() -> None:
     identity = identify(_report("a", "b"))
     assert identity == identify(_report("b", "a"))
     assert identity.fingerprint != identify(_report("a", "c")).fingerprint
@@ -223,7 +223,7 @@ def test_data_is_known_by_its_content() -> None:
     assert identify(_report("a", spans=(6, 7))).name == "7"
 
 
-def test_the_record_is_json_for_people(tmp_path: Path) -> None:
+def test_the_record_is_indented_json(tmp_path: Path) -> None:
     _write(tmp_path, ONE, 1)
     record = json.loads((tmp_path / "1" / RECORD_FILE).read_text())
     assert record["schema_version"] == 1

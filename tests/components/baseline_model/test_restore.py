@@ -1,4 +1,4 @@
-"""A damaged model is restored whole, or stays as it is."""
+"""Restoring a damaged baseline model from a served copy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _names(model: BlessedModel) -> list[str]:
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_restored_files_belong_to_the_workspace(
+def test_restored_files_have_the_mode_of_the_workspace(
     model: BlessedModel, served: Path, is_gone: bool
 ) -> None:
     """A private workspace has a umask of its own; what is served all may read."""
@@ -67,7 +67,7 @@ def test_restored_files_belong_to_the_workspace(
     assert restored.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_a_killed_restoration_left_is_in_nobodys_way(
+def test_leftovers_of_a_killed_restoration_are_removed(
     model: BlessedModel, served: Path
 ) -> None:
     for name in (".restored", ".damaged"):
@@ -76,7 +76,7 @@ def test_what_a_killed_restoration_left_is_in_nobodys_way(
     assert _names(model) == ["Format-Serving"]
 
 
-def test_a_copy_that_fails_leaves_the_model_as_it_was(
+def test_a_failed_copy_leaves_the_model_unchanged(
     model: BlessedModel, tmp_path: Path
 ) -> None:
     assert not restore(model, tmp_path / "nowhere")
@@ -110,7 +110,7 @@ def _push(model: BlessedModel, version: Path, artifact_id: int) -> Artifact:
     return Artifact(artifact_id, "PushedModel", "/pushed", properties=properties)
 
 
-def test_a_version_that_cannot_be_read_is_no_copy(
+def test_an_unreadable_version_is_not_used(
     model: BlessedModel, served: Path, tmp_path: Path
 ) -> None:
     newer = tmp_path / "serving" / "2"

@@ -1,4 +1,4 @@
-"""A bench to run DataVerdict and AcceptData on: real records, TFDV's statistics."""
+"""Fixtures to run DataVerdict and AcceptData on real records and TFDV's statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that show what is wrong, with their file and number."""
+"""Search for example records of a verdict's failed rows."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_record_that_breaks_the_schema_is_found(
     assert found == [f"{file.path}, record 2: {shown}"]
 
 
-def test_five_are_enough_and_other_splits_are_not_read(tmp_path: Path) -> None:
+def test_the_search_ends_after_five_examples(tmp_path: Path) -> None:
     bad = {**GOOD, "fare": [-1.0]}
     files = [
         _file(tmp_path / "eval", [bad] * 3, "eval"),
@@ -127,13 +127,13 @@ def test_five_are_enough_and_other_splits_are_not_read(tmp_path: Path) -> None:
     ]
 
 
-def test_of_a_sensitive_feature_only_the_place_is_told(tmp_path: Path) -> None:
+def test_values_of_a_sensitive_feature_are_withheld(tmp_path: Path) -> None:
     file = _file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
     (found,) = _find([file], _row("new_value", "pay"), sensitive=["pay"])
     assert found == [f"{file.path}, record 1"]
 
 
-def test_rows_that_pass_and_kinds_without_a_record_are_not_looked_for(
+def test_passing_rows_and_kinds_without_records_are_not_searched(
     tmp_path: Path,
 ) -> None:
     file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}])
@@ -153,7 +153,7 @@ def test_the_search_is_bounded(tmp_path: Path) -> None:
     assert len(_find([file], row, max_records=10)[0]) == 1
 
 
-def test_a_file_that_is_gone_or_damaged_is_passed_over(tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_skipped(tmp_path: Path) -> None:
     gone = _file(tmp_path / "gone", [GOOD])
     Path(gone.path).unlink()
     cut = _file(tmp_path / "cut", [{**GOOD, "fare": [-1.0]}, GOOD])
@@ -162,7 +162,7 @@ def test_a_file_that_is_gone_or_damaged_is_passed_over(tmp_path: Path) -> None:
     assert found == [f"{cut.path}, record 1: fare -1"]
 
 
-def test_hashed_records_are_looked_for_in_their_split(tmp_path: Path) -> None:
+def test_hashed_records_are_searched_by_split(tmp_path: Path) -> None:
     bad: list[Any] = [{**GOOD, "fare": [-1.0 - n]} for n in range(40)]
     file = _file(tmp_path / "a", bad, None)
     split_of = HashSplits(train=1, eval=1).split_of
@@ -173,7 +173,7 @@ def test_hashed_records_are_looked_for_in_their_split(tmp_path: Path) -> None:
     ]
 
 
-def test_serving_examples_are_looked_for_in_their_own_files(tmp_path: Path) -> None:
+def test_serving_examples_are_searched_in_their_own_files(tmp_path: Path) -> None:
     file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}], None)
     row = _row("out_of_range", "fare", slice="serving")
     assert _find([file], row) == [[]]
@@ -183,7 +183,7 @@ def test_serving_examples_are_looked_for_in_their_own_files(tmp_path: Path) -> N
     assert trained_on == [[f"{file.path}, record 1: fare -1"]]
 
 
-def test_looking_for_examples_ends_in_time(tmp_path: Path) -> None:
+def test_the_search_has_a_time_limit(tmp_path: Path) -> None:
     file = _file(tmp_path / "train", [GOOD, {**GOOD, "fare": [-1.0]}])
     row = _row("out_of_range", "fare")
     assert _find([file], row, max_seconds=-1.0) == [[]]

@@ -129,7 +129,7 @@ def test_a_warning_is_a_row_and_passes() -> None:
     assert (warning.passed, warning.result) == (True, "warn")
 
 
-def test_what_is_ignored_is_still_counted() -> None:
+def test_an_ignored_anomaly_is_still_a_row() -> None:
     verdict = _judge(
         Policy(default="ignore"), anomalies={**NO_ANOMALIES, "eval": _anomalies(a="x")}
     )
@@ -272,7 +272,7 @@ def test_nan_and_infinities_fail_unless_allowed(domain: str, seen: list[str]) ->
 SECRET = "Jane Doe"
 
 
-def test_values_of_a_sensitive_feature_are_nowhere() -> None:
+def test_values_of_a_sensitive_feature_are_in_no_row() -> None:
     anomalies = _anomalies(name=f"new: {SECRET}", city="new: Oslo")
     verdict = _judge(
         splits=["train"], anomalies={"train": anomalies}, sensitive=["name"]
@@ -299,7 +299,7 @@ def _damaged(fraction: float) -> Report:
     )
 
 
-def test_damage_within_the_limit_passes_and_is_said() -> None:
+def test_damage_within_the_limit_passes_and_is_reported() -> None:
     verdict = _judge(Policy(max_corrupt_fraction=0.01), report=_damaged(0.01))
     (row,) = _rows(verdict, "damaged records")
     assert verdict.passed
@@ -319,7 +319,7 @@ def test_damage_above_the_limit_fails_with_five_places() -> None:
     assert row.examples[1].startswith("train-1, record 1 at byte 120: ")
 
 
-def test_files_that_do_not_add_up_fail_by_kind() -> None:
+def test_inconsistent_files_fail_by_kind() -> None:
     problems = [
         Problem("duplicate_shard", f"b-{n}", "Twice.", "new content", "that of a")
         for n in range(7)
@@ -335,7 +335,7 @@ def test_files_that_do_not_add_up_fail_by_kind() -> None:
     assert rows[1].examples == ("c: expected 9 records, found 8",)
 
 
-def test_drift_is_ruled_by_its_feature() -> None:
+def test_rules_apply_to_drift_by_feature() -> None:
     finding = Finding("drift", "train", "drift of 'pay'", "0.3 away", feature="pay")
     comparison = Comparison("drift", "train", "17", 2, "", (finding,))
     rules = (Rule(action="warn", feature="pay", anomaly="drift"),)
@@ -343,7 +343,7 @@ def test_drift_is_ruled_by_its_feature() -> None:
     assert _judge(Policy(rules=rules), comparisons=[comparison]).passed
 
 
-def test_a_comparison_that_holds_says_what_came_closest() -> None:
+def test_a_passing_comparison_names_the_closest_feature() -> None:
     comparison = Comparison("drift", "train", "17", 2, "'pay' is close", ())
     (row,) = _rows(
         _judge(comparisons=[comparison]), "drift since the data accepted last"
@@ -358,7 +358,7 @@ def test_a_damaged_baseline_is_a_warning() -> None:
     assert verdict.warnings[0].why == "accepted/16 was skipped: not JSON"
 
 
-def test_serving_examples_are_judged_where_there_are_any() -> None:
+def test_serving_examples_are_judged_if_there_are_any() -> None:
     verdict = _judge(
         splits=["train"],
         statistics={"train": _statistics(10), "serving": _statistics(3)},
@@ -367,7 +367,7 @@ def test_serving_examples_are_judged_where_there_are_any() -> None:
     assert [row.slice for row in verdict.failures] == ["serving"]
 
 
-def test_an_override_passes_and_is_written_only_where_it_was_needed() -> None:
+def test_an_override_is_recorded_only_if_needed() -> None:
     bad = Evidence(["train"], GOOD, {"train": _anomalies(fare="odd")})
     verdict = judge(bad, Policy(), "known outage")
     assert verdict.passed and verdict.override == "known outage"

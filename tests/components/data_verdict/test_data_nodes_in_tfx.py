@@ -1,4 +1,4 @@
-"""DataVerdict, DataGate and AcceptData as nodes, with TFX's own launcher."""
+"""DataVerdict, DataGate and AcceptData run by TFX's launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of anomalies, and what a policy does about them."""
+"""Kinds of anomalies, and the policy's rules for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integers beyond 2^53, of which TFDV's statistics know only the nearest double."""
+"""Integer domains beyond 2^53, where TFDV's statistics are rounded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_number_beyond_the_doubles_is_out_of_range(bench: Any, value: int) -> 
 
 
 @pytest.mark.parametrize("which", ["train", "evaluation", "serving"])
-def test_every_split_is_looked_at(bench: Any, which: str) -> None:
+def test_every_split_is_checked(bench: Any, which: str) -> None:
     options = {which: bench.changed(3, label=[LARGEST])}
 
     (row,) = rows_of(bench, **options)
@@ -55,7 +55,7 @@ def test_every_split_is_looked_at(bench: Any, which: str) -> None:
         (f"min: {-LARGEST} max: 1", -LARGEST, -(2**63)),
     ],
 )
-def test_where_limit_and_number_are_one_double_the_records_tell(
+def test_records_decide_if_limit_and_number_are_the_same_double(
     bench: Any, domain: str, inside: int, outside: int
 ) -> None:
     schema = schema_of(bench, domain)
@@ -68,7 +68,7 @@ def test_where_limit_and_number_are_one_double_the_records_tell(
     assert str(domain.split()[-1]) in row.limit or str(domain.split()[1]) in row.limit
 
 
-def test_records_that_cannot_be_read_again_do_not_pass_for_good(
+def test_unreadable_records_are_reported_as_not_compared(
     bench: Any, monkeypatch: Any
 ) -> None:
     from components.tfrecord_gen.checking import scan as scan_module
@@ -88,7 +88,7 @@ def test_records_that_cannot_be_read_again_do_not_pass_for_good(
     assert "records could not all be read again" in row.why
 
 
-def test_a_sensitive_number_is_not_told(bench: Any) -> None:
+def test_a_sensitive_number_is_withheld(bench: Any) -> None:
     (row,) = rows_of(bench, bench.changed(17, label=[LARGEST]), sensitive='["label"]')
 
     assert (row.limit, row.actual) == ("the schema's range", "anomaly")
@@ -109,7 +109,7 @@ def test_a_rule_lets_it_pass(bench: Any) -> None:
     assert [row.feature for row in verdict.warnings] == ["label"]
 
 
-def test_numbers_without_bounds_are_left_alone(bench: Any) -> None:
+def test_numbers_without_bounds_are_not_checked(bench: Any) -> None:
     schema = schema_of(bench, "")
 
     assert rows_of(bench, bench.changed(17, label=[LARGEST]), schema=schema) == []

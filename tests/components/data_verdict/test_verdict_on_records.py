@@ -1,4 +1,4 @@
-"""DataVerdict on real records: what fails, what is shown, what is withheld."""
+"""DataVerdict on real records: failures, examples, withheld values."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_train_is_compared_with_eval(bench: Any) -> None:
     assert row.baseline == "split eval"
 
 
-def test_skew_against_what_clients_have_sent(bench: Any) -> None:
+def test_skew_against_serving_requests(bench: Any) -> None:
     served = [{"fare": r["fare"], "pay": r["pay"]} for r in bench.records()]
     verdict = bench.judge(serving=served)
     assert verdict.passed
@@ -205,7 +205,7 @@ def test_values_of_sensitive_features_are_in_no_file(bench: Any) -> None:
     assert "record 1\n" in bench.text()
 
 
-def test_an_override_is_written_down_and_accepted(bench: Any) -> None:
+def test_an_override_is_recorded_and_the_data_accepted(bench: Any) -> None:
     from sluice.errors import DataError
 
     bad = bench.changed(17, label=[7])
@@ -229,7 +229,7 @@ def test_a_damaged_entry_does_not_stop_the_run(bench: Any) -> None:
     assert "was skipped" in verdict.warnings[0].why
 
 
-def test_the_gate_fails_with_what_why_and_where(bench: Any) -> None:
+def test_the_gate_fails_with_check_reason_and_place(bench: Any) -> None:
     from components.data_gate.executor import Executor
     from sluice.errors import DataError, ExitCode
 
@@ -245,7 +245,7 @@ def test_the_gate_fails_with_what_why_and_where(bench: Any) -> None:
     assert "--accept-data" in str(failure.value)
 
 
-def test_a_wrong_shape_is_told_also_where_values_are_missing(bench: Any) -> None:
+def test_a_wrong_shape_is_reported_even_with_missing_values(bench: Any) -> None:
     """All that have the feature have two values: that they are as many says nothing."""
     train = [
         {key: value for key, value in record.items() if number or key != "fare"}
@@ -262,7 +262,7 @@ def test_a_wrong_shape_is_told_also_where_values_are_missing(bench: Any) -> None
     assert (row.kind, row.feature) == ("wrong_shape", "fare")
 
 
-def test_what_was_expected_is_in_the_limit(bench: Any) -> None:
+def test_the_limit_is_the_expected_value(bench: Any) -> None:
     train = bench.records()
     train[0] |= {"pay": [b"Zed"], "label": [7], "new one": [1]}
     del train[1]["fare"]

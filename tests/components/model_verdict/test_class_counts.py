@@ -1,4 +1,4 @@
-"""Counts per class and slice, in one pass, against a count by hand."""
+"""The TFMA metric of examples per class and slice."""
 
 from __future__ import annotations
 

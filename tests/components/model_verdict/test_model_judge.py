@@ -1,4 +1,4 @@
-"""The model gate's policy."""
+"""The model gate's decision: bounds, changes, slices, baseline."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_upper_bound_is_inclusive(bound: float, passed: bool) -> None:
     assert (row.passed, row.limit) == (passed, f"<= {bound:g}")
 
 
-def test_a_missed_bound_says_by_how_much() -> None:
+def test_a_missed_bound_has_its_margin() -> None:
     row = _only(_judge(Threshold(metric="auc", lower_bound=0.97)))
     assert row.why == "misses the limit by 0.0200"
 
@@ -100,7 +100,7 @@ def test_a_named_slice_that_is_too_small_fails() -> None:
     assert row.why == "only 9 of class 0, 0 of class 1; 10 of each needed"
 
 
-def test_every_value_of_a_feature_is_judged_but_the_small_ones() -> None:
+def test_every_value_of_a_feature_is_judged_except_small_slices() -> None:
     threshold = Threshold(
         metric="auc", slice=("payment",), lower_bound=0.7, min_examples_per_class=10
     )
@@ -172,7 +172,7 @@ def test_without_a_baseline_a_change_passes_and_says_so() -> None:
     assert row.why == "no baseline: no model was blessed before this one"
 
 
-def test_a_slice_that_the_baseline_never_saw_has_no_change() -> None:
+def test_a_slice_missing_from_the_baseline_has_no_change() -> None:
     threshold = Threshold(
         metric="auc",
         slice={"payment": "Cash"},
@@ -190,7 +190,7 @@ DAMAGED = SkippedModel(
 RETIRED = SkippedModel("artifact 20 of run b", "retired: wrong labels", True)
 
 
-def test_the_latest_blessed_model_is_no_baseline_of_itself() -> None:
+def test_the_latest_blessed_model_is_not_its_own_baseline() -> None:
     """It said that this would be the first blessed model."""
     row = _only(_judge(CHANGE, compared_with=BaselineSummary(is_candidate=True)))
     assert row.passed
@@ -204,7 +204,7 @@ def test_the_baseline_is_named() -> None:
     assert (row.passed, row.why, change.baseline) == (True, "", 0.95)
 
 
-def test_a_baseline_that_stands_in_is_said() -> None:
+def test_an_older_baseline_is_reported() -> None:
     stands_in = BaselineSummary(name="artifact 10 of run a", skipped=(DAMAGED, RETIRED))
     *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=stands_in).rows
     assert row.why == (
@@ -213,7 +213,7 @@ def test_a_baseline_that_stands_in_is_said() -> None:
     )
 
 
-def test_a_restored_baseline_is_said() -> None:
+def test_a_restored_baseline_is_reported() -> None:
     restored = BaselineSummary(
         name="version 1 (artifact 10 of run a)", restored="/serving/1"
     )
@@ -221,7 +221,7 @@ def test_a_restored_baseline_is_said() -> None:
     assert row.why == "its files were once damaged, and restored from /serving/1"
 
 
-def test_a_change_against_a_lost_baseline_fails_and_says_the_way_out() -> None:
+def test_a_change_against_a_lost_baseline_fails_with_a_hint() -> None:
     lost = BaselineSummary(pipeline="digits", skipped=(DAMAGED, RETIRED))
     verdict = _judge(CHANGE, compared_with=lost)
     change, row = verdict.rows
@@ -245,17 +245,17 @@ def test_without_any_model_that_is_not_retired_a_change_passes() -> None:
         BaselineSummary("digits", "a", True, "b", skipped=(DAMAGED, RETIRED)),
     ],
 )
-def test_it_travels_as_json(baseline: BaselineSummary) -> None:
+def test_json_round_trip(baseline: BaselineSummary) -> None:
     assert BaselineSummary.from_json(baseline.to_json()) == baseline
 
 
-def test_judging_on_eval_is_said() -> None:
+def test_judging_on_eval_is_reported() -> None:
     verdict = _judge(Threshold(metric="auc", lower_bound=0.9), split="eval")
     assert verdict.rows[0].why.startswith("there is no test split")
     assert verdict.passed
 
 
-def test_no_threshold_is_said() -> None:
+def test_missing_thresholds_are_reported() -> None:
     assert "nothing holds a model back" in _only(_judge()).why
 
 

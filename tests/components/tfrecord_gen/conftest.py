@@ -1,4 +1,4 @@
-"""Shards to damage, and an ingestion in one line."""
+"""Fixtures: shards to damage, and a short call of ``ingest``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow reads what an ingestion writes, and TFX hashes as it does."""
+"""Compatibility of ingested shards and hashed splits with TensorFlow and TFX."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_copied_shard_with_extra_header_fields_is_read_by_all(room, make):
 
 
 @pytest.mark.parametrize("values", [[b"someone"], [b"a", b"b"], [7], [-1, 2]])
-def test_a_user_lands_where_tfx_puts_them(values):
+def test_hashed_splits_are_the_same_as_tfx(values):
     import tensorflow as tf
     from tfx.components.example_gen import base_example_gen_executor
     from tfx.proto import example_gen_pb2

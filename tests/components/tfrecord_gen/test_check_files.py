@@ -1,4 +1,4 @@
-"""What is wrong between files whose records are all good."""
+"""Duplicate files, incomplete sets of shards, and manifests."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_manifest_that_lists_more_or_less(room, make):
         '{"shards": ["a"]}',
     ],
 )
-def test_a_manifest_of_another_making_is_left_alone(room, make, text):
+def test_a_manifest_of_another_format_is_ignored(room, make, text):
     room.put("manifest.json", text.encode())
 
     assert room.ingest(room.put("a", make.shard(make.examples(1)))).problems == ()

@@ -1,7 +1,6 @@
-"""Which images are refused before they are decoded, and in which words.
+"""Limits of images, and the reasons for rejected ones.
 
-That an image passes exactly where training decodes it is in
-``test_images_as_tensorflow.py``.
+``test_images_as_tensorflow.py`` compares accepted images with TensorFlow's decoder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which feature has values of two types or images that do not decode, and where."""
+"""Search for records with mixed types or undecodable images."""
 
 from __future__ import annotations
 

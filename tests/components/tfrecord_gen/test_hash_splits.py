@@ -1,4 +1,4 @@
-"""Records and users always land in the same split."""
+"""Assignment of records to splits by hash."""
 
 from __future__ import annotations
 

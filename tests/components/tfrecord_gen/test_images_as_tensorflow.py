@@ -1,7 +1,6 @@
-"""An image is taken in exactly where training decodes it, of whatever make it is.
+"""Differential test: ingestion accepts exactly the images that training decodes.
 
-The other side is the Trainer's own ``decode_images`` in a ``tf.data`` pipeline, so
-nothing here knows what TensorFlow's decoder can do.
+The reference is the Trainer's ``decode_images`` in a ``tf.data`` pipeline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an ingestion writes: shards, quarantine and report."""
+"""Ingestion: shards, quarantine and report."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_other_files_are_written_anew(room, make, compression):
 
 
 @pytest.mark.usefixtures("no_small_files")
-def test_a_damaged_gzip_file_goes_on_without_its_bad_records(room, make):
+def test_bad_records_of_a_damaged_gzip_file_are_dropped(room, make):
     wanted = make.examples(60)
     frames = [frame(data) for data in wanted]
     frames[10] = frames[10][:20] + b"!!" + frames[10][22:]
@@ -202,7 +202,7 @@ def test_hashed_by_a_feature_no_user_is_split(room, make):
     assert report.records == report.files[0].records == 1000
 
 
-def test_images_are_looked_into(room, make):
+def test_images_are_checked(room, make):
     gif = b"GIF89a" + bytes(20)
     records = [encode({"image": [gif]}), *make.examples(2)]
     path = room.put("a", make.shard(records))
@@ -270,7 +270,7 @@ def test_the_quarantine_does_not_depend_on_who_reads_which_file(
     assert kept[0] == kept[1] == kept[2]
 
 
-def test_what_a_killed_ingestion_leaves_is_beside_its_output(room, make, monkeypatch):
+def test_a_killed_ingestion_leaves_files_only_in_its_output(room, make, monkeypatch):
     def die(*arguments):
         raise KeyboardInterrupt
 

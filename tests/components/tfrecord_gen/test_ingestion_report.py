@@ -1,4 +1,4 @@
-"""What an ingestion writes down of itself."""
+"""The ingestion report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_spans_are_in_the_report(room, make):
     assert [(file.span, file.version) for file in report.files] == [(8, 3), (5, 3)]
 
 
-def test_the_report_is_the_json_that_was_agreed(room, make):
+def test_the_report_has_the_documented_json(room, make):
     room.ingest(room.put("a", make.shard(make.examples(4))[:-1]))
 
     fields = json.loads((room.out / "quarantine" / "report.json").read_text())

@@ -1,4 +1,4 @@
-"""Every kind of damage to a file, by the name that it gets."""
+"""Record errors for every kind of damaged file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def flipped(data, at, bit=0):
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.gz", "train-0", "a.zlib"])
-def test_compression_is_told_by_content(room, make, compression, name):
+def test_compression_is_detected_from_the_content(room, make, compression, name):
     wanted = make.examples(500)
     path = room.put(name, make.shard(wanted, compression))
 

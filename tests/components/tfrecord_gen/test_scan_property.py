@@ -1,4 +1,4 @@
-"""Any mutation of a valid shard gives a correct dataset or a named error."""
+"""Property tests: every mutation of a shard is reported, or harmless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TFDV finds the same features at fault, and none once all is accepted."""
+"""Comparison of ``diff_schema`` with TFDV's validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences between a schema and data: told in lines, and accepted."""
+"""Differences between a schema and data, and accepting them."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ def test_each_end_of_a_range_is_looked_at_by_itself(ends: str, text: str) -> Non
 
 
 @pytest.mark.parametrize("value", [3.4028234663852886e38, -3.4028234663852886e38])
-def test_the_largest_float_can_be_told(value: float) -> None:
+def test_the_largest_float_is_printed(value: float) -> None:
     records: list[Record] = [{"x": [value]}]
     text = NUMBER.format("FLOAT", "float_domain { min: -1 max: 1 }")
     assert f"{value:.8g}" in _only(_diff(text, {"train": records})).text
 
 
-def test_as_many_as_the_schema_wants_are_enough() -> None:
+def test_the_required_presence_is_sufficient() -> None:
     # 0.55 * 100 is 55.00000000000001.
     text = 'feature { name: "y" type: INT presence { min_fraction: 0.55 } }'
     assert not _diff(text, {"train": _repeat(55, y=[1]) + [{}] * 45}).changes
@@ -193,7 +193,7 @@ def test_a_label_or_an_image_cannot_be_accepted_as_missing() -> None:
         'feature { name: "y" presence { min_fraction: 0 } }',
     ],
 )
-def test_what_training_data_need_not_have(text: str) -> None:
+def test_a_feature_not_expected_in_training(text: str) -> None:
     assert _diff(text, {"train": [{}]}).changes == ()
 
 
@@ -204,7 +204,7 @@ def test_what_training_data_need_not_have(text: str) -> None:
         'in_environment: "TRAINING" not_in_environment: "TRAINING"',
     ],
 )
-def test_what_training_data_must_have(environments: str) -> None:
+def test_a_feature_expected_in_training(environments: str) -> None:
     text = f'feature {{ name: "y" presence {{ min_count: 1 }} {environments} }}'
     assert _only(_diff(text, {"train": [{}]})).id == "y.missing"
 
@@ -258,14 +258,14 @@ def test_another_shape(shape: str, text: str) -> None:
     assert (change.id, change.text) == ("x.wrong_shape", text)
 
 
-def test_nan_and_infinities_are_told_and_never_accepted() -> None:
+def test_nan_and_infinities_are_reported_and_never_accepted() -> None:
     records: list[Record] = [{"x": [float("nan")]}, {"x": [float("inf")]}, {"x": [1.0]}]
     change = _only(_diff(NUMBER.format("FLOAT", ""), {"train": records}))
     assert change.text == "1 value is not a number (NaN), some values are infinite"
     assert change.refusal and "validate.rules" in change.refusal
 
 
-def test_bytes_that_are_no_text_and_what_was_not_looked_at() -> None:
+def test_bytes_that_are_not_text_and_values_that_are_not_counted() -> None:
     records: list[Record] = [{"payment": [b"\xff"]}, {"payment": ["x" * 300]}]
     diff = _diff(PAYMENT, {"train": records})
     assert _only(diff).id == "payment.invalid_text"
@@ -283,7 +283,7 @@ def test_a_domain_mass_allows_some_new_values() -> None:
     assert _diff(text, {"train": records + _repeat(2, payment=["New"])}).changes
 
 
-def test_without_a_record_nothing_is_said() -> None:
+def test_without_records_there_is_no_difference() -> None:
     assert _diff(PAYMENT, {"train": []}) == Diff((), ("there is no record",))
 
 
@@ -314,7 +314,7 @@ feature { name: "image" type: BYTES image_domain {} }
 """
 
 
-def test_what_is_accepted_is_no_difference_any_more() -> None:
+def test_accepted_changes_are_no_differences_any_more() -> None:
     records: list[Record] = [
         {"y": [2], "payment": ["Überweisung"], "x": [-1.0], "new": ["a", "b"]},
         {"y": [1], "x": [5.0, 6.0], "image": [b"\xff"]},

@@ -1,4 +1,4 @@
-"""What TFDV's statistics show, and that records show the same."""
+"""Observed data from TFDV's statistics, compared with that from records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _data(text: str) -> statistics_pb2.DatasetFeatureStatistics:
     return text_format.Parse(text, statistics_pb2.DatasetFeatureStatistics())
 
 
-def test_splits_are_put_together() -> None:
+def test_splits_are_merged() -> None:
     observed = observe_statistics({"train": _data(TRAIN), "eval": _data(EVAL)})
     assert observed.splits == {"train": 100, "eval": 10}
     fare = observed.features["fare"]

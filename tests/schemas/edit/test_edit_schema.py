@@ -1,4 +1,4 @@
-"""Edits of schema texts: what is meant is written, and nothing else is touched."""
+"""Edits of schema text that keep comments and layout."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _named(*values: str) -> AddValues:
         ),
     ],
 )
-def test_only_what_is_meant_is_touched(text: str, edit: Edit, wanted: str) -> None:
+def test_only_the_edited_part_changes(text: str, edit: Edit, wanted: str) -> None:
     assert edit_schema(text, [edit], "schema.pbtxt") == wanted
 
 
@@ -184,7 +184,7 @@ def test_edits_of_the_same_thing_are_made_once() -> None:
         (_put("int_domain.min", 1), 'along with field "float_domain"'),
     ],
 )
-def test_an_edit_that_cannot_be_proven_is_refused(edit: Edit, words: str) -> None:
+def test_an_edit_that_cannot_be_verified_is_rejected(edit: Edit, words: str) -> None:
     text = 'feature { name: "a" float_domain { min: 0 } }'
     with pytest.raises(ConfigError, match="edited safely") as refused:
         edit_schema(text, [edit], "my.pbtxt")
@@ -286,7 +286,7 @@ def test_the_reviewed_schemas_keep_every_other_line(tmp_path: Path) -> None:
     assert [item.name for item in tmp_path.iterdir()] == ["schema.pbtxt"]
 
 
-def test_a_file_that_was_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "schema.pbtxt"
     path.write_text('feature { name: "a" type: INT }  # by a colleague')
     with pytest.raises(UsageError, match="changed in the meantime"):
@@ -294,7 +294,7 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(tmp_path: Path) -> None
     assert "colleague" in path.read_text()
 
 
-def test_a_link_stays_one_and_line_ends_stay(tmp_path: Path) -> None:
+def test_links_and_line_endings_are_kept(tmp_path: Path) -> None:
     path, link = tmp_path / "real.pbtxt", tmp_path / "link.pbtxt"
     path.write_bytes(b'feature {\r\n  name: "a"\r\n  type: INT\r\n}\r\n')
     link.symlink_to(path)

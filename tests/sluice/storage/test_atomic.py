@@ -1,4 +1,4 @@
-"""Atomic writes and locks, with real processes and a really full disk."""
+"""Atomic writes and locks, with real processes and a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an artifact held when it was made, and whether it still does."""
+"""Recorded contents of an artifact, and their damage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _remove(root: Path) -> None:
         (_remove, "nothing is there"),
     ],
 )
-def test_a_change_is_seen(
+def test_a_change_is_detected(
     model: Path, change: Callable[[Path], object], actual: str
 ) -> None:
     recorded = _recorded(model)
@@ -84,13 +84,13 @@ def test_a_model_artifact_without_a_saved_model_is_files(model: Path) -> None:
     assert _recorded(model).model_digest is None
 
 
-def test_what_is_not_here_is_not_recorded(model: Path) -> None:
+def test_a_missing_artifact_is_not_recorded(model: Path) -> None:
     assert Contents.read(str(model / "nowhere")) is None
     assert Contents.recorded({}) is None
     assert _recorded(model / "notes.txt").files == 1
 
 
-def test_a_record_of_before_models_were_digested_is_read(model: Path) -> None:
+def test_a_record_without_a_model_digest_is_read(model: Path) -> None:
     before = {PROPERTY: '{"files": 3, "bytes": 11, "digest": "0"}'}
     recorded = Contents.recorded(before)
     assert recorded is not None

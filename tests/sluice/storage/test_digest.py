@@ -1,4 +1,4 @@
-"""Digests depend on names and contents, on nothing else."""
+"""Digests of files and directories."""
 
 from __future__ import annotations
 

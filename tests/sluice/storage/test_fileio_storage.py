@@ -1,4 +1,4 @@
-"""Other file systems behind the interface of storage: TensorFlow's one in memory."""
+"""Storage through TFX's fileio, on TensorFlow's in-memory file system."""
 
 from __future__ import annotations
 

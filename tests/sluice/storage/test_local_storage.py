@@ -1,4 +1,4 @@
-"""Local files behind the interface of storage: whole writes, lost races, listings."""
+"""Local storage: atomic and conditional writes, listings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where output may go: one rule for the config, the options and the environment."""
+"""Output paths of the config, the options and the environment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _yaml(text: str) -> str:
 
 
 @pytest.mark.parametrize(("text", "why"), REFUSED.items(), ids=map(repr, REFUSED))
-def test_what_would_be_made_a_folder_of_by_mistake_is_refused(
+def test_unexpanded_variables_and_addresses_are_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""A source is parsed again exactly when it has changed."""
+"""Cached digests and imports of source files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_is_imported(tmp_path: Path) -> None:
     ]
 
 
-def test_another_process_takes_over_what_one_has_found(
+def test_the_cache_file_is_shared_between_processes(
     tmp_path: Path, parsed: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, memory = _write(tmp_path / "x.py", "import a"), tmp_path / "memory.json"
@@ -74,7 +74,7 @@ def test_another_process_takes_over_what_one_has_found(
     assert source_of(path).digest != first.digest
 
 
-def test_what_is_no_python_is_said_each_time(tmp_path: Path) -> None:
+def test_invalid_python_is_reported_each_time(tmp_path: Path) -> None:
     path = _write(tmp_path / "x.py", "def f(:")
     for _ in range(2):
         with pytest.raises(ConfigError, match="x.py is not valid Python") as caught:

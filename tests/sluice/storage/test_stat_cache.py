@@ -1,4 +1,4 @@
-"""A file is read again exactly when it may have changed."""
+"""The stat-keyed cache of file digests."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def test_a_file_written_a_moment_ago_is_not_trusted(
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"a": 3}'])
-def test_a_damaged_memory_counts_as_empty(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_cache_counts_as_empty(tmp_path: Path, damage: bytes) -> None:
     path = _old_file(tmp_path / "a", b"one")
     (tmp_path / "memory.json").write_bytes(damage)
     assert FileDigests(tmp_path / "memory.json").of(path) == digest.of_bytes(b"one")
 
 
-def test_what_nobody_asks_for_any_more_is_forgotten(tmp_path: Path) -> None:
+def test_unused_entries_are_dropped(tmp_path: Path) -> None:
     paths = [_old_file(tmp_path / name, b"one") for name in ("a", "b")]
     memory = tmp_path / "memory.json"
     digests = FileDigests(memory)

@@ -1,8 +1,8 @@
-"""A record is a tf.Example here exactly where all that read it later agree on it.
+"""Differential test: a record is accepted only if all its readers agree on it.
 
-These are ``tf.io.parse_example``, which the exported model calls, tfx_bsl's decoder,
-which StatisticsGen, Transform and Evaluator call, and protobuf itself. Records are
-generated on the wire, good ones and others, field by field.
+The readers are ``tf.io.parse_example`` (the exported model), tfx_bsl's decoder
+(StatisticsGen, Transform, Evaluator) and protobuf. Valid and invalid records are
+generated in the wire format, field by field.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ NAME, VALUE = field(1, b"a"), field(2, FIVE)
         b"\x8a\x00" + features(entry(b"a", FIVE))[1:],
     ],
 )
-def test_what_readers_do_not_agree_on_is_refused(read, data):
+def test_records_that_readers_read_differently_are_rejected(read, data):
     assert read(data) is None
     assert ours(data) is None
 
@@ -251,7 +251,7 @@ def test_what_readers_do_not_agree_on_is_refused(read, data):
         (features(entry(b"a", field(2, b"\x0d" + bytes(4)))), {"a": [0.0]}),
     ],
 )
-def test_what_readers_agree_on_is_taken(read, data, values):
+def test_records_that_readers_read_alike_are_accepted(read, data, values):
     assert read(data) == values
     assert ours(data) == values
 

@@ -1,4 +1,4 @@
-"""Why bytes are no tf.Example; what is remembered of records changes nothing."""
+"""The wire-format check of tf.Examples: errors and its cache."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECORD = encode({"a": [5], "b": [0.5, 2.0], "c": [b"x", b"y" * 200], "d": [-1, 2
         (b"\x0a", "the bytes do not parse"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(data, reason):
+def test_errors_name_the_byte(data, reason):
     with pytest.raises(ValueError, match=f"not a tf.Example: .*{reason}"):
         check_wire_format(data)
 
@@ -48,7 +48,7 @@ def is_taken(data: bytes) -> bool:
 
 
 @given(st.integers(0, len(RECORD)), st.binary(max_size=2), st.integers(0, 2))
-def test_what_is_remembered_of_other_records_changes_nothing(at, new, removed):
+def test_the_cache_does_not_change_results(at, new, removed):
     damaged = RECORD[:at] + new + RECORD[at + removed :]
     check_tf_example._known_heads.clear()
     wanted = is_taken(damaged)
@@ -59,7 +59,7 @@ def test_what_is_remembered_of_other_records_changes_nothing(at, new, removed):
     assert is_taken(damaged) == wanted
 
 
-def test_memory_of_many_different_entries_is_bounded(monkeypatch):
+def test_the_cache_is_bounded(monkeypatch):
     monkeypatch.setattr(check_tf_example, "_MAX_HEADS", 10)
 
     for number in range(100):

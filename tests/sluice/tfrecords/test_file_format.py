@@ -1,4 +1,4 @@
-"""What is said of a file that is no TFRecord."""
+"""Detection of other file formats."""
 
 from __future__ import annotations
 

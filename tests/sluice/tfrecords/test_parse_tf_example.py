@@ -43,7 +43,7 @@ def test_other_bytes_are_refused(data: bytes) -> None:
         parse_tf_example.parse(data)
 
 
-def test_a_sequence_example_is_told_from_an_example() -> None:
+def test_a_sequence_example_is_recognized() -> None:
     # feature_lists: one empty map entry
     sequence = RECORD + b"\x12\x02\x0a\x00"
 

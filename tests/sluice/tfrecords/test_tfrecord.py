@@ -1,4 +1,4 @@
-"""TFRecord files: what is written, and every way in which bytes can go wrong."""
+"""Reading and writing TFRecord files, and every kind of damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of an address with ``://``: TensorFlow's file system in memory."""
+"""Span selection on remote storage, with TensorFlow's in-memory file system."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_spans_are_selected_from_listings() -> None:
     assert [span.number for span in later.spans] == [19_723, 19_724]
 
 
-def test_what_is_not_there_is_said() -> None:
+def test_missing_data_is_reported() -> None:
     base = f"ram://{uuid4()}/nowhere"
     with pytest.raises(UsageError, match="nowhere is empty or does not exist"):
         select_spans(base, PATTERNS, 1, CompleteWhen(), time.time())

@@ -1,4 +1,4 @@
-"""Which spans are taken, which are passed over, and what is said about it."""
+"""Span selection: complete and skipped spans, versions, errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def chosen(window: Window) -> list[str]:
     return [f"{file.split} {window.relative(file)}" for file in window.files]
 
 
-def test_the_newest_span_by_number_not_by_name(tmp_path: Path) -> None:
+def test_the_newest_span_is_by_number_not_by_name(tmp_path: Path) -> None:
     touch(tmp_path, "span-9/train-0", "span-9/eval-0")
     touch(tmp_path, "span-10/train-1", "span-10/train-0", "span-10/eval-0")
     window = select(tmp_path)
@@ -74,7 +74,7 @@ def test_a_window_is_the_last_spans_oldest_first(tmp_path: Path) -> None:
     assert [span.number for span in select(tmp_path, window=9).spans] == [1, 2, 4]
 
 
-def test_a_span_without_a_split_is_passed_over(tmp_path: Path) -> None:
+def test_a_span_without_a_split_is_skipped(tmp_path: Path) -> None:
     touch(tmp_path, "span-1/train-0", "span-1/eval-0", "span-2/train-0")
     window = select(tmp_path)
     assert window.spans == (Span(1),)
@@ -108,7 +108,7 @@ def test_the_newest_complete_version_of_a_span(tmp_path: Path) -> None:
     assert window.skipped[0].why == f"no _SUCCESS in {tmp_path}/20240102/v11"
 
 
-def test_a_marker_is_no_data_whatever_its_name(tmp_path: Path) -> None:
+def test_a_marker_is_never_a_data_file(tmp_path: Path) -> None:
     touch(tmp_path, "1/a", "1/DONE", "2/b")
     window = select(
         tmp_path, {None: "{SPAN}/*"}, complete_when=CompleteWhen(marker="DONE")
@@ -129,7 +129,7 @@ def test_a_span_that_is_being_written_is_taken_when_it_is_complete(
     assert seen == [(1, 2)] * 5 + [(2, 4)]
 
 
-def test_quiet_is_of_the_last_file_of_any_split(tmp_path: Path) -> None:
+def test_quiet_for_s_counts_from_the_last_changed_file(tmp_path: Path) -> None:
     quiet = CompleteWhen(quiet_for_s=600)
     touch(tmp_path, "span-1/train-0", "span-1/eval-0", age_s=9_000)
     now_s = time.time()
@@ -142,7 +142,7 @@ def test_quiet_is_of_the_last_file_of_any_split(tmp_path: Path) -> None:
         select(tmp_path, complete_when=quiet, now_s=now_s + 610)
 
 
-def test_nothing_complete_says_what_each_span_lacks(tmp_path: Path) -> None:
+def test_the_error_lists_what_each_span_lacks(tmp_path: Path) -> None:
     for number in range(7):
         touch(tmp_path, f"span-{number}/train-0", f"span-{number}/eval-0")
     with pytest.raises(DataError) as caught:
@@ -224,7 +224,7 @@ def test_names_that_a_glob_would_misread(tmp_path: Path) -> None:
     assert all(Path(file.path).is_file() for file in window.files)
 
 
-def test_a_day_that_does_not_exist_is_passed_over_and_named(tmp_path: Path) -> None:
+def test_an_invalid_date_is_skipped_and_named(tmp_path: Path) -> None:
     touch(tmp_path, "20240228/a", "20240230/a", "20240230/b", "tmp/a")
     window = select(tmp_path, {None: "{YYYY}{MM}{DD}/*"})
     assert chosen(window) == ["None 20240228/a"]
@@ -272,7 +272,7 @@ def test_splits_must_have_the_same_placeholders(tmp_path: Path) -> None:
         select(tmp_path, {"train": "{SPAN}/*", "eval": "eval/*"})
 
 
-def test_a_pipe_and_a_dead_link_are_refused(tmp_path: Path) -> None:
+def test_a_pipe_and_a_broken_link_are_rejected(tmp_path: Path) -> None:
     touch(tmp_path, "1/a")
     os.mkfifo(tmp_path / "1" / "_pipe")
     assert chosen(select(tmp_path, {None: "{SPAN}/*"})) == ["None 1/a"]
@@ -353,7 +353,7 @@ def test_ten_thousand_files_and_a_thousand_old_spans(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("patterns", [SPLITS, {None: "span-{SPAN}/part-*/*"}])
-def test_no_window_ever_holds_half_of_a_span(
+def test_a_window_never_contains_part_of_a_span(
     tmp_path: Path, patterns: dict[str | None, str]
 ) -> None:
     names = [f"{split}-{i:03d}" for i in range(40) for split in ("train", "eval")]
@@ -383,7 +383,7 @@ def test_no_window_ever_holds_half_of_a_span(
     assert set().union(*counts.values()) == {len(names)}
 
 
-def test_a_manifest_counts_as_well_and_is_no_input(tmp_path: Path) -> None:
+def test_a_manifest_is_fingerprinted_but_not_ingested(tmp_path: Path) -> None:
     def fingerprint(content: str) -> str:
         window = select(tmp_path, {"train": "{SPAN}/*"})
         assert [Path(file.path).name for file in window.files] == ["a"]
@@ -397,7 +397,7 @@ def test_a_manifest_counts_as_well_and_is_no_input(tmp_path: Path) -> None:
     assert len({without, fingerprint("x"), fingerprint("y")}) == 3
 
 
-def test_links_in_a_circle_stop_only_what_matches_them(tmp_path: Path) -> None:
+def test_circular_links_fail_only_matching_patterns(tmp_path: Path) -> None:
     touch(tmp_path, "1/a")
     os.symlink("circle", tmp_path / "1" / "circle")
     os.symlink("circle", tmp_path / "circle")

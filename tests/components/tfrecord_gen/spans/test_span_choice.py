@@ -1,4 +1,4 @@
-"""What a run has chosen stays chosen, and what has become of it is named."""
+"""The stored choice of a run's spans, and changes of the files since."""
 
 from __future__ import annotations
 
@@ -121,9 +121,7 @@ def test_a_resumed_run_takes_new_times_of_the_same_content(
     assert again.data.spans == stored.data.spans
 
 
-def test_a_resumed_run_does_not_go_on_with_what_is_left(
-    data: Path, stored: SpanChoice
-) -> None:
+def test_a_resumed_run_fails_if_a_file_is_gone(data: Path, stored: SpanChoice) -> None:
     (data / "20240102" / "part-0").unlink()
     again = stored.restat()
     assert again.data.files == stored.data.files

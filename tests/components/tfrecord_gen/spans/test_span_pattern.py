@@ -1,4 +1,4 @@
-"""Placeholders as TFX has them, wildcards, and what both do not take."""
+"""File patterns with placeholders and wildcards."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.unit
         ("* donn\u00e9es*", "les donn\u00e9es (1)", {}),
     ],
 )
-def test_a_segment_takes_what_it_says(
+def test_a_segment_matches(
     pattern: str, name: str, digits: dict[str, str] | None
 ) -> None:
     prefix = "{SPAN}/" if "VERSION" in pattern else ""
@@ -66,7 +66,7 @@ def test_a_segment_takes_what_it_says(
         ("", "a path of files"),
     ],
 )
-def test_what_cannot_be_used_is_refused(pattern: str, expected: str) -> None:
+def test_an_invalid_pattern_is_rejected(pattern: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         SpanPattern.parse(pattern)
 
