@@ -1,7 +1,7 @@
 """Chooses the spans and files of a run, before TFX is imported.
 
 Also checks that the newest span is not too old to train on. A node cannot check this:
-the answer changes with the clock, and a node's result is cached.
+its result is cached, while the age of a span depends on the clock.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def choose_spans(
 
     Args:
       config: the pipeline's config.
-      hint: what to try when there is no data at all.
-      now_s: seconds since 1970; None for the clock's.
+      hint: for the error where there is no data at all.
+      now_s: seconds since 1970; None for the current time.
 
     Raises:
-      UsageError: the directory is missing or unreadable, a pattern matches nothing, or
-        something that is no readable file.
+      UsageError: the directory is missing or unreadable, or a pattern matches no file
+        or an unreadable one.
       DataError: no span is complete.
     """
     now_s = time.time() if now_s is None else now_s
@@ -47,7 +47,7 @@ def choose_spans(
 def choose_data(
     config: Config, *, hint: str | None = None, now_s: float | None = None
 ) -> Window:
-    """Returns what ``choose_spans`` does, without the serving requests."""
+    """Returns the files to train and evaluate on; arguments as ``choose_spans``."""
     if not is_remote(config.data.dir):
         name = f"{config.data_dir} (data.dir in {config.origin.file})"
         _check_directory(config.data_dir, name, hint)
@@ -96,8 +96,8 @@ def _check_directory(directory: Path, where: str, hint: str | None) -> None:
 def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -> None:
     """Raises if the newest span is older than the limit.
 
-    A span that is a date is as old as the end of its day, in UTC; any other, and data
-    without spans, as its newest file.
+    The age of a span with a date counts from the end of that day, in UTC; that of any
+    other, and of data without spans, from the modification of its newest file.
 
     Args:
       window: the selected spans.
@@ -105,7 +105,7 @@ def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -
       now_s: seconds since 1970.
 
     Raises:
-      DataError: it is older.
+      DataError: the newest span is older.
     """
     if stale_after_h is None:
         return

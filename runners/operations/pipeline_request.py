@@ -1,4 +1,4 @@
-"""Base of most requests: pipeline, overlays and workspace."""
+"""Base class of requests: names a pipeline, its profile, overrides and workspace."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 
 def next_command(*words: str, workspace_dir: str | None = None) -> str:
-    """Returns a command of ours that finds what the current one has found.
-
-    ``sluice`` is called as it was now, and in the same workspace.
+    """Returns a ``sluice`` command to copy, for the same program and workspace.
 
     Args:
       words: the verb and its arguments.
-      workspace_dir: the ``--workspace`` option of the current command;
-        ``SLUICE_WORKSPACE`` counts where there is none.
+      workspace_dir: the ``--workspace`` option of the current command; None for
+        ``SLUICE_WORKSPACE``.
     """
     given = workspace_dir or os.environ.get("SLUICE_WORKSPACE")
     place = ["--workspace", os.path.abspath(given)] if given else []
@@ -39,7 +37,7 @@ def _program() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineRequest:
-    """Names a pipeline; the base of the requests that need its config.
+    """Request that names a pipeline and how its config is loaded.
 
     Attributes:
       name: a config's name or path.
@@ -61,10 +59,10 @@ class PipelineRequest:
         return load_config(self.name, profile=self.profile, overrides=self.overrides)
 
     def validated_config(self) -> Config:
-        """Returns the config, checked with its schema and code, and completed.
+        """Returns the config, validated with its schema and code.
 
         Raises:
-          UsageError: it is not to be found or is wrong.
+          UsageError: there is no such config, or it is wrong.
         """
         from pipeline.graph.validate_graph import validate_pipeline
 
@@ -77,14 +75,14 @@ class PipelineRequest:
         return locate(config.root, config.name, self.workspace_dir)
 
     def serving_dir_of(self, config: Config) -> Path:
-        """Returns where the versions of the config's model are pushed to."""
+        """Returns the serving directory, where versions of the model are pushed."""
         return config.serving_dir or self.workspace_of(config).serving
 
     def next_command(self, *words: str) -> str:
-        """Returns the next command to type, in the same workspace."""
+        """Returns a ``sluice`` command to copy, for the same workspace."""
         return next_command(*words, workspace_dir=self.workspace_dir)
 
     def same_config(self) -> list[str]:
-        """Returns the options that give a command the same config."""
+        """Returns the options that load the same config in another command."""
         profile = ["--profile", self.profile] if self.profile else []
         return profile + [x for item in self.overrides for x in ("--set", item)]

@@ -24,7 +24,6 @@ from sluice.record.events import (
     GraphCompiled,
     InputsRead,
     NodeFinished,
-    Note,
     SpansChosen,
 )
 from sluice.record.journal import Journal
@@ -101,7 +100,6 @@ def record_inputs(
       UsageError: an input is missing or cannot be read.
     """
     inputs = inputs or prepared.read_inputs()
-    atomic.write_json(recorder.run_dir / _INPUTS_FILE, inputs.to_dict())
     begun = recorder.run_started
     selected = selected_nodes(prepared.config, begun.from_nodes, begun.to_nodes)
     spans = {
@@ -112,6 +110,8 @@ def record_inputs(
     if spans:
         recorder.apply(SpansChosen(spans=spans))
     recorder.apply(InputsRead(digests=inputs.summary(), packages=inputs.packages))
+    # Last: a run that has this file is not recorded again when it is resumed.
+    atomic.write_json(recorder.run_dir / _INPUTS_FILE, inputs.to_dict())
 
 
 def stored_inputs(run_dir: Path) -> dict[str, Any] | None:
@@ -157,15 +157,15 @@ def require_unchanged_inputs(
         )
 
 
-def note_outdated_base(recorder: Recorder, workspace: Workspace) -> None:
-    """Notes each input that has changed since the run whose outputs are reused."""
+def changes_since_base(recorder: Recorder, workspace: Workspace) -> list[str]:
+    """Returns a note on each input that has changed since the run that is reused."""
     graph = recorder.graph
     if graph is None or graph.base_run_id is None:
-        return
+        return []
     before = stored_inputs(workspace.run_dir(graph.base_run_id))
     now = stored_inputs(recorder.run_dir)
     if before is None or now is None:
-        return
+        return []
     lines = differences(before, now, ("schema", "code", "data"))
     if any(node.judges_data and node.action == "reuse" for node in graph.nodes):
         lines += [
@@ -173,9 +173,7 @@ def note_outdated_base(recorder: Recorder, workspace: Workspace) -> None:
             for key in ("examples", "validate")
             if before["config"].get(key) != now["config"].get(key)
         ]
-    for line in lines:
-        text = f"differs from run {graph.base_run_id}, reused: {line}"
-        recorder.apply(Note(text=text))
+    return [f"differs from run {graph.base_run_id}, reused: {line}" for line in lines]
 
 
 def record_late_spans(recorder: Recorder) -> None:

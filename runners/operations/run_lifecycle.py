@@ -12,7 +12,7 @@ from runners.local.engine import LocalEngine
 from runners.metadata.metadata_file import keep_copy
 from runners.operations.prepared_run import (
     PreparedRun,
-    note_outdated_base,
+    changes_since_base,
     record_late_spans,
     stored_inputs,
 )
@@ -151,9 +151,13 @@ def finish_run(recorder: Recorder, prepared: PreparedRun) -> None:
     """
     begun, record = recorder.run_started, recorder.refresh()
     keep_copy(prepared.workspace)
-    _note_accepted_data(recorder, begun.accept_data)
+    notes = _note_on_accepted_data(recorder)
     if begun.from_nodes or begun.to_nodes:
-        note_outdated_base(recorder, prepared.workspace)
+        notes += changes_since_base(recorder, prepared.workspace)
+    for text in notes:
+        # A resumed run may have it already.
+        if text not in record.notes:
+            recorder.apply(Note(text=text))
     record_late_spans(recorder)
     whole = begun.use_cache and not (
         begun.forced or begun.from_nodes or begun.to_nodes or begun.accept_data
@@ -167,29 +171,19 @@ def finish_run(recorder: Recorder, prepared: PreparedRun) -> None:
             up_to_date.remember(prepared.workspace, record, inputs)
 
 
-def _note_accepted_data(recorder: Recorder, reason: str | None) -> None:
-    """Notes whether ``--accept-data`` has changed the verdict of the data gate.
-
-    Args:
-      recorder: of the run.
-      reason: of ``--accept-data``; None without it.
-    """
-    if reason is None:
-        return
+def _note_on_accepted_data(recorder: Recorder) -> list[str]:
+    """Returns a note on whether ``--accept-data`` has overridden the data gate."""
     record, graph = recorder.record, recorder.graph
-    if graph is None:
-        return
+    if recorder.run_started.accept_data is None or graph is None:
+        return []
     judges = {node.id: node.action for node in graph.nodes if node.judges_data}
     judged = any(node.id in judges and node.outputs for node in record.nodes)
     gate = next((item for item in record.gates if item["gate"] == "data"), None)
     if "run" not in judges.values():
         names = ", ".join(judges)
-        text = f"--accept-data had no effect: {names} is not in the part asked for"
-    elif not judged or gate is None:
-        return
-    elif gate["override"] is not None:
-        text = f"the data was accepted by hand: {gate['override']}"
-    else:
-        text = "--accept-data was not needed: the data passes by itself"
-    if text not in record.notes:
-        recorder.apply(Note(text=text))
+        return [f"--accept-data had no effect: {names} is not in the part asked for"]
+    if not judged or gate is None:
+        return []
+    if gate["override"] is not None:
+        return [f"the data was accepted by hand: {gate['override']}"]
+    return ["--accept-data was not needed: the data passes by itself"]
