@@ -71,14 +71,7 @@ def identify(report: Report) -> Identity:
 
 
 def write_entry(
-    store: str,
-    identity: Identity,
-    statistics: Mapping[str, SplitStatistics],
-    *,
-    accepted_at: str,
-    run_id: str,
-    spans: tuple[int, ...] = (),
-    override: str | None = None,
+    store: str, entry: Entry, statistics: Mapping[str, SplitStatistics]
 ) -> Entry:
     """Writes an entry; an undamaged entry of the same data is kept.
 
@@ -88,12 +81,11 @@ def write_entry(
 
     Args:
       store: a directory or an address such as ``gs://bucket/accepted``.
-      identity: of the data.
+      entry: without ``splits``.
       statistics: by split.
-      accepted_at: UTC.
-      run_id: of the run.
-      spans: of the data.
-      override: a person's reason to accept the data although the verdict failed.
+
+    Returns:
+      The entry in the store.
 
     Raises:
       OSError: the store cannot be written, or concurrent writers of this entry won
@@ -101,19 +93,7 @@ def write_entry(
     """
     for attempt in range(_ATTEMPTS):
         try:
-            return _write_entry(
-                os.path.join(store, identity.name),
-                Entry(
-                    name=identity.name,
-                    fingerprint=identity.fingerprint,
-                    accepted_at=accepted_at,
-                    run_id=run_id,
-                    spans=spans,
-                    splits={},
-                    override=override,
-                ),
-                statistics,
-            )
+            return _write_entry(os.path.join(store, entry.name), entry, statistics)
         except PreconditionFailedError:
             # Another writer replaced the entry: compare with the new one.
             if attempt == _ATTEMPTS - 1:

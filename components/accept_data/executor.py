@@ -10,6 +10,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from components.accept_data.data_baselines import SplitStatistics, identify, write_entry
+from components.accept_data.entry import Entry
 from components.tfrecord_gen.report import Report
 from sluice.clock import utc_now
 from sluice.errors import DataError
@@ -34,19 +35,22 @@ class Executor(base_executor.BaseExecutor):
                 hint="make this node depend on DataGate",
             )
         report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
-        uri = artifact_utils.get_single_uri(input_dict["statistics"])
-        write_entry(
-            exec_properties["baseline_store"],
-            identify(report),
-            {
-                split: _statistics(split_statistics_path(uri, split))
-                for split in json.loads(exec_properties["splits"])
-            },
+        identity = identify(report)
+        entry = Entry(
+            name=identity.name,
+            fingerprint=identity.fingerprint,
             accepted_at=utc_now(),
             run_id=self._context.pipeline_run_id if self._context else "",
             spans=report.spans,
+            splits={},
             override=verdict.override,
         )
+        uri = artifact_utils.get_single_uri(input_dict["statistics"])
+        statistics = {
+            split: _statistics(split_statistics_path(uri, split))
+            for split in json.loads(exec_properties["splits"])
+        }
+        write_entry(exec_properties["baseline_store"], entry, statistics)
 
 
 def _statistics(path: str) -> SplitStatistics:

@@ -60,21 +60,27 @@ def error_of_status(status: int | None, message: str, uri: str) -> OSError:
 
 
 @contextmanager
-def explain_unreadable(path: str) -> Iterator[None]:
-    """Converts ``OSError`` while an input file is read.
+def explain_unreadable(
+    path: str, what: str = "a file of the data cannot be read"
+) -> Iterator[None]:
+    """Converts ``OSError`` while input data is read.
+
+    Args:
+      path: of the file or directory.
+      what: the message.
 
     Raises:
-      UsageError: the file cannot be read.
+      UsageError: it cannot be read.
     """
     try:
         yield
     except OSError as error:
         raise UsageError(
-            "This file of the data cannot be read.",
+            what,
             where=path,
-            expected="a readable file",
             actual=error.strerror or str(error) or "it is gone",
-            hint="Check the path, its permissions, and where links lead.",
+            hint="check the path, its permissions, and whether something deletes data "
+            "now",
         ) from error
 
 

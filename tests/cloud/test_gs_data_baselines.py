@@ -33,12 +33,11 @@ def files_in(bucket: Any, folder: str) -> list[str]:
 
 def accept(store: str, name: str, data: bytes, minute: int) -> Entry:
     splits = ("train", "eval")
+    at = f"2026-11-21T15:{minute:02}:00+00:00"
     return write_entry(
         store,
-        Identity(name, f"fingerprint of {data!r}"),
+        Entry(name, f"fingerprint of {data!r}", at, "run", (), {}),
         {split: SplitStatistics(3, data + split.encode()) for split in splits},
-        accepted_at=f"2026-11-21T15:{minute:02}:00+00:00",
-        run_id="run",
     )
 
 

@@ -347,7 +347,7 @@ def test_a_listing_that_fails_is_no_empty_directory(bucket: Any, status: int) ->
 def test_an_inaccessible_marker_is_named(bucket: Any, status: int) -> None:
     bucket.put("1/train-0")
     bucket.fail("GET", "_SUCCESS", status, times=99)
-    with pytest.raises(UsageError, match="cannot be looked at") as caught:
+    with pytest.raises(UsageError, match="cannot be read") as caught:
         select(bucket.uri(), complete_when=MARKED)
     assert f"where:    {bucket.uri('1/_SUCCESS')}" in str(caught.value)
     assert str(status) in str(caught.value)

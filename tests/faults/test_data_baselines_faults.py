@@ -21,6 +21,7 @@ from components.accept_data.data_baselines import (
     find_data_baseline,
     write_entry,
 )
+from components.accept_data.entry import Entry
 from sluice.project import own_root
 
 pytestmark = pytest.mark.fault
@@ -28,7 +29,8 @@ pytestmark = pytest.mark.fault
 TOO_FEW = ("--set", "validate.min_examples.train=1000")
 WRITER = """
 import os, resource, signal, sys
-from components.accept_data.data_baselines import Identity, SplitStatistics, write_entry
+from components.accept_data.data_baselines import SplitStatistics, write_entry
+from components.accept_data.entry import Entry
 from sluice.storage import atomic
 
 store, fault = sys.argv[1:]
@@ -43,10 +45,8 @@ else:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(fault), int(fault)))
 write_entry(
     store,
-    Identity("2", "second"),
+    Entry("2", "second", "2026-11-21T15:02:00+00:00", "run", (), {}),
     {"train": SplitStatistics(5, b"x" * 100)},
-    accepted_at="2026-11-21T15:02:00+00:00",
-    run_id="run",
 )
 """
 
@@ -129,9 +129,12 @@ def _write(store: Path, fault: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("fault", ["kill", "50", "200"])
 def test_a_killed_writer_leaves_no_damaged_entry(tmp_path: Path, fault: str) -> None:
     """Killed before the record's rename; no room for the statistics, or the record."""
-    facts: dict[str, Any] = {"accepted_at": "2026-11-21T15:01:00+00:00", "run_id": "r"}
+    first, second = (
+        Entry(str(number), name, "2026-11-21T15:01:00+00:00", "run", (), {})
+        for number, name in enumerate(("first", "second"), start=1)
+    )
     good = {"train": SplitStatistics(5, b"first")}
-    write_entry(str(tmp_path), Identity("1", "first"), good, **facts)
+    write_entry(str(tmp_path), first, good)
     writer = _write(tmp_path, fault)
     if fault == "kill":
         assert writer.returncode == -signal.SIGKILL
@@ -140,7 +143,7 @@ def test_a_killed_writer_leaves_no_damaged_entry(tmp_path: Path, fault: str) -> 
     found = find_data_baseline(str(tmp_path), Identity("3", "third"))
     # Without a record there is no entry, and nothing to warn of.
     assert (Path(found.record).parent.name, found.damaged) == ("1", ())
-    write_entry(str(tmp_path), Identity("2", "second"), good, **facts)
+    write_entry(str(tmp_path), second, good)
     found = find_data_baseline(str(tmp_path), Identity("3", "third"))
     assert Path(found.record).parent.name == "2" and found.damaged == ()
     assert json.loads(Path(found.record).read_text())["fingerprint"] == "second"

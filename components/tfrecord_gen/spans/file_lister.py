@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from sluice.errors import UsageError
 from sluice.storage.file_pattern import Segment
 from sluice.storage.storage import Entry, Kind, is_remote, storage_for
+from sluice.storage.storage_errors import explain_unreadable
+
+_DIRECTORY = "a directory of the data cannot be read"
 
 
 class FileLister:
@@ -79,13 +81,13 @@ class FileLister:
     def exists(self, relative: str) -> bool:
         """Whether there is such a file."""
         path = self.path(relative)
-        with _explain(path, "a file of the data cannot be looked at"):
+        with explain_unreadable(path):
             return self._storage.is_file(path)
 
     def names(self, folder: str) -> list[str]:
         """Returns the names in a folder, sorted, for messages; [] if there is none."""
         path = self.path(folder)
-        with _explain(path, "a directory of the data cannot be read"):
+        with explain_unreadable(path, _DIRECTORY):
             return sorted(map(_shown, self._storage.names(path)))
 
     def children(self, folders: Sequence[str], segment: Segment) -> list[str]:
@@ -133,7 +135,7 @@ class FileLister:
                 if entry.kind in kinds and segment.match(entry.name) is not None
             ]
         path = self.path(folder)
-        with _explain(path, "a directory of the data cannot be read"):
+        with explain_unreadable(path, _DIRECTORY):
             found = self._storage.list(
                 path,
                 matching=lambda name: segment.match(name) is not None,
@@ -145,7 +147,7 @@ class FileLister:
     def _list_whole(self, folder: str) -> dict[str, Entry]:
         if folder not in self._listed:
             path = self.path(folder)
-            with _explain(path, "a directory of the data cannot be read"):
+            with explain_unreadable(path, _DIRECTORY):
                 entries = self._storage.list(path)
             self._listed[folder] = {entry.name: entry for entry in entries}
         return self._listed[folder]
@@ -154,10 +156,10 @@ class FileLister:
         """Returns a file's size and times, without reading it.
 
         Raises:
-          UsageError: the file is gone, or cannot be looked at.
+          UsageError: the file is gone, or cannot be read.
         """
         path = self.path(relative)
-        with _explain(path, "a file of the data cannot be looked at"):
+        with explain_unreadable(path):
             if not self._is_remote:
                 seen = self._seen.get(relative)
                 # A dangling link is inspected again, for its error.
@@ -169,20 +171,6 @@ class FileLister:
                 raise FileNotFoundError(
                     errno.ENOENT, os.strerror(errno.ENOENT), path
                 ) from None
-
-
-@contextmanager
-def _explain(path: str, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UsageError(
-            what,
-            where=path,
-            actual=error.strerror or str(error) or "it is gone",
-            hint="check the path and its permissions, and whether something removes "
-            "data now",
-        ) from error
 
 
 def _join(folder: str, name: str) -> str:

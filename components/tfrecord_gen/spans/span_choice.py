@@ -85,7 +85,7 @@ class SpanChoice:
         The caller compares the contents, and finds deleted files.
 
         Raises:
-          UsageError: a file cannot be looked at.
+          UsageError: a file cannot be read.
         """
         data, *serving = map(_restat, self.windows)
         return SpanChoice(data, *serving)

@@ -28,15 +28,18 @@ pytestmark = pytest.mark.unit
 ONE, TWO, THREE = (Identity(str(n), f"fingerprint-{n}") for n in (1, 2, 3))
 
 
+def _entry(identity: Identity, minute: int, **changes: Any) -> Entry:
+    at = f"2026-11-21T15:{minute:02}:00+00:00"
+    facts = {"run_id": "run", "spans": (), "splits": {}, "accepted_at": at, **changes}
+    return Entry(identity.name, identity.fingerprint, **facts)
+
+
 def _write(store: Path, identity: Identity, minute: int, **changes: Any) -> Entry:
     statistics = changes.pop("statistics", identity.fingerprint.encode())
     return write_entry(
         str(store),
-        identity,
+        _entry(identity, minute, **changes),
         {"train": SplitStatistics(12, statistics)},
-        accepted_at=f"2026-11-21T15:{minute:02}:00+00:00",
-        run_id="run",
-        **changes,
     )
 
 
@@ -84,10 +87,8 @@ def test_the_same_files_in_other_splits_rewrite_the_entry(
     _write(tmp_path, TWO, 2)
     again = write_entry(
         str(tmp_path),
-        ONE,
+        _entry(ONE, 3, run_id="other"),
         {"train": SplitStatistics(9, b"nine"), "eval": SplitStatistics(3, b"three")},
-        accepted_at="2026-11-21T15:03:00+00:00",
-        run_id="other",
     )
     assert {split: item.examples for split, item in again.splits.items()} == {
         "train": 9,

@@ -48,5 +48,5 @@ def test_missing_data_is_reported() -> None:
     base = f"ram://{uuid4()}/nowhere"
     with pytest.raises(UsageError, match="nowhere is empty or does not exist"):
         select_spans(base, PATTERNS, 1, CompleteWhen(), time.time())
-    with pytest.raises(UsageError, match="cannot be looked at"):
+    with pytest.raises(UsageError, match="cannot be read"):
         FileLister(base).stat("gone")
