@@ -95,7 +95,7 @@ def test_after_a_segfault_the_tail_has_the_python_stack(crashed) -> None:
     tail = crashed.nodes["segfault"].error.log_tail
     assert tail[0] == "Fatal Python error: Segmentation fault"
     assert any("in string_at" in line for line in tail)
-    assert any("foreign_components.py" in line for line in tail)
+    assert any("misbehaving_component.py" in line for line in tail)
 
 
 def test_sys_exit_of_zero_is_no_success(crashed) -> None:

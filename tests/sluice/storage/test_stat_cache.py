@@ -1,14 +1,18 @@
-"""The stat-keyed cache of file digests."""
+"""Caches of file digests and imports: a file is read again if it may have changed."""
 
 from __future__ import annotations
 
+import ast
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sluice.storage import digest
+from sluice.errors import ConfigError
+from sluice.storage import digest, source_files
+from sluice.storage.source_files import CACHE_FILE, source_of
 from sluice.storage.stat_cache import FileDigests, unchanged_files
 
 pytestmark = pytest.mark.unit
@@ -92,3 +96,59 @@ def test_unused_entries_are_dropped(tmp_path: Path) -> None:
     assert unchanged_files(memory) == paths[1:]
     _old_file(paths[1], b"three")
     assert unchanged_files(memory) is None
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has not looked at any source."""
+    monkeypatch.delenv(CACHE_FILE, raising=False)
+    monkeypatch.setattr(source_files, "_cache", None)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The sources that were parsed."""
+    seen: list[bytes] = []
+    parse = ast.parse
+
+    def noted(content: bytes) -> Any:
+        seen.append(content)
+        return parse(content)
+
+    monkeypatch.setattr(ast, "parse", noted)
+    return seen
+
+
+def test_what_is_imported(tmp_path: Path) -> None:
+    text = "import a, b.c\nfrom . import d\ndef f():\n    from ..e import g, h\n"
+    assert source_of(_old_file(tmp_path / "x.py", text.encode())).imports == [
+        (0, "a", []),
+        (0, "b.c", []),
+        (1, "", ["d"]),
+        (2, "e", ["g", "h"]),
+    ]
+
+
+def test_the_cache_file_is_shared_between_processes(
+    tmp_path: Path, parsed: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, memory = _old_file(tmp_path / "x.py", b"import a"), tmp_path / "memory.json"
+    source_files.use_cache_file(memory)
+    first = source_of(path)
+    source_files.save()
+    monkeypatch.setattr(source_files, "_cache", None)
+    monkeypatch.setenv(CACHE_FILE, str(memory))
+    assert source_of(path) == first
+    assert parsed == [b"import a"]
+
+    _old_file(path, b"import b")
+    assert source_of(path).imports == [(0, "b", [])]
+    assert source_of(path).digest != first.digest
+
+
+def test_invalid_python_is_reported_each_time(tmp_path: Path) -> None:
+    path = _old_file(tmp_path / "x.py", b"def f(:")
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="x.py is not valid Python") as caught:
+            source_of(path)
+        assert caught.value.where == f"{path}:1"

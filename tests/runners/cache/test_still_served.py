@@ -1,0 +1,104 @@
+"""Whether a push still counts as cached: its version is the newest and undamaged."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.cache.node_cache import still_served
+from serving.model_store import ModelStore
+
+pytestmark = pytest.mark.unit
+
+
+@dataclass
+class Artifact:
+    """A PushedModel as far as ``still_served`` looks at it."""
+
+    properties: dict = field(default_factory=dict)
+
+    def get_int_custom_property(self, name: str) -> int:
+        return self.properties.get(name, 0)
+
+    def get_string_custom_property(self, name: str) -> str:
+        return self.properties.get(name, "")
+
+
+Publish = Callable[[str], Any]
+
+
+@pytest.fixture
+def publish(tmp_path: Path) -> Publish:
+    def publish(content: str) -> Any:
+        folder = tmp_path / f"model-{content}"
+        folder.mkdir()
+        (folder / "saved_model.pb").write_text(content)
+        return ModelStore(tmp_path / "serving").publish(folder, facts={})
+
+    return publish
+
+
+def _pushed(path: Path, digest: str = "") -> Artifact:
+    return Artifact({"pushed": 1, "pushed_destination": str(path), "digest": digest})
+
+
+def test_a_push_counts_while_it_is_the_newest_and_intact(publish: Publish) -> None:
+    first = publish("a").path
+    assert still_served(_pushed(first))
+    second = publish("b").path
+    assert not still_served(_pushed(first))
+    assert still_served(_pushed(second))
+    (second / "saved_model.pb").write_text("damaged")
+    assert not still_served(_pushed(second))
+
+
+def test_a_push_that_is_gone_does_not_count(tmp_path: Path, publish: Publish) -> None:
+    assert not still_served(_pushed(tmp_path / "serving" / "1"))
+    (tmp_path / "file").write_text("")
+    assert not still_served(_pushed(tmp_path / "file" / "1"))
+
+
+def test_another_model_under_the_same_number_does_not_count(
+    tmp_path: Path, publish: Publish
+) -> None:
+    first = publish("a")
+    shutil.rmtree(tmp_path / "serving")
+    second = publish("b")
+    assert second.path == first.path
+    assert still_served(_pushed(second.path, second.digest))
+    assert not still_served(_pushed(first.path, first.digest))
+
+
+@pytest.mark.parametrize("change", ["no record", "a link"])
+def test_what_predict_refuses_does_not_count(
+    tmp_path: Path, publish: Publish, change: str
+) -> None:
+    pushed = publish("a")
+    if change == "no record":
+        (tmp_path / "serving" / ".versions" / "1.json").unlink()
+    else:
+        moved = pushed.path.rename(tmp_path / "elsewhere")
+        pushed.path.symlink_to(moved)
+    assert not still_served(_pushed(pushed.path, pushed.digest))
+
+
+def test_a_version_of_another_pusher_counts_while_it_is_the_newest(
+    tmp_path: Path,
+) -> None:
+    version = tmp_path / "serving" / "1700000000"
+    version.mkdir(parents=True)
+    assert still_served(_pushed(version))
+
+
+@pytest.mark.parametrize("place", ["bq://project.data.model", "projects/1/models/2"])
+def test_a_push_to_elsewhere_counts(place: str) -> None:
+    assert still_served(Artifact({"pushed": 1, "pushed_destination": place}))
+
+
+def test_a_model_that_was_never_pushed_stays_so() -> None:
+    assert still_served(Artifact({"pushed": 0}))
