@@ -134,25 +134,16 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
         Python, or it binds no such name; suggests the nearest name.
     """
     if not _REFERENCE.fullmatch(reference):
-        module, _, name = reference.removesuffix("()").rpartition(".")
-        meant = f"{module}:{name}"
-        raise ConfigError(
-            f"{reference!r} is not an import path.",
-            expected=f"package.module:{kind}",
-            hint=f"write a colon before the name: {meant}"
-            if _REFERENCE.fullmatch(meant)
-            else "give the module as Python imports it, without .py, "
-            f"then a colon and the {kind}'s name",
-        )
+        raise _not_an_import_path(root, reference, kind)
     module, name = reference.split(":")
     path = find_module(root, module)
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
+        location = f"{path}:{line}" if line else path
         raise ConfigError(
-            f"The module of {reference!r} is not Python: {error}",
-            where=f"{path}:{line}" if line else path,
+            f"{location} is not valid Python: {getattr(error, 'msg', error)}."
         ) from error
     bound = list(_bound_names(tree.body))
     if name in bound or {"*", "__getattr__"} & {*bound}:
@@ -167,48 +158,70 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
     known = [item for item in defined or bound if not item.startswith("_")]
     near = difflib.get_close_matches(name, known, n=1)
     raise ConfigError(
-        f"There is no {kind} {name!r} in the module {module!r}.",
-        where=path,
+        f"There is no {kind} {name!r} in {path}.",
         expected=f"one of {', '.join(bounded(known, _MAX_LISTED))}" if known else None,
         hint=f"did you mean {module}:{near[0]}?" if near else None,
+    )
+
+
+def _not_an_import_path(root: Path, reference: str, kind: str) -> ConfigError:
+    module, _, name = reference.removesuffix("()").rpartition(".")
+    hint = f"a module as Python imports it, without .py, a colon, and the {kind}'s name"
+    if _REFERENCE.fullmatch(f"{module}:{name}"):
+        try:
+            find_module(root, reference)
+            hint = f"add a colon and the {kind}'s name: {reference}:NAME"
+        except ConfigError:
+            hint = f"write a colon before the name: {module}:{name}"
+    return ConfigError(
+        f"{reference!r} is not an import path.",
+        expected=f"package.module:{kind}",
+        hint=hint,
     )
 
 
 def find_module(root: Path, module: str) -> Path:
     """Returns the source file of a module, importing nothing.
 
-    It is found part by part: ``find_spec`` would import the module's parents.
-
     Raises:
       ConfigError: there is no such module, or it is not Python; suggests the nearest.
     """
     importlib.invalidate_caches()
     parts = module.split(".")
+    file, depth, locations = _search(root, parts)
+    if file is not None:
+        return file
+    siblings = [found.name for found in pkgutil.iter_modules(locations)]
+    near = difflib.get_close_matches(parts[depth], siblings, n=1)
+    meant = [*parts[:depth], *near, *parts[depth + 1 :]]
+    exists = near and _search(root, meant)[0] is not None
+    raise ConfigError(
+        f"There is no module {module!r}.",
+        expected=f"the file {root}/{'/'.join(parts)}.py, or an installed package",
+        hint=f"did you mean {'.'.join(meant)!r}?"
+        if exists
+        else "check the spelling, or create the file",
+    )
+
+
+def _search(root: Path, parts: Sequence[str]) -> tuple[Path | None, int, list[str]]:
+    """Searches a module part by part: ``find_spec`` would import its parents.
+
+    Returns:
+      Its source file, or None; the index of the last part that was searched, and the
+      directories where.
+    """
     locations = [str(Path(root).resolve()), *sys.path]
-    spec = None
     for depth, part in enumerate(parts):
         spec = importlib.machinery.PathFinder.find_spec(part, locations)
         if spec is None and depth == 0 and part not in sys.modules:
             # An editable installation is known to a meta path finder only.
             spec = importlib.util.find_spec(part)
-        if spec is None:
-            siblings = [found.name for found in pkgutil.iter_modules(locations)]
-            near = difflib.get_close_matches(part, siblings, n=1)
-            parts[depth : depth + 1] = near or [part]
+        if spec is None or depth == len(parts) - 1:
             break
         locations = list(spec.submodule_search_locations or ())
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        meant = ".".join(parts)
-        raise ConfigError(
-            f"There is no module {module!r}.",
-            where=root,
-            expected=f"the file {module.replace('.', '/')}.py below the project root "
-            "(the directory that holds configs/), or an installed package",
-            hint=f"did you mean {meant!r}?"
-            if meant != module
-            else "check the spelling, or create the file",
-        )
-    return Path(spec.origin)
+    origin = (spec and spec.origin) or ""
+    return Path(origin) if origin.endswith(".py") else None, depth, locations
 
 
 def _bound_names(body: list[ast.stmt]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,8 @@ from pipeline.config.yaml_values import (
 from sluice.errors import ConfigError, bounded, did_you_mean
 
 _MAX_LISTED = 30
+# pydantic's words for bounds.
+_BOUNDS = {"greater than or equal to": "at least", "less than or equal to": "at most"}
 # The types that a value should have, by the type of pydantic's error.
 _TYPES = {
     "bool_type": (BOOLEAN,),
@@ -80,7 +83,7 @@ class Problems:
             path,
             error.what,
             expected=error.expected,
-            actual=error.actual or error.where,
+            actual=error.actual,
             hint=error.hint,
         )
 
@@ -122,6 +125,7 @@ class Problems:
 
     def _add_refused(self, details: ErrorDetails, path: KeyPath) -> None:
         types: tuple[str, ...] = ()
+        hint: str | None = None
         match details["type"]:
             case "missing":
                 self.add(path, f"The key {path[-1]!r} is missing.")
@@ -146,14 +150,19 @@ class Problems:
                 expected = one_of(types)
             case "literal_error":
                 expected = details["ctx"]["expected"]
+                names = re.findall("'([^']+)'", expected)
+                hint = did_you_mean(details["input"], names)
             case _:
                 expected = details["msg"].removeprefix("Input should be ")
+                for words, plain in _BOUNDS.items():
+                    expected = expected.replace(words, plain)
+        what = "key" if details["loc"][-1] == "[key]" else "value for"
         self.add(
             path,
-            f"Invalid value for {key_path(path)}.",
+            f"Invalid {what} {key_path(path)}.",
             expected=expected,
             actual=describe(details["input"]),
-            hint=type_hint(details["input"], types),
+            hint=hint or type_hint(details["input"], types),
         )
 
 

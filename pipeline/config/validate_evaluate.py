@@ -105,8 +105,8 @@ def _check_task(
         path,
         f"The metric {class_name!r} does not fit a label of {classes} classes.",
         expected="one of " + ", ".join(bounded(fitting, 8)),
-        actual="a metric for two classes; of more, TFMA would pool the answers to "
-        "'this class or not', and most of those are an easy no"
+        actual="a metric for two classes; for more, TFMA pools one-against-the-rest "
+        "predictions, most of which are easy negatives"
         if row.pooled
         else f"a metric for {' and '.join(row.tasks)} labels",
     )

@@ -13,7 +13,7 @@ from pipeline.config.problems import Problems
 from sluice.secrets import references
 
 # Everything else is stored as it is used: paths and names in ML Metadata and pages.
-_ALLOWED = "values in model_params and nodes.*.parameters only"
+_ALLOWED = "only in values of model_params and nodes.*.parameters"
 # Such as ${ENV:X}, $env:X and {env.X}; neither ${env:X} nor its escape, $${env:X}.
 _MISSPELT = re.compile(
     r"(?<!\$)(?!\$\{env:)(?:\$[{(]?|\{)\s*(?i:env)\s*[:.]\s*([A-Za-z_]\w*)[)}]?",
@@ -37,7 +37,7 @@ def check_secrets(config: Config, problems: Problems) -> None:
                 problems.add(
                     path,
                     f"{what} cannot refer to a secret.",
-                    expected=f"references in {_ALLOWED}",
+                    expected=f"references {_ALLOWED}",
                     actual=reference,
                 )
             continue

@@ -127,6 +127,7 @@ class YamlReader:
             "This is not valid YAML.",
             where=f"{self._location(mark)}{column}",
             actual=", ".join(part for part in found if part),
+            hint="indent with spaces" if "'\\t'" in str(found[-1]) else None,
         )
 
     def _too_complex(self, where: str) -> ConfigError:

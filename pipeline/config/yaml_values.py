@@ -68,7 +68,8 @@ def type_hint(value: Any, expected: Collection[str]) -> str | None:
             return f"write {boolean}: in YAML 1.2 yes, no, on and off are strings"
         numbers = {WHOLE_NUMBER, DECIMAL_NUMBER} & {*expected}
         if numbers and _NUMBER.fullmatch(value):
-            return f"write {value.replace('_', '')}, without quotes and underscores"
+            without = "underscores" if "_" in value else "quotes"
+            return f"write {value.replace('_', '')}, without {without}"
     elif type_of(value) in (WHOLE_NUMBER, DECIMAL_NUMBER):
         if STRING in expected:
             return f'quote it: "{value}"'

@@ -167,7 +167,7 @@ def _check_type(
     problems.add(
         path,
         f"The argument {name!r} has the wrong type.",
-        expected=f"{one_of(argument.accepts)}, declared in {argument.location}",
+        expected=f"{one_of(argument.accepts)}, as declared in {argument.location}",
         actual="an output of a node" if is_input else describe(value),
         hint=type_hint(value, argument.accepts),
     )

@@ -165,7 +165,7 @@ def _label(proposal: Proposal) -> list[str]:
         comment = "of two classes the second is the positive one"
         classes = _beside(f"  classes: [{', '.join(listed)}]", comment)
     return [
-        f"# {one_line(why[:1].upper() + why[1:])}.",
+        f"# Chosen as the label: {one_line(why)}.",
         "label:",
         f"  feature: {_text(proposal.label.name)}",
         classes,

@@ -37,7 +37,7 @@ def schema_text(proposal: Proposal) -> str:
         if choice.spec is None:
             comments[choice.name] = [f"Not used: {choice.why}"]
     label = proposal.label
-    reasons = ["The label", f"{label.classes:,} classes", *label.reasons]
+    reasons = [f"The label, with {label.classes:,} classes", *label.reasons]
     comments[label.name] = [", ".join(reasons)]
     blocks = []
     for feature in schema.feature:

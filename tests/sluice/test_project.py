@@ -215,6 +215,27 @@ def test_find_user_code_names_the_file_that_is_missing(project: Path) -> None:
     assert str(project) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("module", "hint"),
+    [
+        ("mine.modles", "did you mean 'mine.models'?"),
+        ("mien.models", "did you mean 'mine.models'?"),
+        ("mien.other", "check the spelling, or create the file"),
+        ("tfx.component", "did you mean 'tfx.components'?"),
+    ],
+)
+def test_find_user_code_suggests_a_module_that_exists(
+    project: Path, module: str, hint: str
+) -> None:
+    write(project / "mine" / "__init__.py")
+    write(project / "mine" / "models.py")
+
+    with pytest.raises(ConfigError, match="There is no module") as caught:
+        find_user_code(project, f"{module}:build_model")
+
+    assert caught.value.hint == hint
+
+
 def test_find_user_code_takes_py_for_a_module_that_is_missing(project: Path) -> None:
     write(project / "models.py", "def build_model(): ...")
 
@@ -244,7 +265,7 @@ def test_find_user_code_does_not_take_a_method_for_a_function(project: Path) -> 
 def test_find_user_code_gives_the_line_of_a_syntax_error(project: Path) -> None:
     file = write(project / "mine.py", "x = 1\ndef build_model(:\n    pass\n")
 
-    with pytest.raises(ConfigError, match="is not Python") as caught:
+    with pytest.raises(ConfigError, match="is not valid Python") as caught:
         find_user_code(project, "mine:build_model")
 
     assert f"{file}:2" in str(caught.value)
@@ -253,5 +274,5 @@ def test_find_user_code_gives_the_line_of_a_syntax_error(project: Path) -> None:
 def test_find_user_code_refuses_a_file_of_null_bytes(project: Path) -> None:
     write(project / "mine.py", "x = 1\0")
 
-    with pytest.raises(ConfigError, match="is not Python"):
+    with pytest.raises(ConfigError, match="is not valid Python"):
         find_user_code(project, "mine:build_model")

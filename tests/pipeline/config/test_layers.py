@@ -106,7 +106,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
             "configs/x.yaml:2",
             "control character, 0x01",
         ),
-        ("a:\n\t- 1", "not valid YAML", "configs/x.yaml:2, column 1", "\\t"),
+        ("a:\n\t- 1", "not valid YAML", "configs/x.yaml:2, column 1", "with spaces"),
         ("a: " + "[" * 5000, "nested too deeply", "configs/x.yaml", "50 levels"),
         (f"a: {'[' * 60}{']' * 60}", "nested too deeply", "configs/x.yaml:1", ""),
         ("# " + "x" * 1_000_000, "too large", "configs/x.yaml", "1,000,000"),

@@ -341,7 +341,7 @@ def test_a_problem_says_expected_and_found(project: Path) -> None:
 
     error = caught.value
     assert error.where == "--set train.epochs=0"
-    assert error.expected == "greater than or equal to 1"
+    assert error.expected == "at least 1"
     assert error.actual == "0 (a number)"
 
 
@@ -356,7 +356,7 @@ def test_a_problem_says_expected_and_found(project: Path) -> None:
         ("private=Off", "true or false", "write false: in YAML 1.2"),
         ("private=1", "true or false", None),
         ("train.epochs='5'", "a whole number", "write 5, without quotes"),
-        ("train.epochs=1_000", "a whole number", "write 1000, without quotes"),
+        ("train.epochs=1_000", "a whole number", "write 1000, without underscores"),
         ("train.epochs=1.5", "a whole number", None),
         (
             "train.learning_rate='1e-3'",

@@ -114,7 +114,7 @@ def test_a_metric_must_fit_the_label(refused) -> None:
 
     assert "The metric 'AUC' does not fit a label of 10 classes." in message
     assert "one of SparseCategoricalAccuracy, SparseCategoricalCross" in message
-    assert "TFMA would pool the answers" in message
+    assert "TFMA pools one-against-the-rest" in message
 
 
 def test_a_metric_of_many_classes_does_not_fit_two(refused) -> None:

@@ -75,7 +75,7 @@ def test_references_are_refused_outside_of_parameter_values(override: str) -> No
         validate(override)
 
     assert "cannot refer to a secret" in str(caught.value)
-    assert "values in model_params and nodes.*.parameters only" in str(caught.value)
+    assert "only in values of model_params and nodes.*.parameters" in str(caught.value)
     assert "env:TOKEN" in str(caught.value)
 
 

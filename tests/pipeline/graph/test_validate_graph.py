@@ -155,7 +155,7 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
             "parameters.name",
             [
                 "The argument 'name' has the wrong type",
-                "expected: a string, declared in",
+                "expected: a string, as declared in",
                 "parts.py:12",
                 "7 (a number)",
                 'quote it: "7"',
@@ -164,17 +164,17 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
         (
             {"parameters": {"name": "a", "at_least": "two"}},
             "parameters.at_least",
-            ["expected: a whole number, declared in", "'two' (a string)"],
+            ["expected: a whole number, as declared in", "'two' (a string)"],
         ),
         (
             {"parameters": {"name": "a", "at_least": True}},
             "parameters.at_least",
-            ["expected: a whole number, declared in", "true (a boolean)"],
+            ["expected: a whole number, as declared in", "true (a boolean)"],
         ),
         (
             {"inputs": {}, "parameters": {"name": "a", "examples": "b"}},
             "parameters.examples",
-            ["expected: an output of a node, under 'inputs', declared in"],
+            ["expected: an output of a node, under 'inputs', as declared in"],
         ),
         (
             {
@@ -182,7 +182,7 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
                 "parameters": {},
             },
             "inputs.name",
-            ["expected: a string, declared in", "found:    an output of a node"],
+            ["expected: a string, as declared in", "found:    an output of a node"],
         ),
         (
             {"parameters": {"name": "a", "summary": "b"}},
@@ -208,6 +208,11 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
             {"component": "mine.parts.Count"},
             "component",
             ["not an import path", "write a colon before the name: mine.parts:Count"],
+        ),
+        (
+            {"component": "mine.parts"},
+            "component",
+            ["not an import path", "the component's name: mine.parts:NAME"],
         ),
         (
             {"component": "tfx.component:StatisticsGen"},
