@@ -1,1 +1,1 @@
-"""HTML report of a run, rendered from its record alone. Not implemented yet."""
+"""Drawings of pipelines' graphs: text, Mermaid and SVG."""

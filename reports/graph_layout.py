@@ -1,9 +1,9 @@
 """Layered graph layout (Sugiyama).
 
-Layers, order by barycentre, places by least squares. All edges of a node that reach
-further than the next layer share one lane, which has a place in every layer that it
-passes; edges bend only between layers, so none runs through a node. Lengths are in
-pixels.
+Nodes are sorted into layers, ordered by barycentre and placed by a linear program. All
+edges of a node that reach beyond the next layer share one lane, which has a slot in
+every layer that it crosses. Edges bend only between layers, so none crosses a node.
+Lengths are in pixels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLACE_COST = 0.001
 
 @dataclass(eq=False)
 class Slot:
-    """A node, or the lane of one where it passes a layer. Lengths are in pixels."""
+    """The place of a node, or of its lane, in a layer. Lengths are in pixels."""
 
     source: GraphNode
     is_lane: bool
@@ -44,7 +44,7 @@ class Slot:
 
 @dataclass(eq=False)
 class Link:
-    """A line between two layers; ``direct`` if an edge that is not implied uses it."""
+    """A line between two layers; ``direct`` if a direct edge uses it."""
 
     upper: Slot
     lower: Slot
@@ -57,7 +57,7 @@ def lay_out(
     """Returns the slots of each layer from left to right, linked and placed.
 
     Args:
-      ordered: the nodes, each after those that it waits for.
+      ordered: the nodes in topological order.
       widths: of the nodes, by their ids.
     """
     rows = _slots(ordered, widths)
@@ -69,7 +69,7 @@ def lay_out(
 def _slots(
     ordered: Sequence[GraphNode], widths: Mapping[str, float]
 ) -> list[list[Slot]]:
-    """Returns the slots of each layer, linked, in an order that is not yet good."""
+    """Returns the linked slots of each layer, in topological order."""
     direct = direct_upstream(ordered)
     rows: list[list[Slot]] = []
     lanes: dict[str, list[Slot]] = {}
@@ -102,7 +102,7 @@ def _link(upper: Slot, lower: Slot, direct: bool) -> None:
 
 
 def _order(rows: list[list[Slot]]) -> None:
-    """Sorts each layer so that few lines cross: barycentre sweeps, the best is kept."""
+    """Sorts layers by barycentre sweeps; keeps the order with the fewest crossings."""
     best = [list(row) for row in rows]
     fewest = _crossings(rows)
     for sweep in range(_SWEEPS):
@@ -154,7 +154,7 @@ def _crossings(rows: Sequence[Sequence[Slot]]) -> int:
 
 
 def _place(rows: Sequence[Sequence[Slot]]) -> None:
-    """Sets each slot's ``x``, its centre, so that the lines are as straight as can be.
+    """Sets the centre ``x`` of each slot so that lines are as straight as possible.
 
     A linear program, as in Gansner et al., "A Technique for Drawing Directed Graphs"
     (1993), section 4: the least weighted sum of horizontal distances along the links,

@@ -1,7 +1,7 @@
 """Renders a graph as a Mermaid flowchart.
 
-Node ids never stand in Mermaid's own syntax, where words such as ``end`` and signs such
-as ``-`` mean something; they are labels only.
+Node ids are used only as labels: words such as ``end`` and characters such as ``-``
+have a meaning in Mermaid's syntax.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def as_mermaid(
 ) -> str:
     """Returns a ``flowchart TD``, without a newline at the end.
 
-    Gates are hexagons. An edge that a longer path implies is dotted.
+    Gates are hexagons. An edge implied by a longer path is dotted.
 
     Args:
       nodes: of the graph, in any order.
@@ -67,5 +67,5 @@ def _style(look: NodeLook) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Writes special signs as Mermaid's character entities, which have no ``&``."""
+    """Replaces special characters by Mermaid's entities, which have no ``&``."""
     return _SPECIAL.sub(lambda sign: f"#{ord(sign[0])};", text)

@@ -1,6 +1,7 @@
-"""Renders a graph as SVG: a file of its own, or inline in a page.
+"""Renders a graph as SVG, for a file or inline in an HTML page.
 
-No scripts, fonts, links or ids: it opens offline, and several fit on one page.
+It contains no scripts, fonts, links or ids, so it opens offline, and a page may contain
+several.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _LEGEND = "faint lines: implied by the others"
 
 
 def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) -> str:
-    """Returns one ``<svg>`` element, light or dark as the viewer prefers.
+    """Returns one ``<svg>`` element, with a light and a dark colour scheme.
 
-    Gates are hexagons. An edge that a longer path implies is faint, and a line below
-    the graph says so. Each node's ``<title>`` says what it is and what it waits for.
+    Gates are hexagons. Edges implied by a longer path are faint, with a note below the
+    graph. The ``<title>`` of a node has its kind and its upstream nodes.
 
     Args:
       nodes: of the graph, in any order.
@@ -159,7 +160,7 @@ def _number(value: float) -> str:
 
 
 def _style() -> str:
-    """Returns the rules, all below ``.sluice-graph``: a page's others stay as is."""
+    """Returns the CSS rules, all of them for ``.sluice-graph``."""
     return "\n".join(
         [
             ".sluice-graph { font-family: ui-monospace, SFMono-Regular, Menlo, "

@@ -1,7 +1,7 @@
 """Renders a graph as text: one row per node, lines from above.
 
-Only direct edges are drawn; what a longer path implies is named in parentheses. ASCII
-alone, so that it reads the same in any terminal, log file or ticket.
+Only direct edges are drawn; edges implied by a longer path are listed in parentheses.
+The text is ASCII, so it looks the same in any terminal, log file or ticket.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def as_text(
 ) -> str:
     r"""Returns the graph as lines of text, without a newline at the end.
 
-    ``*`` is a node that others wait for and ``o`` one that none waits for. A node waits
-    for the lines that its row touches: ``+`` goes on to later nodes, ``'`` ends here,
-    and ``-|-`` crosses a line that has nothing to do with it::
+    ``*`` is a node with downstream nodes, ``o`` one without. The lines that a row
+    touches come from the node's upstream nodes: ``+`` continues to later nodes, ``'``
+    ends here, and ``-|-`` crosses an unrelated line::
 
         *    TFRecordGen
         *    StatisticsGen     waits for TFRecordGen
@@ -68,7 +68,7 @@ def as_text(
 def _draw(
     ordered: Sequence[GraphNode], direct: Mapping[str, tuple[str, ...]]
 ) -> list[tuple[str, str]]:
-    """Returns, per node, its row of the drawing and the lines that go on below it."""
+    """Returns, per node, its row of the drawing and the lines that continue below."""
     last_use = {upstream: node.id for node in ordered for upstream in direct[node.id]}
     lanes: list[str | None] = []
     rows = []

@@ -22,7 +22,7 @@ from runners.operations import predict as operation
 @click.option(
     "--trust",
     is_flag=True,
-    help="Load a version even if it is not what was pushed; models can run any code.",
+    help="Load a version that differs from what was pushed; models can run any code.",
 )
 @workspace_option
 @click.option(

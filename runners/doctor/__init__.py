@@ -1,0 +1,1 @@
+"""Checks of ``sluice doctor``: packages, machine, disks, devices, models."""

@@ -1,4 +1,4 @@
-"""One row of ``sluice doctor``."""
+"""Result of one check of ``sluice doctor``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ CheckState = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, and what to do about it.
+    """The result of one check.
 
     Attributes:
-      check: what was looked at; stable, for scripts.
-      state: ``problem`` where runs will fail, ``warning`` where they may or are slow.
-      found: what is there.
-      hint: what to do; None where nothing needs doing.
+      check: the name of the check; stable, for scripts.
+      state: ``problem`` if runs will fail, ``warning`` if they may fail or are slow.
+      found: the result, for people.
+      hint: what to do; None if nothing has to be done.
     """
 
     check: str

@@ -1,7 +1,6 @@
-"""Lists the devices that TensorFlow sees, in a process of its own.
+"""Lists the devices that TensorFlow finds, in a process of its own.
 
-The import takes 10 to 30 s and may crash on a bad installation; neither must take the
-other rows with it.
+The import takes 10 to 30 s and may crash on a broken installation.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ _DRIVER = (
 def check_devices(
     time_limit_s: float = _TIME_LIMIT_S, driver: tuple[Path, ...] = _DRIVER
 ) -> Check:
-    """Returns how many CPUs, GPUs and TPUs TensorFlow lists.
+    """Returns the numbers of CPUs, GPUs and TPUs that TensorFlow lists.
 
     Args:
       time_limit_s: after which the process is killed.
-      driver: files, one of which is there where an NVIDIA driver is.
+      driver: files that exist if an NVIDIA driver is installed.
     """
     try:
         done = subprocess.run(
@@ -95,7 +94,7 @@ def _crash(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def _hint() -> str:
-    return f'{sys.executable} -c "import tensorflow" shows all of it'
+    return f'{sys.executable} -c "import tensorflow" shows the whole error'
 
 
 def _gpu_hint(build: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ from sluice.storage import atomic
 
 
 def existing_parent(path: Path) -> Path:
-    """Returns the path itself, or else the nearest above it that exists."""
+    """Returns the path or the nearest parent that exists."""
     path = Path(path).absolute()
     return next(known for known in (path, *path.parents) if known.exists())
 
@@ -50,10 +50,10 @@ except BlockingIOError:
 
 
 def check_file_locks(folder: Path) -> Check:
-    """Locks a file and lets another process try the same.
+    """Checks that a file locked here cannot be locked by another process.
 
     Args:
-      folder: of the workspaces; the nearest above it is used where it does not exist.
+      folder: of the workspaces; if it does not exist, the nearest parent is used.
     """
     place = existing_parent(folder)
     hint = "keep the workspace on a local disk: --workspace DIR or SLUICE_WORKSPACE"
@@ -71,7 +71,7 @@ def check_file_locks(folder: Path) -> Check:
         found = f"a file in {place} cannot be locked: {error.strerror}"
         return Check("file_locks", "problem", found, hint)
     if other.returncode == _REFUSED:
-        return Check("file_locks", "ok", f"they hold in {place}")
+        return Check("file_locks", "ok", f"locks work in {place}")
     if other.returncode == 0:
         found = f"two processes got the same lock in {place}: two runs could collide"
     else:
@@ -86,10 +86,10 @@ _TOO_FEW_FILES = 1000
 
 
 def check_disk_space(check: str, folder: Path) -> Check:
-    """Returns what is free for this user, in bytes and in files (inodes).
+    """Returns the free space for this user, in bytes and in files (inodes).
 
     Args:
-      check: the row's name.
+      check: the name of the check.
       folder: on the file system; it need not exist.
     """
     place = existing_parent(folder)

@@ -18,10 +18,10 @@ _COMMENT = re.compile(r"(^|\s)#.*")
 
 
 def check_locked_packages(root: Path) -> Check:
-    """Compares what is installed with the nearest of ``requirements/tfx-*.txt``.
+    """Compares the installed packages with the nearest of ``requirements/tfx-*.txt``.
 
-    Packages that no lock names are not looked at. Differences are a warning: what is
-    installed may well work, but is not what was tested.
+    Packages that are not in the lock are ignored. Differences are a warning: the
+    installed packages may work, but were not tested.
 
     Args:
       root: the directory that holds ``requirements/``.
@@ -58,10 +58,10 @@ def check_locked_packages(root: Path) -> Check:
 
 
 def _pins(lock: Path) -> list[Requirement]:
-    """Returns what a lock pins for this Python and system.
+    """Returns the requirements of a lock for this Python and system.
 
     Raises:
-      InvalidRequirement: a line is none.
+      InvalidRequirement: a line is not a requirement.
     """
     text = lock.read_text(encoding="utf-8").replace("\\\n", " ")
     lines = (

@@ -17,10 +17,10 @@ _MIN_MEMORY_BYTES = 2**30
 
 
 def check_memory(limits: CgroupLimits | None = None) -> Check:
-    """Returns what there is and what is available, under the container's limit too.
+    """Returns the total and available memory, within the container's limit.
 
     Args:
-      limits: of the control group; None reads them.
+      limits: of the control group; None to read them.
     """
     limits = limits or cgroup_limits()
     memory = psutil.virtual_memory()
@@ -40,10 +40,10 @@ def check_memory(limits: CgroupLimits | None = None) -> Check:
 
 
 def check_cores(limits: CgroupLimits | None = None) -> Check:
-    """Returns the cores of the machine, of this process, and the container's share.
+    """Returns the cores of machine and process, within the container's limit.
 
     Args:
-      limits: of the control group; None reads them.
+      limits: of the control group; None to read them.
     """
     limits = limits or cgroup_limits()
     allowed = len(os.sched_getaffinity(0))
@@ -59,7 +59,7 @@ def check_cores(limits: CgroupLimits | None = None) -> Check:
 
 
 def check_forks() -> Check:
-    """Forks once. Without forks each node imports TFX for itself, which takes 10 s."""
+    """Forks once. Without forks each node imports TFX itself, which takes 10 s."""
     version = ".".join(map(str, sys.version_info[:2]))
     try:
         child = os.fork()
@@ -87,10 +87,9 @@ _DEFAULT = "application_default_credentials.json"
 
 
 def check_cloud_credentials() -> Check:
-    """Looks where Google's libraries look first, on this machine alone.
+    """Looks for credentials where Google's libraries look first, without the network.
 
-    A service account that the machine itself has (the metadata server) is not asked
-    for: that takes the network.
+    The service account of the machine (the metadata server) is not looked for.
     """
     named = os.environ.get(_CREDENTIALS_VARIABLE)
     if named and os.access(named, os.R_OK) and Path(named).is_file():

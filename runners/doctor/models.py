@@ -16,7 +16,7 @@ _NAME = "baselines"
 
 
 def check_baselines(folder: Path) -> Check:
-    """Reads every byte of each pipeline's latest blessed model.
+    """Checks all files of each pipeline's latest blessed model.
 
     Args:
       folder: a pipeline's workspace, or the folder of all workspaces.
@@ -45,17 +45,17 @@ def _check_baseline(metadata_db: Path) -> Check:
         return Check(_NAME, "warning", found, f"the next run restores it from {copy}")
     retire = f"sluice models retire {pipeline} --damaged --reason ..."
     if usable:
-        hint = f"{usable[0]} stands in; restore the files, or: {retire}"
+        hint = f"{usable[0]} is used instead; restore the files, or: {retire}"
         return Check(_NAME, "warning", found, hint)
-    hint = f"restore the files, or let the next model be the first: {retire}"
+    hint = f"restore the files, or continue without a baseline: {retire}"
     return Check(_NAME, "problem", found, hint)
 
 
 def check_serving(folder: Path) -> Check:
-    """Reads every byte of each served version and compares it with what was pushed.
+    """Compares all files of each served version with what was pushed.
 
     Args:
-      folder: as of ``check_baselines``.
+      folder: as for ``check_baselines``.
     """
     served = [item for path in _databases(folder) for item in _served(path)]
     newest = {item.version.path.parent: item.version for item in served}
@@ -69,13 +69,13 @@ def check_serving(folder: Path) -> Check:
         found = f"{count} version{'' if count == 1 else 's'}" if count else "none yet"
         return Check("serving", "ok", found)
     lines = [
-        f"{version.path} is not what was pushed: {difference}"
+        f"{version.path} differs from what was pushed: {difference}"
         for version, difference in differing
     ]
     # A server loads the highest number.
     is_loaded = any(version in newest.values() for version, _ in differing)
     path = differing[0][0].path
-    hint = f"look at it, then: mv {path} {path}.aside, and run the pipeline again"
+    hint = f"inspect it, then: mv {path} {path}.aside, and run the pipeline again"
     state: CheckState = "problem" if is_loaded else "warning"
     return Check("serving", state, "; ".join(bounded(lines)), hint)
 

@@ -42,7 +42,7 @@ def run_checks(workspace: Path) -> Iterator[Check]:
         try:
             yield check()
         except Exception as error:
-            # What is wrong with the machine may be what breaks the check.
+            # The check may fail because of the very problem it looks for.
             reason = " ".join(str(error).split())
             found = f"the check itself failed: {type(error).__name__}: {reason}"
             yield Check(name, "problem", found)

@@ -16,7 +16,7 @@ _LOCKED_MINORS = ((3, 10), (3, 12))
 
 
 def check_python() -> Check:
-    """Returns version and executable; warns outside the project's environment."""
+    """Returns Python's version and path; warns outside the project's environment."""
     found = f"{platform.python_version()}, {sys.executable}"
     if sys.version_info[:2] not in _LOCKED_MINORS:
         known = " and ".join(f"{major}.{minor}" for major, minor in _LOCKED_MINORS)
@@ -44,7 +44,7 @@ _PACKAGES = (
 
 
 def check_tfx_versions() -> Check:
-    """Returns the versions of TFX and of what it stands on; a missing one is bad."""
+    """Returns the versions of TFX and its main dependencies; all must be installed."""
     versions = {package: installed_version(package) for package in _PACKAGES}
     missing = [package for package, version in versions.items() if version is None]
     if missing:
@@ -56,7 +56,7 @@ def check_tfx_versions() -> Check:
 
 def check_beam_engine() -> Check:
     """Returns Beam's version and the runner that local pipelines name."""
-    # Here, as it needs pydantic, and the other checks must run without any package.
+    # Imported here: it needs pydantic, and the other checks run without any package.
     from pipeline.graph.locations import LOCAL_BEAM_ARGS
 
     version = installed_version("apache-beam")
@@ -94,7 +94,7 @@ _KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 
 
 def check_keras_flavour() -> Check:
-    """Checks that legacy Keras is there, and warns where the environment asks for 3."""
+    """Checks that legacy Keras is installed and not disabled by the environment."""
     legacy, tensorflow = installed_version("tf-keras"), installed_version("tensorflow")
     if legacy is None or tensorflow is None:
         missing = "tensorflow" if legacy else "tf-keras"

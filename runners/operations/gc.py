@@ -13,12 +13,12 @@ from runners.retention.find_garbage import Garbage
 
 @dataclass(frozen=True, kw_only=True)
 class GcRequest(PipelineRequest):
-    """What is to stay.
+    """The runs to keep.
 
     Attributes:
-      keep: how many of the newest runs, at least 1.
-      dry_run: list what would go; delete nothing.
-      command: what others are told while this holds the lock.
+      keep: the number of newest runs to keep, at least 1.
+      dry_run: list what would be deleted; delete nothing.
+      command: shown to other commands while this holds the lock.
     """
 
     keep: int = 5
@@ -28,7 +28,7 @@ class GcRequest(PipelineRequest):
 
 @dataclass(frozen=True)
 class Collected:
-    """What went, or would go."""
+    """What was deleted, or would be."""
 
     pipeline: str
     dry_run: bool
@@ -49,7 +49,7 @@ class Collected:
 
 
 def gc(request: GcRequest) -> Collected:
-    """Deletes what is not needed; raises as ``collect_garbage`` does."""
+    """Deletes unneeded artifacts; see ``collect_garbage`` for the errors."""
     config = request.load_config()
     workspace = request.workspace_of(config)
     if not request.dry_run:

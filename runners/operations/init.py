@@ -28,20 +28,20 @@ from sluice.project import check_names, find_root
 
 _SCHEMA_VERSION = 1
 
-# Returns the name of one of several features that may be the label.
+# Returns the name of the feature to use as the label.
 AskLabel = Callable[[Sequence[LabelCandidate]], str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class InitRequest:
-    """What a pipeline is to be proposed from.
+    """The data to generate a config and a schema from.
 
     Attributes:
       name: of the pipeline.
-      pattern: TFRecord files or their directory, from the current directory.
-      directory: the data's; ``pattern`` is then below it.
-      label: the feature to be predicted; None to find out, or to be asked.
-      force: replace the files that are there.
+      pattern: TFRecord files or their directory, relative to the current directory.
+      directory: the data directory; ``pattern`` is then relative to it.
+      label: the feature to predict; None to choose one.
+      force: overwrite existing files.
     """
 
     name: str
@@ -51,7 +51,7 @@ class InitRequest:
     force: bool = False
 
     def command(self, label: str) -> str:
-        """Returns the command that asks for the same with a label."""
+        """Returns the command line of this request with a label."""
         words = ["sluice", "init", self.name, "--examples", self.pattern]
         words += ["--dir", self.directory] if self.directory else []
         words += ["--force"] if self.force else []
@@ -60,7 +60,7 @@ class InitRequest:
 
 @dataclass(frozen=True)
 class Initialized:
-    """What was proposed, why, and where it was written."""
+    """A proposal with its reasons, and the files that were written."""
 
     proposal: Proposal
     label: ChosenLabel
@@ -107,17 +107,17 @@ def init(
 ) -> Initialized:
     """Writes configs/NAME.yaml and schemas/NAME/schema.pbtxt, or neither.
 
-    A current directory that is in no project becomes one.
+    Outside a project, the current directory becomes one.
 
     Args:
-      request: what to look at.
-      ask: chooses the label where the records leave it open; None to refuse then.
-      on_sample: is told of how many files records are read, before they are.
+      request: the data to read.
+      ask: chooses the label if the records leave it open; None to refuse then.
+      on_sample: called with the number of files before records are read.
 
     Raises:
-      UsageError: the name, the pattern or the label will not do, the files are there
-        already, or what was proposed does not validate.
-      DataError: the records are no tf.Examples, or hold nothing to learn from.
+      UsageError: the name, the pattern or the label is not usable, the files exist
+        already, or the proposal is not valid.
+      DataError: the records are not tf.Examples, or have no usable feature.
     """
     name = request.name
     _check_name(name)
@@ -142,7 +142,7 @@ def init(
 
     label = choose_label(summary, request.label, ask, suggest)
     proposal = propose(name, data_dir, splits, sample, summary, label.name)
-    # The config last: with it the pipeline is there.
+    # The config last: it makes the pipeline exist.
     texts = {schema_file: schema_text(proposal), config_file: config_text(proposal)}
     with write_proposal(texts, replace=request.force):
         valid = validate_config(load_config(str(config_file)))
@@ -163,7 +163,7 @@ def _check_name(name: str) -> None:
 
 
 def _project_root(cwd: Path) -> Path:
-    """Returns the project that this is in; the directory itself becomes one if none."""
+    """Returns the root of the project around a directory, or the directory itself."""
     try:
         root = find_root(cwd)
     except UsageError:
@@ -173,7 +173,7 @@ def _project_root(cwd: Path) -> Path:
 
 
 def _data_dir(examples: ExampleFiles, root: Path) -> str:
-    """Returns the data's directory as a config has it: from the root, or absolute."""
+    """Returns the data directory for the config: relative to the root, or absolute."""
     for top in (root, root.resolve()):
         if examples.directory.is_relative_to(top):
             return examples.directory.relative_to(top).as_posix()

@@ -1,4 +1,4 @@
-"""Operation: traces the data, schema, code and run behind an artifact or version."""
+"""Operation: traces an artifact or version to its data, schema, code and run."""
 
 from __future__ import annotations
 

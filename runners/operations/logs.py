@@ -1,4 +1,4 @@
-"""Operation: reads the log of a node, with TensorFlow's output."""
+"""Operation: reads or follows the log of a node, with TensorFlow's output."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ START = "start"
 
 @dataclass(frozen=True, kw_only=True)
 class LogsRequest:
-    """Which log is asked for.
+    """The log to read.
 
     Attributes:
       name: a config's name or path.
-      node: of the graph; ``START`` for how the run started.
-      run_id: which run, or the beginning of its id; None for the newest with a log.
-      follow: whether the log may still be written.
+      node: a node of the graph; ``START`` for the log of the run's start.
+      run_id: the id of a run, or its beginning; None for the newest run with a log.
+      follow: whether to wait for a log that does not exist yet.
       workspace_dir: the folder that holds one workspace per pipeline.
     """
 
@@ -51,15 +51,15 @@ class Log:
 
     @property
     def path(self) -> Path:
-        """The file; where the run goes on, it need not be there yet."""
+        """The file, which may not exist yet while the run is in progress."""
         return self.run.run_dir / "logs" / f"{self.node}.log"
 
     def read(self) -> Iterator[bytes]:
-        """Yields what the log has so far."""
+        """Yields the log so far."""
         yield self._read_from(0)
 
     def follow(self) -> Iterator[bytes]:
-        """Yields whole lines as they are written, until the run has ended."""
+        """Yields whole lines as they are written, until the run ends."""
         position = 0
         while is_running(self.run):
             data = self._read_from(position)
@@ -93,7 +93,7 @@ def logs(request: LogsRequest, warn: Warn = ignore) -> Log:
 
     Raises:
       UsageError: there is no such pipeline, run, node or log.
-      WorkspaceError: the run's record is damaged.
+      WorkspaceError: the run's record cannot be read.
     """
     where, run_id, node = request.workspace_dir, request.run_id, request.node
     found = find_run(request.name, where, run_id=run_id, warn=warn)
@@ -118,7 +118,7 @@ def is_running(found: FoundRun) -> bool:
 
 
 def _newest_with_log(found: FoundRun, node: str, warn: Warn) -> FoundRun:
-    """Returns the newest run in which the node has a log and was not only cached."""
+    """Returns the newest run that has a log of the node, which was not cached."""
     workspace = found.workspace
     for record in readable_runs(workspace, warn):
         log = workspace.run_dir(record.run_id) / "logs" / f"{node}.log"

@@ -16,7 +16,7 @@ from sluice.project import find_root
 
 @dataclass(frozen=True)
 class MadeData:
-    """A data set on disk; ``records`` is by split."""
+    """A data set on disk, with the number of records by split."""
 
     name: str
     directory: Path

@@ -20,9 +20,9 @@ class ListedModel:
     """A pushed version.
 
     Attributes:
-      version: as the model store has it.
+      version: its entry in the model store.
       damage: how its files differ from what was pushed; None if they do not.
-      retired: why a person has retired its model as a baseline; None if nobody has.
+      retired: the reason why its model was retired as a baseline; None if it was not.
     """
 
     version: ModelVersion
@@ -31,7 +31,7 @@ class ListedModel:
 
     @property
     def flaws(self) -> dict[str, str]:
-        """What a person should know of it, and why; by one word each."""
+        """The reasons why it is ``damaged``, ``unrecorded`` or ``retired``."""
         damaged = "damaged" if self.version.digest else "unrecorded"
         flaws = {damaged: self.damage, "retired": self.retired}
         return {state: why for state, why in flaws.items() if why}
@@ -53,7 +53,7 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
     """Returns the pushed versions of a pipeline, newest first; reads all their bytes.
 
     Raises:
-      UsageError: the config is wrong.
+      UsageError: the config is invalid.
       ServingError: the serving directory cannot be read.
     """
     config = request.load_config()
@@ -82,13 +82,12 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
 
 @dataclass(frozen=True, kw_only=True)
 class RetireRequest(PipelineRequest):
-    """Which model to retire as a baseline.
+    """The model to retire as a baseline.
 
     Attributes:
-      reference: as ``find_artifact`` takes it; None for all that are damaged beyond
-        repair.
-      reason: why; it is recorded, and the verdict on the next model says it.
-      command: what others are told while this holds the lock.
+      reference: see ``find_artifact``; None for all that are damaged beyond repair.
+      reason: recorded, and shown in the verdict on the next model.
+      command: shown to other commands while this holds the lock.
     """
 
     reference: str | None
@@ -98,7 +97,7 @@ class RetireRequest(PipelineRequest):
 
 @dataclass(frozen=True)
 class RetiredModels:
-    """What was retired, and what the next model is compared with."""
+    """The models that were retired, and the baseline that remains."""
 
     pipeline: str
     reason: str
@@ -120,7 +119,7 @@ class RetiredModels:
 
 
 def retire_models(request: RetireRequest) -> RetiredModels:
-    """Retires blessed models as baselines; raises as ``retire`` does."""
+    """Retires blessed models as baselines; see ``retire`` for the errors."""
     config = request.load_config()
     workspace = request.workspace_of(config)
     done = retire(

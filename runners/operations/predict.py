@@ -1,4 +1,4 @@
-"""Predictions of a pushed model, which is loaded only if it is what was pushed."""
+"""Operation: predicts with a pushed model, which is loaded only if it is undamaged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def suggest_predict(
     window: Window,
     observer: Observer,
 ) -> None:
-    """Tells an observer how to ask the model of a run, if it is served."""
+    """Passes an observer the command that predicts with the model of a run."""
     if not any(push.uri for push in record.pushes):
         return
     if command := predict_command(config, name, window, workspace_dir):
@@ -39,17 +39,17 @@ def suggest_predict(
 def predict_command(
     config: Config, name: str, window: Window, workspace_dir: str | None = None
 ) -> str | None:
-    """Returns a command that asks the pushed model, None where the data is gone.
+    """Returns a command that predicts with the pushed model; None without local data.
 
     Args:
       config: of the pipeline.
-      name: as it was given.
+      name: the config's name or path, as it was given.
       window: the data of the run.
-      workspace_dir: as it was given.
+      workspace_dir: the ``--workspace`` option.
     """
     if is_remote(window.base):
         return None
-    # Of the split that is judged, where files are of one split.
+    # A file of the split that is evaluated, if files have splits.
     judged = "test" if "test" in config.data.split_names else "eval"
     of_split = [file for file in window.files if file.split in (judged, None)]
     example = Path(of_split[-1].path if of_split[-1].span else of_split[0].path)
@@ -66,14 +66,14 @@ def predict_command(
 
 @dataclass(frozen=True, kw_only=True)
 class PredictRequest(PipelineRequest):
-    """What is asked of which version.
+    """The files to predict, and the version to use.
 
     Attributes:
       files: TFRecords of tf.Example, images, or JSON lines of raw features; ``-`` for
         JSON lines on standard input.
       limit: stop after this many predictions.
-      version: of the model; None for the newest.
-      trust: load a version that is not what was pushed; a model can run any code.
+      version: the version of the model; None for the newest.
+      trust: load a version that differs from what was pushed; a model can run any code.
     """
 
     files: tuple[str, ...]
@@ -83,11 +83,11 @@ class PredictRequest(PipelineRequest):
 
 
 def predict(request: PredictRequest) -> Iterator[Prediction]:
-    """Loads the model; returns its predictions one after the other.
+    """Loads the model and yields its predictions.
 
     Raises:
-      UsageError: the config is wrong, or there is no such version.
-      ServingError: the version is not what was pushed, or cannot be loaded.
+      UsageError: the config is invalid, or there is no such version.
+      ServingError: the version differs from what was pushed, or cannot be loaded.
     """
     config = request.load_config()
     store = ModelStore(request.serving_dir_of(config))
@@ -107,7 +107,7 @@ def predict(request: PredictRequest) -> Iterator[Prediction]:
     chosen = versions[max(versions) if request.version is None else request.version]
     if not request.trust:
         _check_pushed(chosen)
-    # Native libraries print errors about absent GPUs at import; failures still raise.
+    # At import, native libraries print errors about missing GPUs; failures still raise.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from serving.predictor import Predictor
 
@@ -119,16 +119,15 @@ def predict(request: PredictRequest) -> Iterator[Prediction]:
 
 
 def _check_pushed(chosen: ModelVersion) -> None:
-    """Refuses a version that the store has not recorded, or that has changed since."""
+    """Refuses a version that was not recorded by a push, or has changed since."""
     if difference := chosen.difference():
         raise ServingError(
-            f"Version {chosen.version} is not what was pushed, so it was not loaded.",
+            f"version {chosen.version} differs from what was pushed: it was not loaded",
             where=chosen.path,
             expected=f"files with the digest {chosen.digest}"
             if chosen.digest
             else "a version that Sluice has pushed",
             actual=difference,
-            hint="choose another with --version, or push again; --trust loads this "
-            "one, "
-            "and whatever code is in it runs",
+            hint="choose another with --version, or push again; --trust loads it all "
+            "the same, and runs the code in it",
         )

@@ -1,4 +1,4 @@
-"""Operations: the status of a run, and the runs of a pipeline, from records alone."""
+"""Operations: return the record of a run, or of all runs of a pipeline."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from sluice.record.run_record import RunRecord
 
 @dataclass(frozen=True, kw_only=True)
 class StatusRequest:
-    """Which runs are asked for.
+    """The run to return.
 
     Attributes:
       name: a config's name or path; None for all pipelines that have run.
-      run_id: which run of it, or the beginning of its id; None for the last.
+      run_id: the id of a run, or its beginning; None for the last run.
       workspace_dir: the folder that holds one workspace per pipeline.
     """
 
@@ -38,7 +38,7 @@ def status(request: StatusRequest, warn: Warn = ignore) -> list[RunRecord]:
 
     Raises:
       UsageError: there is no such pipeline or run.
-      WorkspaceError: its record is damaged.
+      WorkspaceError: the record cannot be read.
     """
     if request.name is not None:
         where, run_id = request.workspace_dir, request.run_id

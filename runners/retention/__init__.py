@@ -1,0 +1,1 @@
+"""Retention: garbage collection, and retiring models as baselines."""

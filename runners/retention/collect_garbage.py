@@ -1,9 +1,9 @@
 """Deletes artifacts and runs that no kept run or served model needs.
 
-ML Metadata learns of it first: an artifact is marked as deleted, then its files go. So
-a kill in between leaves files that nothing refers to, which the next collection
-deletes, and never an artifact that the cache takes for whole. Nothing is removed from
-ML Metadata: the history and the lineage stay readable.
+An artifact is marked as deleted in ML Metadata before its files are deleted. A kill in
+between leaves unreferenced files, which the next collection deletes, and never a
+damaged artifact that the cache would use. Nothing is removed from ML Metadata, so
+history and lineage stay readable.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ def collect_garbage(
     dry_run: bool = False,
     command: str = "sluice gc",
 ) -> Garbage:
-    """Deletes what is not needed, or only finds it.
+    """Deletes unneeded artifacts and runs, or only finds them.
 
     Args:
       workspace: of the pipeline; it need not exist.
-      serving_dirs: where versions are pushed to, besides where earlier runs did.
-      keep: how many of the newest runs stay, at least 1.
-      dry_run: change nothing, and do not wait for a run that is in progress.
-      command: what others are told while this holds the lock.
+      serving_dirs: the current serving directories; those of earlier runs are added.
+      keep: the number of newest runs to keep, at least 1.
+      dry_run: delete nothing; allowed during a run.
+      command: shown to other commands while this holds the lock.
 
     Returns:
       What was deleted, or would be.
 
     Raises:
       LockedError: a run of the pipeline is in progress.
-      WorkspaceError: the metadata cannot be used, or a file could not be deleted; all
-        others are deleted then, and the next collection tries again.
+      WorkspaceError: the metadata cannot be read, or a file could not be deleted; the
+        others were deleted then, and the next collection tries again.
       ServingError: a serving directory cannot be read.
     """
     if dry_run or not workspace.root.exists():
@@ -58,7 +58,7 @@ def collect_garbage(
     workspace.prepare()
     with workspace.exclusive(command), up_to_date.kept(workspace):
         garbage, graph, kept = _find(workspace, serving_dirs, keep, False)
-        _tell_metadata(workspace.metadata_db, garbage)
+        _mark_deleted(workspace.metadata_db, garbage)
         _delete(workspace, garbage)
         _prune(workspace, kept_uris(graph, kept))
         return garbage
@@ -94,8 +94,8 @@ def _records(workspace: Workspace) -> dict[str, RunRecord | None]:
     return records
 
 
-def _tell_metadata(metadata_db: Path, garbage: Garbage) -> None:
-    """Marks artifacts as deleted and closes executions that nobody runs."""
+def _mark_deleted(metadata_db: Path, garbage: Garbage) -> None:
+    """Marks artifacts as deleted and closes executions of killed runs."""
     if not (garbage.mark or garbage.close):
         return
     with open_store(metadata_db, writable=True) as store:
@@ -130,11 +130,11 @@ def _delete(workspace: Workspace, garbage: Garbage) -> None:
 
 
 def _prune(workspace: Workspace, protected: Iterable[str]) -> None:
-    """Removes folders that a deletion left empty; an artifact may be an empty one."""
+    """Removes empty folders, except those of protected artifacts."""
     inside = DeletionGuard(workspace.artifacts, protected)
     for node in folders(workspace.artifacts):
         for path in (*node.glob(".system/*"), *node.iterdir(), node):
-            if inside.may_go(path):
+            if inside.may_delete(path):
                 _remove_if_empty(path)
     for folder in (*folders(workspace.inputs), *folders(workspace.runs)):
         _remove_if_empty(folder)

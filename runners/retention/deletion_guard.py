@@ -1,8 +1,8 @@
-"""Deletion guard: files may be deleted only below a folder, and not if protected.
+"""Deletion guard: allows deletions only below a folder, and not of protected paths.
 
-Paths come from ML Metadata, which may name anything: a path outside of the folder, one
-that leads out of it through a link, or one that another artifact lies below. None of
-these is ever deleted, and links are removed instead of followed.
+Paths come from ML Metadata, which may contain anything: a path outside the folder, one
+that leaves it through a link, or one that contains another artifact. None of these is
+deleted, and links are removed, not followed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sluice.storage.storage import storage_for
 
 
 class DeletionGuard:
-    """The folder ``root``, which need not exist, with paths that must stay."""
+    """Guards deletions below ``root``, which need not exist."""
 
     def __init__(self, root: Path, protected: Iterable[str | Path] = ()) -> None:
         self._root = Path(os.path.realpath(root))
@@ -25,7 +25,7 @@ class DeletionGuard:
         }
 
     def place(self, path: str | Path) -> Path | None:
-        """Returns where a path really is; None unless strictly below the root."""
+        """Returns the resolved path; None unless it is strictly below the root."""
         text = str(path)
         if not os.path.isabs(text):
             return None
@@ -33,8 +33,8 @@ class DeletionGuard:
         place = Path(os.path.realpath(normal.parent)) / normal.name
         return place if self._root in place.parents else None
 
-    def may_go(self, path: str | Path) -> bool:
-        """Whether a path is inside and neither holds nor is held by what stays."""
+    def may_delete(self, path: str | Path) -> bool:
+        """Whether a path is below the root, and not above or below a protected one."""
         place = self.place(path)
         if place is None or place in self._above:
             return False
@@ -42,7 +42,7 @@ class DeletionGuard:
 
 
 def folders(parent: Path) -> list[Path]:
-    """Returns the folders in a folder, by name; links to folders elsewhere are none."""
+    """Returns the subfolders of a folder, sorted; links are left out."""
     if parent.is_symlink() or not parent.is_dir():
         return []
     return sorted(
@@ -51,7 +51,7 @@ def folders(parent: Path) -> list[Path]:
 
 
 def remove(path: Path) -> None:
-    """Deletes a file, a link or a whole folder; nothing where there is none.
+    """Deletes a file, a link or a whole folder, if it exists.
 
     Raises:
       OSError: something in it cannot be deleted.
@@ -60,7 +60,7 @@ def remove(path: Path) -> None:
 
 
 def size_bytes(path: Path) -> int:
-    """Returns the bytes in a file or in all files of a folder; links are not followed.
+    """Returns the size of a file, or of all files in a folder; links are not followed.
 
     Raises:
       OSError: a folder cannot be listed.

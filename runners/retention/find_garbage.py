@@ -25,7 +25,7 @@ _BY_TIME = "driver_execution"
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that goes: its name for people, its files, and their size."""
+    """One thing to delete: its name for people, its files, and their size."""
 
     name: str
     paths: tuple[Path, ...]
@@ -34,16 +34,16 @@ class Item:
 
 @dataclass(frozen=True)
 class Garbage:
-    """What a collection deletes.
+    """Files to delete, and changes to ML Metadata.
 
     Attributes:
-      kept_runs: the ids of the runs that stay, oldest first.
-      artifacts: files of artifacts, named by URI; none where they are gone already.
-      runs: what lies beside the records of dropped runs, named by run id.
-      inputs: copies of input files, named by path, as the leftovers are.
-      leftovers: TFX's own folders, and what killed executions had begun to write.
-      mark: ids of artifacts that ML Metadata must know as deleted.
-      close: ids of executions that ML Metadata has as running, and that are not.
+      kept_runs: the ids of the kept runs, oldest first.
+      artifacts: files of artifacts, named by URI.
+      runs: files of other runs except their records, named by run id.
+      inputs: copies of input files, named by path.
+      leftovers: TFX's own folders and unfinished outputs, named by path.
+      mark: ids of artifacts to mark as deleted.
+      close: ids of executions to close, whose run was killed.
     """
 
     kept_runs: tuple[str, ...]
@@ -66,7 +66,7 @@ class Garbage:
 
     @property
     def freed_bytes(self) -> int:
-        """The size of everything that goes."""
+        """The size of everything that is deleted."""
         return sum(item.size_bytes for items in self.items.values() for item in items)
 
 
@@ -78,14 +78,14 @@ def find_garbage(
     *,
     running: bool = False,
 ) -> Garbage:
-    """Returns what ``kept`` does not need.
+    """Returns what is not in ``kept``.
 
     Args:
       workspace: of the pipeline.
       graph: its metadata.
       records: the record of each run that has a folder; None if it is unreadable.
-      kept: what stays.
-      running: whether a run is in progress; what it may be writing is then left out.
+      kept: the runs, artifacts and executions to keep.
+      running: whether a run is in progress; files that it may write are left out.
 
     Raises:
       OSError: a folder cannot be listed.
@@ -108,7 +108,7 @@ def find_garbage(
 
 
 def kept_uris(graph: MetadataGraph, kept: Kept) -> list[str]:
-    """Returns the URIs whose files stay."""
+    """Returns the URIs of kept artifacts."""
     return [graph.artifacts[item].uri for item in sorted(kept.artifacts)]
 
 
@@ -121,7 +121,7 @@ class _Scan:
     running: bool
 
     def artifacts(self) -> tuple[tuple[Item, ...], tuple[int, ...]]:
-        """Returns the files of artifacts that go, and the artifacts to mark."""
+        """Returns the files of artifacts to delete, and the artifacts to mark."""
         inside = DeletionGuard(
             self.workspace.artifacts, kept_uris(self.graph, self.kept)
         )
@@ -131,17 +131,17 @@ class _Scan:
             external = artifact.properties.get("is_external") == 1
             if artifact.id in self.kept.artifacts or external:
                 continue
-            if not inside.may_go(artifact.uri):
+            if not inside.may_delete(artifact.uri):
                 continue
             if artifact.state != "deleted":
                 mark.append(artifact.id)
-            # A collection that was killed has marked it and not deleted all of it.
+            # A killed collection has marked it, but not deleted all of its files.
             if artifact.state != "deleted" or os.path.lexists(artifact.uri):
                 items[artifact.uri] = _item(artifact.uri, Path(artifact.uri))
         return tuple(items.values()), tuple(mark)
 
     def runs(self) -> Iterator[Item]:
-        """Yields the runs of which more is left than the record."""
+        """Yields the runs that have more files than their record."""
         inside = DeletionGuard(self.workspace.runs)
         for folder in folders(self.workspace.runs):
             if folder.name in self.kept.runs or not self._is_run(folder.name):
@@ -149,17 +149,17 @@ class _Scan:
             paths = [
                 path for path in sorted(folder.iterdir()) if path.name != RECORD_FILE
             ]
-            if paths and all(map(inside.may_go, paths)):
+            if paths and all(map(inside.may_delete, paths)):
                 yield _item(folder.name, *paths)
 
     def _is_run(self, name: str) -> bool:
-        """Whether a folder is a run's; one that was killed at once has no record."""
+        """Whether a folder belongs to a run; one killed at its start has no record."""
         if name in self.records or name in self.graph.run_ids:
             return True
         return not self.running and _RUN_ID.fullmatch(name) is not None
 
     def inputs(self) -> Iterator[Item]:
-        """Yields the copies of input files whose digest nothing that stays names."""
+        """Yields copies of input files whose digest is in no kept run or execution."""
         named = self._words()
         for kind in folders(self.workspace.inputs):
             for copy in folders(kind):
@@ -167,14 +167,14 @@ class _Scan:
                     yield _item(str(copy), copy)
 
     def leftovers(self) -> Iterator[Item]:
-        """Yields what is no artifact below the nodes' folders."""
+        """Yields paths in the folders of nodes that are not artifacts."""
         inside = DeletionGuard(
             self.workspace.artifacts,
             (artifact.uri for artifact in self.graph.artifacts.values()),
         )
         for node in folders(self.workspace.artifacts):
             for path in (*self._system(node), *self._half_written(node)):
-                if inside.may_go(path):
+                if inside.may_delete(path):
                     yield _item(str(path), path)
 
     def _system(self, node: Path) -> Iterator[Path]:
@@ -190,7 +190,7 @@ class _Scan:
                     yield path
 
     def _half_written(self, node: Path) -> Iterator[Path]:
-        """Yields outputs of executions that ended badly; TFX leaves a killed one's."""
+        """Yields outputs of failed executions; TFX leaves those of killed ones."""
         for key in folders(node):
             for path in sorted(key.iterdir()) if key.name != _SYSTEM else ():
                 execution = self._execution(path.name)
@@ -208,7 +208,7 @@ class _Scan:
         return self.running and execution is not None and not execution.finished
 
     def _resumable(self) -> set[str]:
-        """Returns the kept runs that may go on from what their nodes had stored."""
+        """Returns the kept runs that may be resumed."""
         return {
             run_id
             for run_id in self.kept.runs
@@ -216,7 +216,7 @@ class _Scan:
         }
 
     def _words(self) -> str:
-        """Returns all text in which what stays may name a copy of an input file."""
+        """Returns all text of kept runs and executions that may name an input file."""
         executions = (self.graph.executions[item] for item in self.kept.executions)
         words = [str(item.properties) for item in executions]
         for run_id in self.kept.runs:

@@ -1,8 +1,8 @@
 """Retention policy: which runs, artifacts and executions are kept.
 
-Kept are the newest runs, the runs that the served versions came from, the last run
-that was complete, everything that these read or wrote with all that it was made of,
-and the next run's baseline. Pure: it looks at no file.
+Kept are the newest runs, the runs of the served versions, the last complete run, all
+artifacts that these read or wrote with everything upstream, and the next run's
+baseline. Pure: no file is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMPLETE = ("succeeded", "up_to_date")
 
 @dataclass(frozen=True)
 class Kept:
-    """The ids of what stays."""
+    """The ids of the runs, artifacts and executions to keep."""
 
     runs: frozenset[str]
     artifacts: frozenset[int]
@@ -34,7 +34,7 @@ def select_kept(
     baselines: Iterable[BlessedModel],
     keep: int,
 ) -> Kept:
-    """Decides what stays.
+    """Selects the runs, artifacts and executions to keep.
 
     Args:
       graph: the pipeline's metadata.
@@ -42,8 +42,7 @@ def select_kept(
       served: the versions on disk.
       baselines: the blessed models down to the next run's baseline; a damaged one is
         kept, since the gate must not pass while it is lost.
-      keep: how many of the newest runs that did something stay, by run id; what lies
-        between them stays too.
+      keep: the number of newest runs to keep, not counting those that were up to date.
     """
     newest = _newest(graph.run_ids | set(records), records, keep)
     runs = {*newest, *_last_complete(graph, records), *_runs_of(graph, served)}
@@ -71,9 +70,9 @@ def select_kept(
 def _newest(
     run_ids: Iterable[str], records: Mapping[str, RunRecord | None], keep: int
 ) -> list[str]:
-    """Returns the newest runs; those that had nothing to do do not count.
+    """Returns the newest runs; those that were up to date do not count.
 
-    A schedule of such would else drop a failed run that could be resumed.
+    Otherwise scheduled runs without changes would displace a resumable one.
     """
     ordered = sorted(run_ids)
     counted = [run_id for run_id in ordered if not _is_idle(records.get(run_id))]
@@ -86,14 +85,14 @@ def _is_idle(record: RunRecord | None) -> bool:
 
 
 def is_complete(record: RunRecord | None) -> bool:
-    """Whether a run needs nothing more to be done."""
+    """Whether a run has succeeded or was up to date."""
     return record is not None and record.status in _COMPLETE
 
 
 def _last_complete(
     graph: MetadataGraph, records: Mapping[str, RunRecord | None]
 ) -> list[str]:
-    """Returns the newest complete run whose outputs the cache can find, if any."""
+    """Returns the newest complete run with executions in ML Metadata, if any."""
     complete = [run_id for run_id in records if is_complete(records[run_id])]
     return sorted(graph.run_ids.intersection(complete))[-1:]
 
@@ -110,7 +109,7 @@ def _runs_of(graph: MetadataGraph, served: Iterable[ServedModel]) -> Iterator[st
 def _named_by(
     graph: MetadataGraph, records: Iterable[RunRecord | None]
 ) -> Iterator[int]:
-    """Yields the artifacts that records name; a run may have left no execution."""
+    """Yields the artifacts in records of runs, which may have no executions."""
     uris: set[str] = set()
     for record in records:
         for node in record.nodes if record else ():

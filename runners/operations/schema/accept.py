@@ -1,4 +1,4 @@
-"""Operation: applies differences between data and schema to the reviewed schema."""
+"""Operation: writes differences between data and schema into the reviewed schema."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from schemas.diff.change import Change
 from schemas.edit.edit_schema import accept_changes
 from sluice.errors import UsageError
 
-# Returns which of the differences that can be accepted are.
+# Returns the changes to accept, out of those that can be accepted.
 Choose = Callable[[Compared, Sequence[Change]], Sequence[Change]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptRequest(SchemaRequest):
-    """Which differences go into the schema.
+    """The differences to write into the schema.
 
     Attributes:
-      ids: of changes, or ``ID=VALUE`` for one of a change's values.
-      everything: all that can be accepted.
+      ids: ids of changes, or ``ID=VALUE`` for one of a change's values.
+      everything: accept all that can be accepted.
     """
 
     ids: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class AcceptRequest(SchemaRequest):
 
 @dataclass(frozen=True)
 class Accepted:
-    """What was written, and what of ``everything`` was not and why."""
+    """The changes that were written, and those of ``everything`` that were refused."""
 
     compared: Compared
     changes: Sequence[Change]
@@ -51,17 +51,16 @@ class Accepted:
 def accept(
     request: AcceptRequest, choose: Choose | None = None, warn: Warn = ignore
 ) -> Accepted:
-    """Writes the chosen differences; comments and order of the file stay.
+    """Writes differences into the schema; comments and the file's order are kept.
 
     Args:
-      request: which differences; with neither ids nor ``everything``, ``choose`` is
-        asked.
-      choose: None to refuse a request that names none.
-      warn: is told of damaged records of runs.
+      request: the differences.
+      choose: chooses if the request names none; None to refuse such a request.
+      warn: receives a line per damaged record.
 
     Raises:
       UsageError: there is no such difference, or it cannot be accepted.
-      DataError, WorkspaceError: as ``diff`` does.
+      DataError, WorkspaceError: see ``diff``.
     """
     compared = diff(request, warn)
     changes = compared.diff.changes

@@ -23,7 +23,7 @@ from sluice.errors import DataError, UsageError
 
 @dataclass(frozen=True)
 class Compared:
-    """A schema's file beside what data shows."""
+    """The differences between a schema's file and data."""
 
     request: SchemaRequest
     config: Config
@@ -38,7 +38,7 @@ class Compared:
         return {**self.head(), "changes": changes, "notes": list(self.diff.notes)}
 
     def head(self) -> dict[str, Any]:
-        """Returns what is compared with what, in its JSON form."""
+        """Returns the JSON form of the two sides."""
         return {
             "schema_version": 1,
             "pipeline": self.config.name,
@@ -48,11 +48,11 @@ class Compared:
 
 
 def diff(request: SchemaRequest, warn: Warn = ignore) -> Compared:
-    """Returns where the data that the request names differs from the schema.
+    """Returns the differences between the reviewed schema and the requested data.
 
     Raises:
-      UsageError: the schema is wrong, or there is no such data.
-      DataError: there is no record.
+      UsageError: the schema is invalid, or there is no such data.
+      DataError: there are no records.
       WorkspaceError: the run's statistics are damaged.
     """
     config = request.load_config()

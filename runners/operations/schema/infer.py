@@ -1,4 +1,4 @@
-"""Operation: infers a schema from current data; the reviewed one is unchanged."""
+"""Operation: infers a schema from the current data; the reviewed one is unchanged."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sluice.storage.output_path import resolve_output_path
 
 @dataclass(frozen=True, kw_only=True)
 class InferRequest(PipelineRequest):
-    """What the schema is inferred from.
+    """The data to infer a schema from.
 
     Attributes:
       examples: a pattern of TFRecord files; None for the config's.
-      output: a new file to write the schema to, if any.
+      output: a new file to write the schema to; None for no file.
     """
 
     examples: str | None = None
@@ -31,15 +31,15 @@ class InferRequest(PipelineRequest):
 
 @dataclass(frozen=True)
 class Inferred:
-    """A schema, and what it was inferred from.
+    """An inferred schema and its data.
 
     Attributes:
       pipeline: its name.
       text: the schema.
-      features: how many it has.
-      records: how many were read.
-      counted: what was read, for a line.
-      missing_label: the label's name, where no record has it.
+      features: the number of its features.
+      records: the number of records that were read.
+      counted: a description of the records, for people.
+      missing_label: the label's name, if no record has it.
       output: the file that was written, as it was given.
     """
 
@@ -66,8 +66,8 @@ def infer(request: InferRequest) -> Inferred:
     """Reads all records and returns a schema without values of sensitive features.
 
     Raises:
-      UsageError: there are no such files, or the output is there or cannot be written.
-      DataError: there is no record, or no span is complete.
+      UsageError: there are no such files, or the output exists or cannot be written.
+      DataError: there are no records, or no span is complete.
     """
     config = request.load_config()
     output = request.output

@@ -62,7 +62,7 @@ def test_a_missing_workspace_is_not_created(tmp_path: Path) -> None:
     found = check_workspace_folder(folder)
     assert found == Check("workspace", "ok", f"{folder}; the first run makes it")
     assert check_file_locks(folder) == Check(
-        "file_locks", "ok", f"they hold in {tmp_path}"
+        "file_locks", "ok", f"locks work in {tmp_path}"
     )
     assert list(tmp_path.iterdir()) == []
 

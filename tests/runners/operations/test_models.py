@@ -85,5 +85,5 @@ def test_the_doctor_checks_served_versions(past: Any) -> None:
     planted = _plant(past, 7)
     found = _doctor(past)
     assert found.state == "problem"
-    assert f"{planted} is not what was pushed" in found.found
+    assert f"{planted} differs from what was pushed" in found.found
     assert "mv " in (found.hint or "")
