@@ -182,7 +182,7 @@ class NodeEngine(Engine, Protocol):
     """
 
     def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
-        """Draws the graph of a run; runs no node.
+        """Compiles the graph of a run; runs no node.
 
         Returns:
           The record; closed if the graph cannot be run.

@@ -76,7 +76,7 @@ class LocalEngine:
         return recorder.record
 
     def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
-        """Draws the graph; see ``NodeEngine.prepare``."""
+        """Compiles the graph; see ``NodeEngine.prepare``."""
         with self._recording(plan, observer) as (recorder, process_pool, callbacks):
             from runners.local.execute import prepare
 

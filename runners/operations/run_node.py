@@ -87,7 +87,7 @@ def begin_run(
     run_id: str | None = None,
     silent_s: float = SILENT_S,
 ) -> SharedRun:
-    """Begins a shared run and draws its graph; runs no node.
+    """Begins a shared run and compiles its graph; runs no node.
 
     A scheduler may call it again with the same ``run_id``, as Airflow does after the
     task was killed: a run that is shared is returned as it is, and one of which no node
@@ -96,7 +96,7 @@ def begin_run(
     Args:
       request: what to run.
       observer: of the run; None for none.
-      engine: draws the graph; None for a local one.
+      engine: compiles the graph; None for a local one.
       run_id: the id, in the form of ``sluice.workspace.new_run_id`` and later than
         those of all other runs; None for a new one.
       silent_s: seconds without a call after which another run may begin.

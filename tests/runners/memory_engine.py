@@ -55,7 +55,7 @@ class MemoryEngine:
         pass
 
     def run(self, plan: Plan, observer: Observer) -> RunRecord:
-        recorder = self._draw_graph(plan, observer)
+        recorder = self._compile(plan, observer)
         for name in NODES:
             self._run_node(name, recorder, observer)
         if self._ends:
@@ -65,7 +65,7 @@ class MemoryEngine:
 
     def prepare(self, plan: Plan, observer: Observer) -> RunRecord:
         self._act("prepare")
-        return self._draw_graph(plan, observer).record
+        return self._compile(plan, observer).record
 
     def run_node(self, plan: Plan, node: str, observer: Observer) -> NodeRecord | None:
         recorder = Recorder(plan.run_dir, observer.on_event)
@@ -81,7 +81,7 @@ class MemoryEngine:
         recorder.end()
         return recorder.record
 
-    def _draw_graph(self, plan: Plan, observer: Observer) -> Recorder:
+    def _compile(self, plan: Plan, observer: Observer) -> Recorder:
         self.plans.append(plan)
         recorder = Recorder(plan.run_dir, observer.on_event)
         upstream = zip(NODES, ((), *((name,) for name in NODES)), strict=False)

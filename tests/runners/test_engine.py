@@ -1,4 +1,4 @@
-"""Operations, record and terminal need nothing of the local engine."""
+"""Operations, record and terminal with an in-memory engine, without TFX."""
 
 from __future__ import annotations
 
@@ -90,15 +90,15 @@ def test_the_terminal_draws_it(root: Path, capsys: pytest.CaptureFixture[str]) -
     assert document["resume_command"] is None
 
 
-def test_a_push_elsewhere_is_no_shortcut(root: Path) -> None:
-    """Whether a bucket still holds what was pushed is not known without asking."""
+def test_a_push_to_a_bucket_is_never_up_to_date(root: Path) -> None:
+    """Whether a bucket still has the model is not known without a request to it."""
     uri = "gs://models/digits/1"
     for _ in range(2):
         record = run(RunRequest(name="digits"), engine=_memory_engine(pushes=uri))
         assert (record.status, record.pushes[0].uri) == ("succeeded", uri)
 
 
-def test_a_schema_that_is_deleted_meanwhile_is_the_next_run_s_matter(
+def test_a_schema_deleted_during_a_run_does_not_fail_it(
     root: Path,
 ) -> None:
     def delete(name: str) -> None:
@@ -126,14 +126,14 @@ def test_an_engine_that_raises_ends_its_run(root: Path) -> None:
     _check_closed(root, record)
 
 
-def test_what_an_engine_refuses_is_told_as_it_says(root: Path) -> None:
+def test_a_usage_error_of_an_engine_is_the_error_of_the_run(root: Path) -> None:
     record = run(RunRequest(name="digits"), engine=_memory_engine(act=_refuse))
     assert (record.status, record.exit_code) == ("failed", 2)
     assert record.error and "try:      choose another" in record.error.message
     _check_closed(root, record)
 
 
-def test_an_engine_that_leaves_its_record_open(root: Path) -> None:
+def test_a_record_that_an_engine_leaves_open_is_closed(root: Path) -> None:
     record = run(RunRequest(name="digits"), engine=_memory_engine(ends=False))
     assert (record.status, record.exit_code) == ("failed", 7)
     assert record.error and "MemoryEngine" in record.error.message
@@ -186,7 +186,7 @@ def test_status_and_logs_of_an_engine_without_logs(root: Path) -> None:
 
 
 def _check_closed(root: Path, record: RunRecord) -> None:
-    """Nothing is left for the next command to put in order."""
+    """The record is closed and folded, and the lock is free."""
     workspace = locate(root, "digits")
     run_dir = workspace.run_dir(record.run_id)
     assert RunRecord.load(run_dir) == record == fold(Journal(run_dir).events())

@@ -1,4 +1,4 @@
-"""Asking a run to stop from another process."""
+"""``cancel``: sends SIGINT to the process of the run in progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that the terminal shows, to be copied."""
+"""``next_command``: quoted words, the program as it was called, the workspace."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_words_are_quoted_where_a_shell_needs_it() -> None:
         ("/x/main.py", "sluice run digits"),
     ],
 )
-def test_the_program_is_called_as_it_was(
+def test_the_command_names_the_program_that_was_called(
     monkeypatch: pytest.MonkeyPatch, called: str, shown: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", [called])
     assert next_command("run", "digits") == shown
 
 
-def test_the_workspace_of_the_command_goes_along(
+def test_the_command_names_the_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

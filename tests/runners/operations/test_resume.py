@@ -1,4 +1,4 @@
-"""Which runs can be resumed; what is refused leaves no trace in the record."""
+"""``resume``: the runs that it refuses, whose records stay unchanged."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _refused(**asked: Any) -> UsageError:
     return raised.value
 
 
-def test_nothing_has_run(written: Any) -> None:
+def test_without_runs_there_is_none_to_resume(written: Any) -> None:
     assert "has not run yet" in _refused().what
     assert "there is no failed or interrupted run" in _refused(name=None).what
 
 
-def test_the_last_run_has_ended_well(written: Any) -> None:
+def test_a_run_that_succeeded_is_refused(written: Any) -> None:
     recorder = written.begin(written.FIRST)
     recorder.apply(Finished())
     recorder.end()
@@ -42,7 +42,7 @@ def test_the_last_run_has_ended_well(written: Any) -> None:
         ("data/digits/eval-0", "x", "data: eval: eval-0"),
     ],
 )
-def test_what_it_is_made_of_has_changed(
+def test_changed_inputs_are_refused(
     written: Any, path: str, text: str, part: str
 ) -> None:
     run_dir = written.fail(written.FIRST)
@@ -54,13 +54,13 @@ def test_what_it_is_made_of_has_changed(
     assert isinstance(Journal(run_dir).events()[-1], RunEnded)
 
 
-def test_gc_has_dropped_it(written: Any) -> None:
+def test_a_run_without_its_config_is_refused(written: Any) -> None:
     (written.fail(written.FIRST) / "config.json").unlink()
     assert "has deleted its artifacts" in _refused(run_id=written.FIRST).what
 
 
-def test_another_has_run_since(written: Any) -> None:
-    """An older one would be judged against what was served when it began."""
+def test_an_older_run_is_refused(written: Any) -> None:
+    """Its gates would compare with the model that was served when it began."""
     written.fail(written.FIRST)
     written.fail(written.SECOND)
     refused = _refused(run_id=written.FIRST)
@@ -69,7 +69,7 @@ def test_another_has_run_since(written: Any) -> None:
     assert "sluice run digits" in (refused.hint or "")
 
 
-def test_a_refused_run_is_nothing_to_go_on_with(written: Any) -> None:
+def test_a_run_with_a_usage_error_is_not_resumable(written: Any) -> None:
     recorder = written.begin(written.FIRST)
     recorder.apply(Stopped(message="no node 'X'", exit_code=2))
     recorder.end()
@@ -77,7 +77,7 @@ def test_a_refused_run_is_nothing_to_go_on_with(written: Any) -> None:
     assert "has not run yet" in _refused().what
 
 
-def test_its_inputs_are_not_known(written: Any) -> None:
+def test_a_run_without_stored_inputs_is_refused(written: Any) -> None:
     from runners.local.graph_file import GraphFile
 
     run_dir = written.fail(written.FIRST)
@@ -86,14 +86,14 @@ def test_its_inputs_are_not_known(written: Any) -> None:
     assert "its inputs are not known" in _refused().what
 
 
-def test_its_journal_is_of_another_version(written: Any) -> None:
+def test_a_journal_of_another_version_is_refused(written: Any) -> None:
     written.write_untyped_journal(written.fail(written.FIRST))
     refused = _refused()
     assert "written by another version of Sluice" in str(refused)
     assert "sluice run" in (refused.hint or "")
 
 
-def test_its_journal_has_lost_its_beginning(written: Any) -> None:
+def test_a_journal_without_its_first_event_is_refused(written: Any) -> None:
     journal = written.fail(written.FIRST) / "journal.jsonl"
     journal.write_bytes(b"\0" + journal.read_bytes()[1:])
     assert "is damaged" in str(_refused())

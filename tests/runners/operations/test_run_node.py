@@ -1,4 +1,4 @@
-"""The nodes of one run, each by a call of its own, as Airflow's tasks make them."""
+"""``begin_run``, ``run_node`` and ``end_run`` with TFX, a call per node."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_run_node_by_node(
         run_node(shared, GATE, engine=engine)
 
 
-def test_a_run_that_was_left_can_be_resumed(
+def test_a_shared_run_that_was_ended_early_can_be_resumed(
     shared: SharedRun, engine: LocalEngine, tmp_path: Path, project: Path
 ) -> None:
     from runners.operations.resume import ResumeRequest, resume
@@ -102,7 +102,7 @@ def test_a_run_that_was_left_can_be_resumed(
     assert record.node("TFRecordGen").attempts == 1
 
 
-def test_an_abandoned_run_makes_way(
+def test_another_run_takes_over_from_an_abandoned_one(
     shared: SharedRun, engine: LocalEngine, request_to: Callable[[str], RunRequest]
 ) -> None:
     from runners.operations.run import run
