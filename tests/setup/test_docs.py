@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
+
+from runners.cli import main as front_door
 
 pytestmark = pytest.mark.unit
 
@@ -47,3 +50,27 @@ def test_named_files_exist(page: Path) -> None:
 def test_the_code_map_names_files() -> None:
     text = (ROOT / "docs" / "code_map.md").read_text()
     assert len(re.findall(rf"`(?:{OURS})/[\w/]+\.py`", text)) > 20
+
+
+def _commands(page: Path) -> list[str]:
+    """Returns the arguments of ``sluice`` in the code spans and blocks of a page."""
+    text = re.sub(r"\\\n\s*", " ", (ROOT / page).read_text())
+    spans = re.findall(r"`([^`\n]+)`", text)
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [*spans, *(line for block in blocks for line in block.splitlines())]
+    calls = [re.match(r"(?:[$] )?(?:\S*/)?sluice (\w[^#>]*)", line) for line in lines]
+    return [call.group(1) for call in calls if call]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_commands_and_their_options_exist(page: Path) -> None:
+    for line in _commands(page):
+        command: click.Command = front_door.cli
+        for word in re.split(r"[ |\[\]]+", line.strip()):
+            if isinstance(command, click.Group):
+                found = command.get_command(click.Context(command), word)
+                assert found is not None, line
+                command = found
+            elif word.startswith("-") and len(word) > 1:
+                options = {name for item in command.params for name in item.opts}
+                assert word in options, line
