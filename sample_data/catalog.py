@@ -55,7 +55,7 @@ def names() -> list[str]:
 
 
 def packaged() -> list[str]:
-    """Returns the names of those that ship with a package: made without any files."""
+    """Returns the names of the data sets that ship with a package."""
     return [name for name, data_set in _DATA_SETS.items() if not data_set.read]
 
 
@@ -124,6 +124,9 @@ def make(
             content, source_digest = _content(data_set, target.parent, source, report)
             if current and current.source_sha256 == source_digest:
                 return current
+            count = sum(map(len, content.parts.values()))
+            if data_set.read:
+                report(f"{name}: writing {count:,} records")
             with _replacing(target) as part:
                 shards = write_shards(
                     data_set,
@@ -198,7 +201,7 @@ def _content(
     source: Source | None,
     report: Callable[[str], None],
 ) -> tuple[Content, str]:
-    """Returns the content of a data set's source, and the digest of its files."""
+    """Returns the contents of the source and the digest of its files."""
     if data_set.read is None:
         assert data_set.records, f"{data_set.name} has no records"
         return Content({ALL: data_set.records()}), ""

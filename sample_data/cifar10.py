@@ -1,4 +1,4 @@
-"""CIFAR-10: 60,000 colour images of 32 x 32 pixels, from the binary or Python archive.
+"""Parser of CIFAR-10, 60,000 RGB images of 32 x 32 pixels: binary or Python archive.
 
 https://www.cs.toronto.edu/~kriz/cifar.html
 """
@@ -25,16 +25,8 @@ _RECORD_BYTES = 1 + _SIDE * _SIDE * _CHANNELS
 # A whole batch has 31 MB.
 _MAX_BATCH_BYTES = 64 << 20
 _CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
 )
 _TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
 _TEST = ("test_batch",)
@@ -46,11 +38,11 @@ _FORMS = (
 
 
 def read_cifar10(source: Source) -> Content:
-    """Returns the images and labels of an archive, or of its unpacked folder.
+    """Parses an archive or its unpacked folder.
 
     Raises:
       UsageError: there is neither.
-      DataError: a batch is missing, damaged, or no batch of CIFAR-10.
+      DataError: a batch is missing, damaged or not a batch of CIFAR-10.
     """
     place, suffix = _find(source.path)
     is_folder = place.is_dir()
@@ -75,10 +67,10 @@ def read_cifar10(source: Source) -> Content:
 
 
 def parse_binary(content: bytes, where: Path) -> ImageArray:
-    """Returns the images of a batch of records: the label, then the planes of RGB.
+    """Parses a binary batch: per image the label, then the planes of RGB.
 
     Raises:
-      DataError: it holds no whole records, or a label that is no class.
+      DataError: the batch has an incomplete record or an invalid label.
     """
     import numpy as np
 
@@ -94,10 +86,10 @@ def parse_binary(content: bytes, where: Path) -> ImageArray:
 
 
 def parse_python(content: bytes, where: Path) -> ImageArray:
-    """Returns the images of a pickled batch, without running what a pickle may name.
+    """Parses a pickled batch without executing code; see ``cifar10_pickle``.
 
     Raises:
-      DataError: it is no such batch, or pickles anything else.
+      DataError: the content is not such a batch.
     """
     import numpy as np
 
@@ -153,7 +145,7 @@ def _find(path: Path) -> tuple[Path, str]:
         "There is no copy of CIFAR-10 here.",
         where=path,
         expected=CIFAR10.expected_files,
-        hint="--from DIR: the folder that holds it",
+        hint="--from DIR: the folder of the archive",
     )
 
 
@@ -165,7 +157,7 @@ def _folder_files(folder: Path, names: list[str]) -> Iterator[tuple[str, bytes]]
 
 
 def _archive_files(archive: Path, names: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Yields the batches of an archive, which is read as a stream and not unpacked."""
+    """Yields the batches of an archive without unpacking it."""
     try:
         with tarfile.open(archive, "r:*") as members:
             for member in members:

@@ -1,9 +1,9 @@
-"""Reads a pickled batch of CIFAR-10 without running what a pickle may name.
+"""Restricted unpickler for batches of CIFAR-10: arrays, lists, dicts and strings.
 
-A pickle is a program: it can call whatever it can name. This reader admits the names of
-NumPy's arrays and data types alone, and puts inert stand-ins in their place, so not
-even NumPy is called. It is Python's own unpickler in Python, because the one in C can
-be made to take any amount of memory by the number of a memo.
+A pickle can call any function that it can name. This unpickler accepts the names of
+NumPy's arrays and data types only, and replaces them by classes that store their
+arguments, so NumPy is not called either. It is Python's unpickler in Python, because
+the one in C allocates memory for any memo number that a pickle uses.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _RECONSTRUCT = frozenset(
 
 
 class NoBatchError(Exception):
-    """The content is no batch of CIFAR-10; says why."""
+    """The content is not a batch of CIFAR-10."""
 
 
 class _Dtype:
-    """Stands in for ``numpy.dtype``."""
+    """Replaces ``numpy.dtype``."""
 
     def __init__(self, *arguments: Any) -> None:
         self.name = arguments[0] if arguments else None
 
     def __setstate__(self, state: Any) -> None:
-        """Byte order and the like, which bytes do not have."""
+        """Ignores byte order and alignment."""
 
 
 class _Array:
-    """Stands in for ``numpy.ndarray``; holds what it would be made of."""
+    """Replaces ``numpy.ndarray`` and stores its state."""
 
     shape: Any = None
     dtype: Any = None
@@ -50,9 +50,9 @@ class _Array:
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """Stands in for ``_codecs.encode``, with which Python 3 pickles bytes for 2."""
+    """Replaces ``_codecs.encode``, used for bytes in protocols 0 to 2."""
     if encoding not in ("latin1", "latin-1"):
-        raise pickle.UnpicklingError(f"the encoding {encoding!r} is not admitted")
+        raise pickle.UnpicklingError(f"the encoding {encoding!r} is not allowed")
     return text.encode("latin-1")
 
 
@@ -66,19 +66,19 @@ class _Unpickler(pickle._Unpickler):  # type: ignore[name-defined, misc, unused-
             return _Dtype
         if (module, name) == ("_codecs", "encode"):
             return _encode
-        raise pickle.UnpicklingError(f"the name {module}.{name} is not admitted")
+        raise pickle.UnpicklingError(f"the name {module}.{name} is not allowed")
 
 
 def load_batch(content: bytes) -> tuple[bytes, list[int]]:
     """Returns the pixels, 3,072 bytes per image, and the labels of a batch.
 
     Raises:
-      NoBatchError: the pickle is damaged, names anything but arrays, or has another
-        content.
+      NoBatchError: the pickle is damaged, names anything but arrays, or contains
+        something else.
     """
     try:
         batch = _Unpickler(io.BytesIO(content), encoding="bytes").load()
-    except Exception as error:  # A damaged pickle raises any kind.
+    except Exception as error:  # A damaged pickle can raise any exception.
         raise NoBatchError(str(error) or type(error).__name__) from error
     if not isinstance(batch, dict):
         raise NoBatchError(f"a {type(batch).__name__}")
@@ -91,8 +91,7 @@ def load_batch(content: bytes) -> tuple[bytes, list[int]]:
         raise NoBatchError("'labels' is not a list of integers")
     if not 0 < len(labels) <= _MAX_ROWS:
         raise NoBatchError(f"{len(labels):,} labels")
-    # Small enough for the integers of an array.
-    if any(not -1 < label < 256 for label in labels):
+    if any(not 0 <= label < 256 for label in labels):
         raise NoBatchError("a label that is not the number of a class")
     return _pixels(fields.get("data"), len(labels)), labels
 

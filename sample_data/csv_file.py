@@ -1,12 +1,12 @@
 """A CSV file with a header: one record per row, one feature per column.
 
-A column of integers or numbers becomes int64 or float32; any other is text. An empty
-cell is a feature that the record does not have, and so are ``NA``, ``NaN`` and ``null``
-in a column of numbers. Numbers that would not survive are text: postcodes with a
-leading zero, and integers of more than 64 bits.
+A column of integers or numbers becomes int64 or float32; other columns are text. An
+empty cell is a missing feature, and so is ``NA``, ``NaN`` or ``null`` in a column of
+numbers. Numbers that cannot be stored without loss are text: postcodes with a leading
+zero, and integers of more than 64 bits.
 
-The file is read twice: once to check every row and find the types, and once by the
-offset of each row, so that it need not fit into memory.
+The file is read twice: first to check every row and infer the types, then by the byte
+offset of each row. Memory is 8 bytes per row.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class CsvRows:
 
     Attributes:
       path: the file.
-      types: the type of each column, by its name.
-      offsets: where each row begins, in bytes.
+      types: type of each column, by name.
+      offsets: byte offset of each row.
     """
 
     path: Path
@@ -69,16 +69,16 @@ class CsvRows:
 
 
 def read_csv(source: Source) -> Content:
-    """Returns the rows of a CSV file, or of the only one in a folder.
+    """Parses a CSV file, or the only one in a folder.
 
     Raises:
-      UsageError: there is no such file, or the label is no column.
-      DataError: the file is not UTF-8, its header is no list of names, a row is
-        malformed, or a row has no label.
+      UsageError: there is no such file, or no column of the label's name.
+      DataError: the file is not UTF-8, the header is invalid, a row is malformed, or a
+        row has no label.
     """
     path = _find(source.path)
     with open(path, "rb") as file:
-        if file.read(3) != b"\xef\xbb\xbf":  # A mark of UTF-8, written by spreadsheets.
+        if file.read(3) != b"\xef\xbb\xbf":  # Byte order mark.
             file.seek(0)
         rows = _Rows(path, file)
         columns = _header(rows, path)
@@ -86,7 +86,7 @@ def read_csv(source: Source) -> Content:
         kinds, offsets = [_UNKNOWN] * len(columns), array("Q")
         start, line = file.tell(), rows.lines + 1
         for row in rows:
-            if row:  # The reader returns [] for an empty line, which is no row.
+            if row:  # [] is an empty line.
                 _check_row(row, columns, label, f"{path}:{line}")
                 kinds = [
                     kind if kind == _TEXT else max(kind, _kind(cell))
@@ -99,10 +99,10 @@ def read_csv(source: Source) -> Content:
 
 
 class _Rows(Iterator[list[str]]):
-    """The rows of a file, which is read no further than the row that is returned.
+    """Rows of a file; the file position is the end of the row returned last.
 
     Attributes:
-      lines: how many lines have been read.
+      lines: number of lines read.
     """
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
@@ -139,7 +139,7 @@ class _Rows(Iterator[list[str]]):
 
 
 def _kind(cell: str) -> int:
-    """Returns the narrowest type that holds a cell without loss."""
+    """Returns the narrowest type that stores a cell without loss."""
     if cell in _MISSING:
         return _UNKNOWN
     if _INTEGER.fullmatch(cell):
@@ -152,7 +152,7 @@ def _kind(cell: str) -> int:
 def _check_row(row: list[str], columns: list[str], label: int, where: str) -> None:
     if len(row) != len(columns):
         raise DataError(
-            "This row has not as many cells as the header has columns.",
+            "The number of cells in this row differs from the header.",
             where=where,
             expected=f"{len(columns)} cells",
             actual=f"{len(row)}",
@@ -184,7 +184,7 @@ def _label_position(columns: list[str], label: str | None, path: Path) -> int:
     if label in columns:
         return columns.index(label)
     raise UsageError(
-        "Which column is the label?"
+        "The label column is not given."
         if label is None
         else f"This CSV file has no column {label!r}.",
         where=path,

@@ -1,7 +1,7 @@
-"""Downloads the files of a data set: resumed where they broke off, checked at the end.
+"""Downloads the files of a data set, with resume and checksum.
 
-A file has its name only once its size and digest are right; until then it is NAME.part,
-which the next call continues.
+An incomplete file is NAME.part, which the next call continues; it is renamed when its
+size and digest are verified.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sample_data.data_set import DataSet, RemoteFile
 from sluice.errors import DataError, UsageError
 from sluice.storage import atomic, digest
 
-# Connections that bring nothing, one after the other, before it is given up.
+# Consecutive connections without new bytes before the download fails.
 _ATTEMPTS = 3
 _TIMEOUT_S = 30
-# What a broken connection can lose of what it has brought.
+# A broken connection loses at most this much.
 _CHUNK_BYTES = 1 << 16
 _STEPS = 10
 
@@ -27,22 +27,22 @@ _STEPS = 10
 def download(
     data_set: DataSet, folder: Path, report: Callable[[str], None] = lambda line: None
 ) -> Path:
-    """Returns the folder of a data set's files, which are downloaded if need be.
+    """Downloads the missing files of a data set and returns their folder.
 
     Args:
       data_set: what to download.
-      folder: holds one folder per data set.
+      folder: contains one folder per data set.
       report: called with lines of progress.
 
     Raises:
-      UsageError: the data set has no address, or cannot be downloaded here.
-      DataError: a file that was downloaded is another one.
+      UsageError: the data set has no URLs, or the download failed.
+      DataError: the size or digest of a file is wrong.
       OSError: the folder cannot be written.
     """
     own = folder / data_set.name
     if not data_set.downloads:
         raise UsageError(
-            f"The data set {data_set.name} is made from files of your own.",
+            f"The data set {data_set.name} is made from your own files.",
             expected=data_set.expected_files,
             hint=f"sluice data make {data_set.name} --from DIR --to DIR",
         )
@@ -58,10 +58,10 @@ def download(
 
 
 def unpack(archive: Path, folder: Path, name: str) -> None:
-    """Unpacks an archive's top folder, its regular files, whole or not at all.
+    """Unpacks the regular files of an archive's top folder atomically.
 
     Raises:
-      DataError: the archive is damaged, or has a name that leads out of the folder.
+      DataError: the archive is damaged or has a file outside its top folder.
       OSError: the folder cannot be written.
     """
     part = folder / f".{name}.part"
@@ -103,7 +103,6 @@ def _download(
             reason = "the connection ended early"
         except requests.RequestException as error:
             reason = str(error)
-        # A connection that brought something may be followed by another.
         failures = 0 if _size(part) > before else failures + 1
         if failures == _ATTEMPTS:
             raise UsageError(
@@ -118,7 +117,7 @@ def _download(
     if found != (file.size_bytes, file.sha256):
         part.unlink()
         raise DataError(
-            "The downloaded file is not the expected one.",
+            "The downloaded file has another size or digest than expected.",
             where=file.url,
             expected=f"{file.size_bytes:,} bytes, SHA-256 {file.sha256}",
             actual=f"{found[0]:,} bytes, SHA-256 {found[1]}",
@@ -129,11 +128,11 @@ def _download(
 
 
 def _continue(file: RemoteFile, part: Path, report: Callable[[str], None]) -> None:
-    """Appends what is missing to a partial file; from the start if a server must."""
+    """Appends the missing bytes to a file; restarts it if Range is not supported."""
     import requests
 
     start = _size(part)
-    # Not compressed on the way: the digest is that of the file.
+    # No compression in transit, because the digest is that of the file.
     headers = {"Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"

@@ -1,4 +1,4 @@
-"""Images in arrays, as the records of PNGs that the image pipelines read."""
+"""Records of images in arrays, encoded as PNG."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageArray:
-    """Records of ``image``, a PNG, and ``label``, an integer.
+    """Records with ``image``, a PNG, and ``label``, an integer.
 
     Attributes:
       pixels: uint8, of shape (images, height, width) or (images, height, width, 3).
@@ -37,7 +37,7 @@ class ImageArray:
 def encode_png(pixels: np.ndarray) -> bytes:
     """Encodes uint8 pixels as a PNG.
 
-    Stored, not compressed: the bytes then depend on no version of zlib.
+    Uncompressed, so that the bytes do not depend on the zlib version.
     """
     from PIL import Image
 

@@ -1,9 +1,9 @@
-"""Images in one folder per class, of your own or TensorFlow's flower photos.
+"""Images in one folder per class: the user's own, or TensorFlow's flower photos.
 
 The records of ``images`` have ``image``, the bytes of the file, and ``label``, the
 name of the class. Those of ``flowers`` are 192 x 192 JPEGs with the features of the
-public flowers-jpeg-192x192 records: besides, ``class`` is the number of the class,
-``one_hot_class`` the same in floats, ``size`` height and width.
+public flowers-jpeg-192x192 records, which add ``class``, the number of the class,
+``one_hot_class``, and ``size``, height and width.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from sample_data.data_set import ALL, Content, DataSet, RemoteFile, Source, Spli
 from sluice.errors import DataError, UsageError
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
-_MAX_PIXELS = 100_000_000
+_MAX_PIXELS = 80_000_000
+_MAX_BYTES = 1 << 28
 _PARTS = {"train": "train", "validation": "eval", "test": "test"}
 _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 _FLOWERS_FOLDER = "flower_photos"
@@ -29,14 +30,14 @@ _JPEG_QUALITY = 95
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Records of image files, which are read and decoded when they are needed.
+    """Records of image files, which are read and decoded on access.
 
     Attributes:
       paths: the files.
-      labels: the number of each file's class.
-      class_names: the name of each class.
-      side: JPEGs of so many pixels squared, with the features of the public flowers
-        records; None for the bytes of the files.
+      labels: class number of each file.
+      class_names: names of the classes.
+      side: width and height of the JPEGs, with the features of the public flowers
+        records; None for unchanged files with ``image`` and ``label``.
     """
 
     paths: tuple[Path, ...]
@@ -63,11 +64,11 @@ class ImageFiles:
 
 
 def read_images(source: Source) -> Content:
-    """Returns the images below a folder per class, or below train, validation and test.
+    """Finds images in a folder per class, or in these below train, validation and test.
 
     Raises:
-      UsageError: the source is no folder.
-      DataError: something in it is no class folder, or no image file.
+      UsageError: the source is not a folder.
+      DataError: it contains anything but class folders of image files.
     """
     root = _checked_folder(source.path)
     if not (root / "train").is_dir():
@@ -75,7 +76,7 @@ def read_images(source: Source) -> Content:
     roots = {_PARTS.get(path.name, path.name): path for path in _visible(root)}
     if roots.keys() != set(_PARTS.values()):
         raise DataError(
-            "These folders are no complete set of splits.",
+            "These folders are not a complete set of splits.",
             where=root,
             expected=f"the folders {', '.join(_PARTS)}; or a folder per class",
             actual=", ".join(path.name for path in roots.values()),
@@ -85,11 +86,11 @@ def read_images(source: Source) -> Content:
 
 
 def read_flowers(source: Source) -> Content:
-    """Returns the photos of the five folders of flower_photos.
+    """Finds the photos in the five folders of flower_photos.
 
     Raises:
-      UsageError: the source is no folder.
-      DataError: its folders are not the five classes, or hold anything but images.
+      UsageError: the source is not a folder.
+      DataError: its folders are not the five classes, or contain other files.
     """
     root = _checked_folder(source.path)
     if (root / _FLOWERS_FOLDER).is_dir():
@@ -98,21 +99,22 @@ def read_flowers(source: Source) -> Content:
 
 
 def read_image(path: Path, side: int | None) -> bytes:
-    """Returns an image file's bytes, once it has been decoded as a test.
+    """Decodes an image file and returns its bytes.
 
     Args:
       path: a JPEG or PNG.
-      side: if given, an image of another size is cropped to its middle square, scaled
-        to so many pixels, and becomes a JPEG; so does a PNG.
+      side: if given, PNGs and images of another size are cropped to the middle square,
+        scaled to ``side`` pixels, and encoded as JPEG.
 
     Raises:
-      DataError: it is no JPEG or PNG, is too large, or does not decode.
-      UsageError: it cannot be read.
+      DataError: the file is not a JPEG or PNG, is too large, or cannot be decoded.
+      UsageError: the file cannot be read.
     """
     from PIL import Image, ImageOps
 
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(
             "An image file cannot be read.",
@@ -121,30 +123,32 @@ def read_image(path: Path, side: int | None) -> bytes:
         ) from error
     try:
         with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
-            if image.width * image.height > _MAX_PIXELS:
-                raise ValueError(f"{image.width:,} x {image.height:,} pixels")
+            if image.width * image.height > _MAX_PIXELS or len(data) > _MAX_BYTES:
+                size = f"{image.width:,} x {image.height:,} pixels"
+                raise ValueError(f"{size}, {path.stat().st_size:,} bytes")
             if side is None or (image.format, *image.size) == ("JPEG", side, side):
                 image.load()
                 return data
-            # A JPEG decoder scales down for free, by 2, 4 or 8.
+            # The JPEG decoder itself scales down by 2, 4 or 8.
             image.draft("RGB", (2 * side, 2 * side))
             scaled = ImageOps.fit(image.convert("RGB"), (side, side))
-    # Pillow's decoders raise these, and SyntaxError, for damaged files.
+    # Pillow raises all of these for damaged files.
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise DataError(
             "This file is not an image that can be decoded.",
             where=path,
-            expected=f"a JPEG or PNG of at most {_MAX_PIXELS:,} pixels",
+            expected=f"a JPEG or PNG, at most {_MAX_PIXELS:,} pixels, {_MAX_BYTES:,} "
+            "bytes",
             actual=str(error).partition("<")[0].strip(),
             hint="Replace it, or remove it.",
         ) from error
-    file = io.BytesIO()
-    scaled.save(file, "JPEG", quality=_JPEG_QUALITY)
-    return file.getvalue()
+    encoded = io.BytesIO()
+    scaled.save(encoded, "JPEG", quality=_JPEG_QUALITY)
+    return encoded.getvalue()
 
 
 def _content(roots: dict[str, Path], class_names: tuple[str, ...] | None) -> Content:
-    """Returns the images below a root per part, all with the same classes."""
+    """Returns the images in a root per part, which must have the same classes."""
     parts: dict[str, ImageFiles] = {}
     side = _FLOWERS_SIDE if class_names else None
     for part, root in roots.items():
@@ -166,7 +170,7 @@ def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path
     stray = [path.name for path in entries if path.suffix.lower() in _SUFFIXES]
     if stray:
         raise DataError(
-            "These images are in no class's folder.",
+            "These images are outside the class folders.",
             where=root,
             examples=stray,
             expected="one folder of images per class",
@@ -177,19 +181,18 @@ def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path
         found
     ):
         raise DataError(
-            "Two classes have the same name but for case or encoding.",
+            "Two class names differ in case or encoding only.",
             where=root,
             examples=found,
         )
     if (class_names and found != class_names) or len(found) < 2:
         expected = ", ".join(class_names) if class_names else "at least two"
         raise DataError(
-            "The folders are not the classes that are expected.",
+            "The folders are not the expected classes.",
             where=root,
             expected=f"the folders of classes: {expected}",
             actual=", ".join(found) or "no folder",
-            hint="--from DIR: the folder that holds a folder of images per class; "
-            "an archive is unpacked first",
+            hint="--from DIR: the folder of the class folders; unpack archives first",
         )
     return folders
 
@@ -197,10 +200,10 @@ def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path
 def _image_files(folder: Path) -> list[Path]:
     images = [_no_link(path) for path in _visible(folder)]
     other = [path.name for path in images if path.suffix.lower() not in _SUFFIXES]
-    other += [path.name for path in images if path.is_dir()]
+    other += [path.name for path in images if not path.is_file()]
     if other or not images:
         raise DataError(
-            "This class has other files than images."
+            "This class contains other files than images."
             if other
             else "This class is empty.",
             where=folder,
@@ -212,7 +215,7 @@ def _image_files(folder: Path) -> list[Path]:
 
 
 def _visible(folder: Path) -> Iterator[Path]:
-    """Yields what a folder holds, in order, but hidden files such as .DS_Store."""
+    """Yields the sorted entries of a folder without hidden files such as .DS_Store."""
     for path in sorted(folder.iterdir()):
         if not path.name.startswith(".") and path.name != "Thumbs.db":
             yield path
@@ -221,10 +224,10 @@ def _visible(folder: Path) -> Iterator[Path]:
 def _no_link(path: Path) -> Path:
     if path.is_symlink():
         raise DataError(
-            "This is a symbolic link, which may lead anywhere.",
+            "Symbolic links are not followed.",
             where=path,
             expected="folders and files",
-            hint="Copy what it leads to, or remove it.",
+            hint="Replace the link by a copy, or remove it.",
         )
     return path
 
@@ -235,7 +238,7 @@ def _checked_folder(path: Path) -> Path:
     raise UsageError(
         "This is not a folder.",
         where=path,
-        expected="a folder that holds a folder of images per class",
+        expected="a folder that contains a folder of images per class",
         actual="a file" if path.exists() else "no such folder",
         hint="--from DIR",
     )

@@ -51,9 +51,8 @@ class Manifest:
       version: of its records.
       seed: of the shuffle.
       shards: the files, in order.
-      source_sha256: the digest of the files that it was made from; empty where it
-        ships with a package.
-      class_names: the name of each class, in the order of the labels 0, 1, ...
+      source_sha256: digest of the original files; empty if a package contains them.
+      class_names: of the labels 0, 1, ...
     """
 
     data_set: str
@@ -68,7 +67,7 @@ class Manifest:
         return sum(shard.records for shard in self.shards if shard.split == split)
 
     def is_complete(self, splits: Sequence[Split]) -> bool:
-        """Whether every split is there, with all the shards that their names count."""
+        """Whether the shards of every split are complete, by their names."""
         for split in splits:
             names = [shard.name for shard in self.shards if shard.split == split.name]
             counted = (

@@ -24,45 +24,37 @@ if TYPE_CHECKING:
 SIDE = 28
 _UNSIGNED_BYTE = 8
 _MAX_BYTES = 1 << 30
-_NAMES = {"train": "train", "test": "t10k"}
-_CLOTHES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+# Images and labels of train, then of test.
+_FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
 )
-_DIGITS = tuple("0123456789")
 
 
-def read_mnist(source: Source, class_names: tuple[str, ...] = _DIGITS) -> Content:
-    """Returns the images and labels of the four idx files in a directory.
+def read_mnist(source: Source, class_names: tuple[str, ...]) -> Content:
+    """Parses the four idx files of a directory.
 
     Raises:
-      UsageError: a file is missing, or there in two forms.
-      DataError: a file is damaged, no MNIST, or does not match its partner.
+      UsageError: a file is missing, or exists compressed and uncompressed.
+      DataError: a file is damaged, is not MNIST, or does not match the other ones.
     """
-    parts, files = {}, []
-    for part, prefix in _NAMES.items():
-        images = _find(source.path, f"{prefix}-images-idx3-ubyte")
-        labels = _find(source.path, f"{prefix}-labels-idx1-ubyte")
-        parts[part] = _read_part(images, labels, len(class_names))
-        files += [images, labels]
-    return Content(parts, tuple(files), class_names)
+    files = tuple(_find(source.path, name) for name in _FILES)
+    parts = {
+        "train": _read_part(*files[:2], len(class_names)),
+        "test": _read_part(*files[2:], len(class_names)),
+    }
+    return Content(parts, files, class_names)
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """Returns the unsigned bytes of an idx file, compressed with gzip or not.
+    """Returns the unsigned bytes of an idx file, gzip-compressed or not.
 
     Raises:
-      DataError: it is no idx file of so many dimensions, or longer or shorter than its
-        header says.
-      OSError: it cannot be read.
+      DataError: the file has another type or number of dimensions, or its length does
+        not match its header.
+      OSError: the file cannot be read.
     """
     import numpy as np
 
@@ -88,7 +80,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
         ) from error
     if len(content) < size or longer:
         raise DataError(
-            "This idx file is not as long as its header says.",
+            "The length of this idx file does not match its header.",
             where=path,
             expected=f"{size:,} values ({' x '.join(map(str, shape))})",
             actual="more" if longer else f"{len(content):,}",
@@ -101,7 +93,7 @@ def _read_part(images: Path, labels: Path, classes: int) -> ImageArray:
     pixels, numbers = read_idx(images, 3), read_idx(labels, 1)
     if pixels.shape[1:] != (SIDE, SIDE):
         raise DataError(
-            "These images have another size than those of MNIST.",
+            "The images have another size than those of MNIST.",
             where=images,
             expected=f"{SIDE} x {SIDE} pixels",
             actual=" x ".join(map(str, pixels.shape[1:])),
@@ -127,17 +119,17 @@ def _read_part(images: Path, labels: Path, classes: int) -> ImageArray:
 
 def _find(directory: Path, name: str) -> Path:
     """Returns the file of this name, with or without ``.gz``."""
-    other = name.replace("-idx", ".idx")  # As some programs extract it.
+    other = name.replace("-idx", ".idx")  # Some programs extract it with this name.
     names = [name, f"{name}.gz", other, f"{other}.gz"]
     found = [directory / name for name in names if (directory / name).is_file()]
     if len(found) == 1:
         return found[0]
     raise UsageError(
-        "This file is there more than once." if found else "A file is missing.",
+        "This file exists more than once." if found else "A file is missing.",
         where=directory,
         examples=[path.name for path in found],
         expected=f"{name} or {name}.gz",
-        hint="Remove all but one." if found else "--from DIR: the folder that holds it",
+        hint="Remove all but one." if found else "--from DIR: the folder of the files",
     )
 
 
@@ -151,7 +143,7 @@ def _not_idx(
     path: Path, expected: str, header: bytes, actual: str | None = None
 ) -> DataError:
     return DataError(
-        "This is not the idx file that its name says.",
+        "This file is not an idx file of the expected type.",
         where=path,
         expected=expected,
         actual=actual or f"the first bytes {header[:4].hex(' ') or '(none)'}",
@@ -165,7 +157,7 @@ def _declare(
     licence: str,
     class_names: tuple[str, ...],
     url: str,
-    files: dict[str, tuple[int, str]],
+    files: tuple[tuple[int, str], ...],
 ) -> DataSet:
     return DataSet(
         name=name,
@@ -179,9 +171,11 @@ def _declare(
             Split("test", 10_000, 2, "test"),
         ),
         read=lambda source: read_mnist(source, class_names),
-        expected_files="train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, "
-        "t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz, or without .gz",
-        downloads=tuple(RemoteFile(url + file, *files[file]) for file in files),
+        expected_files=", ".join(f"{name}[.gz]" for name in _FILES),
+        downloads=tuple(
+            RemoteFile(f"{url}{name}.gz", *file)
+            for name, file in zip(_FILES, files, strict=True)
+        ),
     )
 
 
@@ -190,49 +184,40 @@ MNIST = _declare(
     "mnist",
     "70,000 handwritten digits, 28x28 grey, 12 MB (storage.googleapis.com)",
     "CC BY-SA 3.0",
-    _DIGITS,
+    tuple("0123456789"),
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
-    {
-        "train-images-idx3-ubyte.gz": (
+    (
+        (
             9_912_422,
             "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
         ),
-        "train-labels-idx1-ubyte.gz": (
-            28_881,
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-        ),
-        "t10k-images-idx3-ubyte.gz": (
+        (28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+        (
             1_648_877,
             "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
         ),
-        "t10k-labels-idx1-ubyte.gz": (
-            4_542,
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-        ),
-    },
+        (4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+    ),
 )
 FASHION_MNIST = _declare(
     "fashion-mnist",
     "70,000 articles of clothing, 28x28 grey, 31 MB (zalandoresearch/fashion-mnist)",
     "MIT",
-    _CLOTHES,
+    (
+        *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+        *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+    ),
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-    {
-        "train-images-idx3-ubyte.gz": (
+    (
+        (
             26_421_880,
             "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
         ),
-        "train-labels-idx1-ubyte.gz": (
-            29_515,
-            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-        ),
-        "t10k-images-idx3-ubyte.gz": (
+        (29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        (
             4_422_102,
             "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
         ),
-        "t10k-labels-idx1-ubyte.gz": (
-            5_148,
-            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-        ),
-    },
+        (5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+    ),
 )

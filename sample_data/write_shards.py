@@ -1,7 +1,4 @@
-"""Writes the shards of a data set, in parallel processes.
-
-What a process holds does not grow with the data set: one record at a time.
-"""
+"""Writes the shards of a data set in parallel processes, one record at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Plan:
-    """One file: its name, its split, and the records that go into it."""
+    """Name, split and records of one file."""
 
     name: str
     split: str
@@ -41,10 +38,10 @@ def write_shards(
     seed: int,
     workers: int,
 ) -> tuple[Shard, ...]:
-    """Writes all shards of a data set, and returns their entries of the manifest.
+    """Writes all shards of a data set and returns their manifest entries.
 
     Raises:
-      DataError: a split would be empty, or a record cannot be made of the source.
+      DataError: a split would be empty, or an image cannot be decoded.
       OSError: the directory cannot be written.
     """
     plans: list[_Plan] = []
@@ -63,7 +60,7 @@ def write_shards(
 def _plan_shards(
     data_set: DataSet, split: Split, records: Records, positions: np.ndarray
 ) -> Iterator[_Plan]:
-    """Yields a split's shards, which differ by at most one record; none is empty."""
+    """Yields a split's shards; their sizes differ by at most one record."""
     suffix = ".tfrecord.gz" if data_set.gzip else ".tfrecord"
     shards = min(split.shards, len(positions))
     size, larger = divmod(len(positions), shards)
@@ -97,7 +94,7 @@ def _write_shard(directory: Path, plan: _Plan) -> Shard:
 
 def _too_few(data_set: DataSet, split: Split, count: int) -> DataError:
     return DataError(
-        f"There are too few examples of {data_set.name} for the split {split.name}.",
+        f"The data set {data_set.name} has too few examples for {split.name}.",
         expected=f"examples for {', '.join(item.name for item in data_set.splits)}",
         actual=f"{count:,} in the part {split.part!r} of the source",
         hint="Add examples; ten are enough.",

@@ -188,7 +188,7 @@ def test_a_hostile_pickle_runs_nothing(tmp_path):
         ({"labels": [1] * 2, "data": np.zeros((1, 3072), np.uint8)}, "the shape"),
         (
             {"labels": [1], "data": np.array([object], object)},
-            "the name __builtin__.object is not admitted",
+            "the name __builtin__.object is not allowed",
         ),
     ],
 )

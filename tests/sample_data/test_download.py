@@ -139,7 +139,7 @@ def test_a_server_without_ranges_begins_again(server, tmp_path):
 )
 def test_other_content_is_refused_and_removed(server, tmp_path, content):
     server.content = content
-    with pytest.raises(DataError, match="not the expected one") as caught:
+    with pytest.raises(DataError, match="another size or digest") as caught:
         download(data_set(server.url), tmp_path)
 
     assert caught.value.where == server.url
@@ -178,7 +178,7 @@ def test_what_is_downloaded_is_converted(server, tmp_path, monkeypatch):
 
 
 def test_a_data_set_of_ones_own_has_no_address(tmp_path):
-    with pytest.raises(UsageError, match="made from files of your own") as caught:
+    with pytest.raises(UsageError, match="made from your own files") as caught:
         catalog.make("csv", tmp_path / "made")
     assert "--from DIR" in str(caught.value.hint)
 

@@ -58,7 +58,7 @@ def test_tensorflow_reads_the_images_and_labels_of_the_files(made):
         features = tf.io.parse_single_example(record, spec)
         return tf.io.decode_png(features["image"]), features["label"]
 
-    content = read_mnist(Source(FILES))
+    content = read_mnist(Source(FILES), made[1].class_names)
     for part, splits in (("train", ("train", "eval")), ("test", ("test",))):
         paths = [str(path) for split in splits for path in directory.glob(f"{split}-*")]
         records = tf.data.TFRecordDataset(paths, compression_type="GZIP")

@@ -8,7 +8,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -21,6 +21,8 @@ from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.unit
+
+DIGITS = tuple("0123456789")
 
 
 def idx(array):
@@ -51,6 +53,7 @@ def change(path, change_content):
     path.write_bytes(gzip.compress(content) if is_gzip else content)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3).flatmap(
         lambda shape: st.tuples(
@@ -70,10 +73,10 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, drawn, compressed):
 
 
 def test_the_records_are_the_images_and_labels_of_the_files(folder, tmp_path):
-    content = read_mnist(Source(folder))
+    content = read_mnist(Source(folder), DIGITS)
     made = catalog.make("mnist", tmp_path / "made", source=Source(folder))
 
-    assert made.class_names == tuple("0123456789")
+    assert made.class_names == DIGITS
     assert [made.records(split) for split in ("train", "eval", "test")] == [110, 10, 20]
     for part, splits in (("train", ("train", "eval")), ("test", ("test",))):
         source = content.parts[part]
@@ -99,12 +102,12 @@ def test_without_gz_and_with_a_point_in_the_name(folder):
     train = folder / "train-images-idx3-ubyte.gz"
     other = folder / "train-images.idx3-ubyte"
     other.write_bytes(gzip.decompress(train.read_bytes()))
-    with pytest.raises(UsageError, match="there more than once") as caught:
-        read_mnist(Source(folder))
+    with pytest.raises(UsageError, match="exists more than once") as caught:
+        read_mnist(Source(folder), DIGITS)
     assert caught.value.examples == (train.name, other.name)
 
     train.unlink()
-    assert len(read_mnist(Source(folder)).parts["train"]) == 120
+    assert len(read_mnist(Source(folder), DIGITS).parts["train"]) == 120
 
 
 @pytest.mark.parametrize(
@@ -113,28 +116,33 @@ def test_without_gz_and_with_a_point_in_the_name(folder):
         (
             "train-images-idx3-ubyte.gz",
             lambda content: b"\0\0\x0d" + content[3:],
-            "not the idx file",
+            "not an idx file",
             "the first bytes 00 00 0d 03",
         ),
         (
             "t10k-labels-idx1-ubyte",
             lambda content: b"",
-            "not the idx file",
+            "not an idx file",
             "the first bytes (none)",
         ),
         (
             "t10k-images-idx3-ubyte",
             lambda content: content[:4] + b"\xff" * 12,
-            "not the idx file",
+            "not an idx file",
             f"{(2**32 - 1) ** 3:,} values in the header",
         ),
         (
             "train-images-idx3-ubyte.gz",
             lambda content: content[:-1],
-            "not as long",
+            "length of this idx file",
             "94,079",
         ),
-        ("t10k-labels-idx1-ubyte", lambda content: content + b"x", "not as", "more"),
+        (
+            "t10k-labels-idx1-ubyte",
+            lambda content: content + b"x",
+            "length of this",
+            "more",
+        ),
         (
             "train-images-idx3-ubyte.gz",
             lambda content: idx(np.zeros((120, 8, 8), np.uint8)),
@@ -171,7 +179,7 @@ def test_a_truncated_gzip_file(folder):
     path.write_bytes(path.read_bytes()[:-20])
 
     with pytest.raises(DataError, match="gzip file is truncated") as caught:
-        read_mnist(Source(folder))
+        read_mnist(Source(folder), DIGITS)
     assert caught.value.where == str(path)
 
 
@@ -179,6 +187,6 @@ def test_a_missing_file(folder):
     (folder / "t10k-labels-idx1-ubyte").unlink()
 
     with pytest.raises(UsageError, match="A file is missing") as caught:
-        read_mnist(Source(folder))
+        read_mnist(Source(folder), DIGITS)
     expected = "t10k-labels-idx1-ubyte or t10k-labels-idx1-ubyte.gz"
     assert caught.value.expected == expected
