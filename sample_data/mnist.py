@@ -42,8 +42,8 @@ def read_mnist(source: Source, class_names: tuple[str, ...]) -> Content:
     """
     files = tuple(_find(source.path, name) for name in _FILES)
     parts = {
-        "train": _read_part(*files[:2], len(class_names)),
-        "test": _read_part(*files[2:], len(class_names)),
+        "train": _read_part(files[0], files[1], len(class_names)),
+        "test": _read_part(files[2], files[3], len(class_names)),
     }
     return Content(parts, files, class_names)
 
