@@ -21,30 +21,6 @@ from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
-BASE = """\
-version: 1
-name: fares
-data:
-  dir: data/fares
-  splits: {train: "train-*", eval: "eval-*", test: "test-*"}
-label: {feature: big_tip}
-features:
-  fare: {kind: numeric}
-  company: {kind: hashed, buckets: 16}
-model: dense
-train:
-  epochs: 7
-evaluate:
-  metrics: [AUC, ExampleCount]
-"""
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "configs" / "profiles").mkdir(parents=True)
-    (tmp_path / "configs" / "fares.yaml").write_text(BASE)
-    return tmp_path.resolve()
-
 
 @pytest.mark.parametrize("name", ["digits", "taxi"])
 def test_round_trip(tmp_path: Path, name: str) -> None:
@@ -111,11 +87,13 @@ ODD = st.sampled_from(
         PLAIN | TEXT | LINES | ODD, lambda x: st.lists(x) | st.dictionaries(TEXT, x)
     )
 )
-def test_any_parameter_survives_the_yaml(tmp_path_factory, value: Any) -> None:
+def test_any_parameter_survives_the_yaml(
+    tmp_path_factory, config_text: str, value: Any
+) -> None:
     root = tmp_path_factory.getbasetemp() / "survives"
     (root / "configs").mkdir(parents=True, exist_ok=True)
     path = root / "configs" / "x.yaml"
-    path.write_text(BASE)
+    path.write_text(config_text)
     loaded = load_config("x", cwd=root)
     config = loaded.model_copy(update={"model_params": {"value": value}})
 

@@ -11,79 +11,11 @@ from pipeline.config.features import Numeric
 from pipeline.config.load import load_config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.config.serialize import read_stored_config, write_stored_config
-from pipeline.config.validate import ValidConfig, validate_config
+from pipeline.config.validate import validate_config
 from sluice.errors import ConfigError
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
-
-SCHEMA = """
-feature { name: "big_tip" type: INT
-  presence { min_fraction: 1 } shape { dim { size: 1 } }
-  int_domain { min: 0 max: 1 is_categorical: true } }
-feature { name: "fare" type: FLOAT
-  presence { min_fraction: 1 } shape { dim { size: 1 } } }
-feature { name: "hour" type: INT
-  presence { min_fraction: 1 } shape { dim { size: 1 } }
-  int_domain { min: 0 max: 23 is_categorical: true } }
-feature { name: "company" type: BYTES value_count { min: 1 max: 1 } }
-feature { name: "payment_type" type: BYTES
-  presence { min_fraction: 1 } shape { dim { size: 1 } } domain: "payment_type" }
-feature { name: "photo" type: BYTES
-  presence { min_fraction: 1 } shape { dim { size: 1 } } image_domain {} }
-feature { name: "history" type: FLOAT shape { dim { size: 7 } } }
-feature { name: "tags" type: BYTES value_count { min: 0 max: 5 } }
-feature { name: "nested" type: STRUCT }
-string_domain { name: "payment_type" value: "Cash" value: "Credit Card" }
-"""
-
-CONFIG = """\
-version: 1
-name: fares
-data:
-  dir: data
-  splits: {train: "train-*", eval: "eval-*", test: "test-*"}
-label:
-  feature: big_tip
-features:
-  fare: {kind: numeric}
-  company: {kind: hashed}
-model: dense
-evaluate:
-  metrics: [AUC, BinaryAccuracy, ExampleCount]
-  slices: [[payment_type], [payment_type, hour]]
-  thresholds:
-    - {metric: auc, lower_bound: 0.9}
-"""
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "fares.yaml").write_text(CONFIG)
-    (tmp_path / "schemas" / "fares").mkdir(parents=True)
-    (tmp_path / "schemas" / "fares" / "schema.pbtxt").write_text(SCHEMA)
-    return tmp_path.resolve()
-
-
-@pytest.fixture
-def validate(project: Path):
-    def validate(*overrides: str) -> ValidConfig:
-        return validate_config(load_config("fares", overrides=overrides, cwd=project))
-
-    return validate
-
-
-@pytest.fixture
-def refused(validate):
-    """Returns the message for overrides that must not pass."""
-
-    def refused(*overrides: str) -> str:
-        with pytest.raises(ConfigError) as caught:
-            validate(*overrides)
-        return str(caught.value)
-
-    return refused
 
 
 def test_a_good_config_comes_back_complete(validate) -> None:
@@ -96,7 +28,7 @@ def test_a_good_config_comes_back_complete(validate) -> None:
         "example_count",
     ]
     assert valid.warnings == ()
-    assert len(valid.schema.feature) == 9
+    assert len(valid.schema.feature) == 11
 
 
 def test_a_validated_config_keeps_its_origin(validate, project: Path) -> None:
@@ -159,9 +91,10 @@ def test_an_unknown_label_names_the_nearest_feature(refused) -> None:
     assert "did you mean 'big_tip'?" in message
 
 
-def test_the_place_of_a_late_error_is_file_and_line(refused, project: Path) -> None:
-    path = project / "configs" / "fares.yaml"
-    path.write_text(CONFIG.replace("feature: big_tip", "feature: bigtip"))
+def test_the_place_of_a_late_error_is_file_and_line(
+    refused, config_file: Path, config_text: str
+) -> None:
+    config_file.write_text(config_text.replace("feature: big_tip", "feature: bigtip"))
 
     assert "where:    configs/fares.yaml:7, label.feature" in refused()
 

@@ -1,74 +1,10 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-from pipeline.config.load import load_config
-from pipeline.config.validate import ValidConfig, validate_config
-from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit
 
-SCHEMA = """
-feature { name: "big_tip" type: INT
-  presence { min_fraction: 1 } shape { dim { size: 1 } }
-  int_domain { min: 0 max: 1 is_categorical: true } }
-feature { name: "digit" type: INT
-  presence { min_fraction: 1 } shape { dim { size: 1 } }
-  int_domain { min: 0 max: 9 is_categorical: true } }
-feature { name: "fare" type: FLOAT
-  presence { min_fraction: 1 } shape { dim { size: 1 } } }
-feature { name: "hour" type: INT
-  presence { min_fraction: 1 } shape { dim { size: 1 } }
-  int_domain { min: 0 max: 23 is_categorical: true } }
-feature { name: "seconds" type: INT
-  presence { min_fraction: 1 } shape { dim { size: 1 } } }
-feature { name: "company" type: BYTES
-  presence { min_fraction: 1 } shape { dim { size: 1 } } }
-feature { name: "payment_type" type: BYTES
-  presence { min_fraction: 1 } shape { dim { size: 1 } } domain: "payment_type" }
-string_domain { name: "payment_type" value: "Cash" value: "Credit Card" }
-"""
-
-CONFIG = """\
-version: 1
-name: fares
-data: {dir: data, splits: {train: "train-*", eval: "eval-*", test: "test-*"}}
-label: {feature: big_tip}
-features: {fare: {kind: numeric}}
-model: dense
-evaluate:
-  metrics: [AUC, BinaryAccuracy, ExampleCount]
-  slices: [[payment_type], [payment_type, hour], [seconds]]
-  thresholds:
-    - {metric: auc, lower_bound: 0.9}
-"""
-
 TEN = "label.feature=digit"
-
-
-@pytest.fixture
-def validate(tmp_path: Path):
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "fares.yaml").write_text(CONFIG)
-    (tmp_path / "schemas" / "fares").mkdir(parents=True)
-    (tmp_path / "schemas" / "fares" / "schema.pbtxt").write_text(SCHEMA)
-
-    def validate(*overrides: str) -> ValidConfig:
-        return validate_config(load_config("fares", overrides=overrides, cwd=tmp_path))
-
-    return validate
-
-
-@pytest.fixture
-def refused(validate):
-    def refused(*overrides: str) -> str:
-        with pytest.raises(ConfigError) as caught:
-            validate(*overrides)
-        return str(caught.value)
-
-    return refused
 
 
 def thresholds(*items: str) -> str:

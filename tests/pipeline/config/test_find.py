@@ -1,0 +1,128 @@
+"""Configs and profiles are found by name or path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.load import load_config
+from sluice.errors import ConfigError, UsageError
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_name_is_found_from_anywhere_in_the_project(project: Path) -> None:
+    inner = project / "notebooks" / "deep"
+    inner.mkdir(parents=True)
+
+    config = load_config("fares", cwd=inner)
+
+    assert config.name == "fares"
+    assert config.root == project
+    assert config.data_dir == project / "data" / "fares"
+    assert config.schema_path == project / "schemas" / "fares" / "schema.pbtxt"
+    assert config.serving_dir is None
+
+
+def test_a_path_needs_no_cwd_in_the_project(project: Path, tmp_path_factory) -> None:
+    elsewhere = tmp_path_factory.mktemp("cron")
+
+    absolute = load_config(str(project / "configs" / "fares.yaml"), cwd=elsewhere)
+    relative = load_config("configs/fares.yaml", cwd=project)
+    bare = load_config("fares.yaml", cwd=project / "configs")
+
+    assert absolute.root == relative.root == bare.root == project
+    assert absolute.origin.file == str(project / "configs" / "fares.yaml")
+    assert relative.origin.file == "configs/fares.yaml"
+
+
+def test_a_config_below_configs_is_of_the_same_project(
+    project: Path, config_text: str
+) -> None:
+    path = project / "configs" / "team" / "mine.yml"
+    path.parent.mkdir()
+    path.write_text(config_text.replace("fares", "team", 1))
+
+    assert load_config(str(path), cwd=Path("/")).root == project
+
+
+def test_a_linked_config_is_of_the_project_that_links_it(
+    project: Path, tmp_path_factory, config_text: str
+) -> None:
+    target = tmp_path_factory.mktemp("store") / "shared.yaml"
+    target.write_text(config_text.replace("fares", "linked", 1))
+    (project / "configs" / "linked.yaml").symlink_to(target)
+
+    assert load_config("linked", cwd=project).root == project
+
+
+def test_a_name_falls_back_to_the_configs_of_sluice(tmp_path: Path) -> None:
+    config = load_config("digits", cwd=tmp_path)
+
+    assert config.root == own_root()
+
+
+def test_a_project_s_own_config_comes_first(project: Path, config_text: str) -> None:
+    (project / "configs" / "digits.yaml").write_text(
+        config_text.replace("fares", "digits", 1)
+    )
+
+    assert load_config("digits", cwd=project).root == project
+
+
+def test_an_unknown_name_lists_the_configs_and_the_nearest(project: Path) -> None:
+    with pytest.raises(UsageError, match="There is no config 'fare'") as caught:
+        load_config("fare", cwd=project)
+
+    message = str(caught.value)
+    assert str(project / "configs") in message
+    assert "one of digits, fares, taxi" in message
+    assert "did you mean 'fares'?" in message
+    assert not isinstance(caught.value, ConfigError)
+
+
+@pytest.mark.parametrize("name", ["FARES", "", "..", "profiles"])
+def test_odd_names_are_unknown_names(project: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="There is no config"):
+        load_config(name, cwd=project)
+
+
+@pytest.mark.parametrize("path", ["configs/none.yaml", "none.yml", "configs/profiles/"])
+def test_a_path_without_a_file_is_named(project: Path, path: str) -> None:
+    with pytest.raises(UsageError, match="config file does not exist") as caught:
+        load_config(path, cwd=project)
+
+    assert str(project / path) in str(caught.value)
+
+
+def test_a_config_outside_a_project_says_how_to_make_one(
+    tmp_path: Path, config_text: str
+) -> None:
+    (tmp_path / "alone.yaml").write_text(config_text)
+
+    with pytest.raises(UsageError, match="not inside a project") as caught:
+        load_config("alone.yaml", cwd=tmp_path)
+
+    assert "mkdir configs" in str(caught.value)
+
+
+def test_sluice_s_own_profiles_are_there_for_every_project(project: Path) -> None:
+    config = load_config("fares", profile="quick", cwd=project)
+
+    assert config.train.epochs == 2
+    assert config.origin.profile == str(own_root() / "configs/profiles/quick.yaml")
+
+
+def test_an_unknown_profile_lists_those_there_are(
+    project: Path, profile: Callable[..., None]
+) -> None:
+    profile("train: {epochs: 1}\n")
+
+    with pytest.raises(UsageError, match="no profile 'qick'") as caught:
+        load_config("fares", profile="qick", cwd=project)
+
+    assert "one of gpu, quick" in str(caught.value)
+    assert "did you mean 'quick'?" in str(caught.value)
