@@ -1,4 +1,4 @@
-"""Runs small TFX pipelines of somebody else, in the zygote that all tests share."""
+"""Runs small foreign TFX pipelines in the zygote that all tests share."""
 
 from __future__ import annotations
 

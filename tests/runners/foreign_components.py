@@ -1,4 +1,4 @@
-"""Nodes of pipelines that somebody else has written.
+"""Components of foreign TFX pipelines.
 
 Those that take ``trace`` append lines to a file of that name and ``.trace``, which is
 how a test knows that they ran, when, and with what. (The name alone must be no file,

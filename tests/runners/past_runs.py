@@ -1,4 +1,4 @@
-"""A pipeline's past, written into real ML Metadata without running TFX."""
+"""Earlier runs of a pipeline, written into real ML Metadata without running TFX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fingerprint of code: as wide as what runs, and no wider."""
+"""Digests of the modules that code imports."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_change_in_what_runs_changes_the_digest(root: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["app/models/dense.py", "tests/test_train.py"])
-def test_a_change_elsewhere_does_not(root: Path, name: str) -> None:
+def test_a_change_elsewhere_keeps_the_digest(root: Path, name: str) -> None:
     before = code_fingerprint.digests_of(["app.train"], [root])
     (root / name).write_text("Y = 2\n")
     assert code_fingerprint.digests_of(["app.train"], [root]) == before
@@ -70,7 +70,7 @@ def test_the_first_root_that_has_a_module_wins(root: Path, tmp_path: Path) -> No
     assert found["app.data"] == other / "app/data.py"
 
 
-def test_code_that_is_no_python_is_named(root: Path) -> None:
+def test_invalid_python_is_an_error(root: Path) -> None:
     (root / "app/data.py").write_text("def f(:\n")
     with pytest.raises(ConfigError, match=r"data.py is not valid Python[\s\S]*py:1"):
         code_fingerprint.digests_of(["app.train"], [root])
@@ -89,7 +89,7 @@ def test_an_installed_entry_counts_with_its_whole_package(
     assert code_fingerprint.digests_of(["installed_models.build"], [root]) != before
 
 
-def test_an_entry_that_is_nowhere_is_named(root: Path) -> None:
+def test_an_unknown_entry_is_an_error(root: Path) -> None:
     with pytest.raises(ConfigError, match="there is no module 'no_such_package'"):
         code_fingerprint.digests_of(["no_such_package.models"], [root])
 
@@ -103,7 +103,7 @@ def test_each_module_has_a_digest_of_its_own(root: Path) -> None:
     assert changed == {"app.shapes"}
 
 
-def test_of_a_namespace_only_the_part_that_is_named_counts(
+def test_only_the_named_part_of_a_namespace_package_counts(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path / "site"
@@ -121,7 +121,7 @@ def test_of_a_namespace_only_the_part_that_is_named_counts(
     assert code_fingerprint.digests_of(entries, [root]) != before
 
 
-def test_a_root_is_no_package_itself(root: Path) -> None:
+def test_a_root_is_not_a_package(root: Path) -> None:
     (root / "__init__.py").write_text("")
     (root / "script.py").write_text("from . import beside\n")
     (root / "beside.py").write_text("")

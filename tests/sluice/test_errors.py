@@ -1,4 +1,4 @@
-"""Errors: what a user reads, and the exit code."""
+"""Text, examples and exit code of errors."""
 
 from __future__ import annotations
 

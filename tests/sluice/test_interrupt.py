@@ -1,4 +1,4 @@
-"""Requests to stop, each a real signal to a real process."""
+"""Requests to stop, with real signals to real processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _run(code: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.unit
-def test_nothing_happens_where_nobody_listens() -> None:
+def test_without_listen_nothing_happens() -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with interrupt.cooperative():
         assert not interrupt.requested()
@@ -46,7 +46,7 @@ def test_nothing_happens_where_nobody_listens() -> None:
 
 
 @pytest.mark.unit
-def test_plain_code_is_left_at_once_and_cleans_up() -> None:
+def test_plain_code_is_interrupted_and_cleans_up() -> None:
     done = _run(
         """
         interrupt.listen()
@@ -66,7 +66,7 @@ def test_plain_code_is_left_at_once_and_cleans_up() -> None:
 
 
 @pytest.mark.unit
-def test_cooperative_code_goes_on_until_it_looks() -> None:
+def test_cooperative_code_runs_until_it_polls() -> None:
     done = _run(
         """
         interrupt.listen()
@@ -85,7 +85,7 @@ def test_cooperative_code_goes_on_until_it_looks() -> None:
 
 
 @pytest.mark.unit
-def test_a_request_nobody_looked_at_ends_the_outermost_block() -> None:
+def test_a_request_without_a_poll_ends_the_outermost_block() -> None:
     done = _run(
         """
         interrupt.listen()
@@ -101,7 +101,7 @@ def test_a_request_nobody_looked_at_ends_the_outermost_block() -> None:
 
 
 @pytest.mark.unit
-def test_an_error_under_way_is_not_replaced() -> None:
+def test_an_exception_in_the_block_is_not_replaced() -> None:
     done = _run(
         """
         interrupt.listen()
@@ -117,7 +117,7 @@ def test_an_error_under_way_is_not_replaced() -> None:
 
 
 @pytest.mark.unit
-def test_ctrl_c_is_left_to_the_scheduler_and_old_requests_are_forgotten() -> None:
+def test_listen_ignores_ctrl_c_and_resets_old_requests() -> None:
     done = _run(
         """
         interrupt.listen()
@@ -154,7 +154,7 @@ def test_only_the_main_thread_can_listen() -> None:
 
 
 @pytest.mark.fault
-def test_beam_raises_it_anew_with_where_it_was() -> None:
+def test_beam_can_raise_it_again_with_its_place() -> None:
     done = _run(
         """
         import apache_beam as beam

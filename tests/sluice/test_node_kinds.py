@@ -1,3 +1,5 @@
+"""Kinds of nodes and artifacts match TFX and our components."""
+
 from __future__ import annotations
 
 import pytest
@@ -11,19 +13,19 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("class_path", node_kinds._KINDS)
-def test_each_kind_is_a_class_that_there_is(class_path: str) -> None:
+def test_each_kind_is_an_existing_class(class_path: str) -> None:
     module, _, name = class_path.rpartition(".")
     find_user_code(own_root(), f"{module}:{name}", "component")
     assert kind_of(class_path).name == name
 
 
-def test_own_artifact_types_are_ones_that_there_are() -> None:
+def test_artifact_types_exist() -> None:
     ours = {f"components.{name}" for name in components.ARTIFACT_TYPES}
     named = {*JUDGEMENTS, *VERDICTS, *DOCUMENTS}
     assert {name for name in named if "." in name} == ours
 
 
-def test_a_kind_that_nobody_knows_is_only_a_node() -> None:
+def test_an_unknown_kind_has_no_traits() -> None:
     other = kind_of("mine.parts.MyDataGate")
     assert (other.name, other.gate, other.pushes) == ("MyDataGate", False, False)
     assert not other.takes_module_path

@@ -1,4 +1,4 @@
-"""Text that may hold anything, before it reaches a terminal."""
+"""Escaping of text for terminals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
         ("\udcff.tfrecord", r"\udcff.tfrecord"),
     ],
 )
-def test_what_disturbs_a_terminal_is_escaped_once(text: str, shown: str) -> None:
+def test_control_characters_are_escaped_once(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert printable(shown) == shown
 

@@ -1,4 +1,4 @@
-"""Progress crosses processes in whole lines."""
+"""Progress files between processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_lines_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert progress.read(path, offset)[0] == [{"event": "epoch", "epoch": 2}]
 
 
-def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_read_later(tmp_path: Path) -> None:
     path = tmp_path / "p"
     path.write_bytes(b'{"a": 1}\n{"b"')
     lines, offset = progress.read(path)

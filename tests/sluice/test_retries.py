@@ -1,4 +1,4 @@
-"""How often and when a node is tried again."""
+"""Number and wait of retries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.retries import Retries
 pytestmark = pytest.mark.unit
 
 
-def test_a_named_node_has_its_own_number() -> None:
+def test_a_named_node_has_its_own_retries() -> None:
     retries = Retries(default=1, nodes={"Trainer": 3})
     assert (retries.of("Trainer"), retries.of("Pusher")) == (3, 1)
 
@@ -22,6 +22,6 @@ def test_the_wait_doubles_up_to_five_minutes() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"default": -1}, {"nodes": {"Trainer": 21}}, {"backoff_s": -0.1}]
 )
-def test_a_config_refuses_what_makes_no_sense(wrong: dict) -> None:
+def test_invalid_values_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="1 validation error"):
         Retries.model_validate(wrong)

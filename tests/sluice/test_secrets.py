@@ -1,3 +1,5 @@
+"""Secret references: resolution and redaction."""
+
 from __future__ import annotations
 
 import json

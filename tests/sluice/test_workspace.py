@@ -1,4 +1,4 @@
-"""The workspace: layout, format, and one run at a time."""
+"""The workspace: layout, format, permissions and lock."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_private_workspace_lets_others_pass_to_the_served_model_alone(
     assert made.run_dir("two").stat().st_mode & 0o777 == 0o755
 
 
-def test_what_a_run_removes_meanwhile_is_no_obstacle_to_closing_a_workspace(
+def test_files_removed_meanwhile_do_not_fail_a_private_workspace(
     tmp_path: Path,
 ) -> None:
     """SQLite's journal comes and goes. A link to nothing is listed and not there."""
@@ -114,7 +114,9 @@ def test_an_unwritable_place_is_named(tmp_path: Path) -> None:
         Workspace(tmp_path / "file" / "w").prepare()
 
 
-def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_location_of_a_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
     assert locate(tmp_path, "p").root == tmp_path / "workspace" / "p"
     monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path / "env"))
@@ -144,7 +146,7 @@ def _hold(root: str, ready: str) -> None:
         time.sleep(60)
 
 
-def test_a_second_run_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+def test_a_second_run_names_the_owner_of_the_lock(tmp_path: Path) -> None:
     made = Workspace(tmp_path / "w")
     made.prepare()
     ready = tmp_path / "ready"
@@ -189,7 +191,7 @@ def _look(root: str, times: int) -> None:
         time.sleep(0.005)
 
 
-def test_looking_never_refuses_a_run(tmp_path: Path) -> None:
+def test_a_test_of_the_lock_never_refuses_a_run(tmp_path: Path) -> None:
     made = Workspace(tmp_path / "w")
     made.prepare()
     lookers = [_start(_look, str(made.root), 40) for _ in range(3)]
@@ -231,7 +233,7 @@ def test_a_refusal_waits_for_the_owners_name(tmp_path: Path) -> None:
         owner.join()
 
 
-def test_patience_with_a_brief_owner_ends(
+def test_the_wait_for_a_brief_owner_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sluice.run_lock._ORPHANS_END_S", 0.3)
@@ -245,7 +247,7 @@ def test_patience_with_a_brief_owner_ends(
         pass
 
 
-def test_who_waits_is_told_of_a_run_and_not_of_a_look(tmp_path: Path) -> None:
+def test_on_wait_is_called_for_a_run_only(tmp_path: Path) -> None:
     made = Workspace(tmp_path / "w")
     made.prepare()
     told: list[str] = []
@@ -259,7 +261,7 @@ def test_who_waits_is_told_of_a_run_and_not_of_a_look(tmp_path: Path) -> None:
     assert told == []
 
 
-def test_asking_writes_nothing(tmp_path: Path) -> None:
+def test_is_running_writes_nothing(tmp_path: Path) -> None:
     made = Workspace(tmp_path / "w")
     (made.root / "state").mkdir(parents=True)
     assert not made.is_running()
@@ -269,7 +271,7 @@ def test_asking_writes_nothing(tmp_path: Path) -> None:
     assert not made.is_running()
 
 
-def test_the_owner_that_holds_it_briefly_says_so(tmp_path: Path) -> None:
+def test_a_brief_owner_is_marked(tmp_path: Path) -> None:
     made = Workspace(tmp_path / "w")
     made.prepare()
     lock = made.root / "state" / "run.lock"

@@ -27,7 +27,7 @@ def _judge(model: InputArtifact, *baseline: InputArtifact) -> NodeFacts:
     return replace(NODE, inputs={"model": [model], "baseline_model": list(baseline)})
 
 
-def test_changes_are_told_part_by_part(root: Path) -> None:
+def test_changes_are_listed_by_part(root: Path) -> None:
     before = _parts(
         root,
         replace(_judge(MODEL), outputs={"out": [{"type": "A", "properties": {}}]}),
@@ -65,7 +65,7 @@ def test_changes_are_told_part_by_part(root: Path) -> None:
     assert changes(before, before) == []
 
 
-def test_inputs_that_come_and_go_are_told(root: Path) -> None:
+def test_new_and_missing_inputs_are_listed(root: Path) -> None:
     old = InputArtifact(2, "/artifacts/Trainer/model/2")
     value = InputArtifact(30, "/artifacts/Count/number/30/value")
     nodes = [
@@ -93,7 +93,7 @@ def test_inputs_that_come_and_go_are_told(root: Path) -> None:
     ]
 
 
-def test_what_is_said_of_the_baseline_is_told_in_words(root: Path) -> None:
+def test_changes_of_the_baseline_are_described(root: Path) -> None:
     damaged = SkippedModel("artifact 7 of run b", "damaged: 1 file", retired=False)
     retired = SkippedModel("artifact 7 of run b", "retired: old", retired=True)
     first = BaselineSummary("taxi", "artifact 2 of run a")

@@ -68,12 +68,12 @@ def test_the_code_is_what_executor_driver_and_named_functions_import(
     "text",
     ["app.models.build", "app.models:build", "app.models.Model.build", "app.models"],
 )
-def test_import_paths_are_known_in_each_form(root: Path, text: str) -> None:
+def test_import_paths_are_recognized_in_each_form(root: Path, text: str) -> None:
     assert "app.models" in _parts(root, run_fn=text)["code"]
 
 
 @pytest.mark.parametrize("text", ["app", "train", "app/models", "other.models.build"])
-def test_other_words_are_not(root: Path, text: str) -> None:
+def test_other_words_are_not_import_paths(root: Path, text: str) -> None:
     assert "app.models" not in _parts(root, name=text)["code"]
 
 
@@ -89,13 +89,13 @@ def test_code_of_tfx_counts_by_version(root: Path) -> None:
     assert {"tfx", "tensorflow", "tensorflow-model-analysis"} <= set(parts["packages"])
 
 
-def test_code_that_is_no_python_is_named(root: Path) -> None:
+def test_invalid_python_is_an_error(root: Path) -> None:
     (root / "app/maths.py").write_text("def f(:\n")
     with pytest.raises(ConfigError, match=r"maths.py is not valid Python"):
         _parts(root)
 
 
-def test_code_without_a_file_is_never_the_same(root: Path) -> None:
+def test_code_without_a_file_is_never_cached(root: Path) -> None:
     node = replace(NODE, executor={"class": "made_in_a_notebook.Do"})
     first, second = _parts(root, node), _parts(root, node)
     assert key_of(first) != key_of(second)
@@ -147,7 +147,7 @@ def test_a_packed_module_counts_with_what_it_imports_of_the_wheel(root: Path) ->
     assert changes(before, after) == ["code: layers changed"]
 
 
-def test_two_modules_of_one_name_both_count(root: Path) -> None:
+def test_two_modules_with_one_name_both_count(root: Path) -> None:
     (root / "layers.py").write_text("# what app.steps imports\n")
     (root / "app/steps.py").write_text("import layers\n")
     module_file = str(root / "udf/train.py")
@@ -159,7 +159,7 @@ def test_two_modules_of_one_name_both_count(root: Path) -> None:
         before = after
 
 
-def test_our_fingerprint_says_which_code_and_packages_count(root: Path) -> None:
+def test_the_fingerprint_lists_code_and_packages(root: Path) -> None:
     stamp = {"code": {"app.maths": "abc"}, "packages": {"tfx": "1.16.0"}}
     parts = _parts(root, fingerprint=json.dumps(stamp), run_fn="app.models.build")
     assert parts["code"] == {"app.maths": "abc"}
@@ -167,7 +167,7 @@ def test_our_fingerprint_says_which_code_and_packages_count(root: Path) -> None:
     assert parts["properties"] == {"run_fn": "app.models.build"}
 
 
-def test_a_fingerprint_of_somebody_else_is_a_property(root: Path) -> None:
+def test_a_foreign_fingerprint_is_a_property(root: Path) -> None:
     parts = _parts(root, fingerprint='{"code": 1}')
     assert parts["properties"] == {"fingerprint": {"code": 1}}
     assert "app.steps" in parts["code"]
@@ -195,7 +195,7 @@ def test_a_directory_counts_by_name(root: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "a\0b", "x" * 5000, "a\nb", "{not json"])
-def test_odd_strings_stay_as_they_are(root: Path, value: str) -> None:
+def test_unusual_strings_are_unchanged(root: Path, value: str) -> None:
     assert _parts(root, text=value)["properties"] == {"text": value}
 
 
@@ -203,7 +203,7 @@ def _judge(model: InputArtifact, *baseline: InputArtifact) -> NodeFacts:
     return replace(NODE, inputs={"model": [model], "baseline_model": list(baseline)})
 
 
-def test_no_baseline_and_the_candidate_itself_are_the_same(root: Path) -> None:
+def test_the_candidate_as_baseline_equals_no_baseline(root: Path) -> None:
     alone, itself = (_parts(root, _judge(MODEL, *more)) for more in ((), (MODEL,)))
     assert key_of(alone) == key_of(itself)
     assert set(itself["inputs"]) == {"model"}
@@ -216,7 +216,7 @@ def test_another_baseline_counts(root: Path) -> None:
     assert key_of(without_baseline(other)) == key_of(alone)
 
 
-def test_what_is_said_of_the_baseline_counts_with_it(root: Path) -> None:
+def test_the_description_of_the_baseline_counts(root: Path) -> None:
     """But not where it is the candidate itself, as in the first run after a push."""
     other = _judge(MODEL, InputArtifact(2, "/artifacts/Trainer/model/2"))
     keys = {key_of(_parts(root, other, compared_with=text)) for text in ("a", "b")}
@@ -226,7 +226,7 @@ def test_what_is_said_of_the_baseline_counts_with_it(root: Path) -> None:
     assert key_of(without_baseline(judged)) == key_of(itself)
 
 
-def test_nodes_without_a_baseline_are_left_alone(root: Path) -> None:
+def test_nodes_without_a_baseline_are_unchanged(root: Path) -> None:
     node = replace(NODE, inputs={"model": [MODEL], "examples": []})
     parts = _parts(root, node)
     assert parts["inputs"] == {"model": [{"id": 9, "uri": MODEL.uri}]}
@@ -234,7 +234,7 @@ def test_nodes_without_a_baseline_are_left_alone(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["udf", "schema.pbtxt"])
-def test_what_something_else_wrote_counts_by_content(root: Path, name: str) -> None:
+def test_external_artifacts_count_by_content(root: Path, name: str) -> None:
     external = InputArtifact(3, str(root / name), is_external=True)
     node = replace(NODE, inputs={"data": [external]})
     before = _parts(root, node)
@@ -244,7 +244,7 @@ def test_what_something_else_wrote_counts_by_content(root: Path, name: str) -> N
     assert line.startswith("input data: the content of ")
 
 
-def test_roots_are_the_users_directories_and_not_what_is_installed(
+def test_code_roots_exclude_installed_packages(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(root / "udf"))
@@ -257,7 +257,7 @@ def test_roots_are_the_users_directories_and_not_what_is_installed(
     assert code_roots([str(root / "udf"), "/nowhere"])[0] == root / "udf"
 
 
-def test_code_that_was_edited_since_the_graph_was_drawn_is_seen(root: Path) -> None:
+def test_code_edited_since_the_graph_was_compiled_is_found(root: Path) -> None:
     stamp = {"code": digests_of(["app.steps"], [root]), "packages": {"tfx": "1"}}
     node = replace(NODE, properties={"fingerprint": json.dumps(stamp)})
     assert edited_since(node, [root]) == []

@@ -1,4 +1,4 @@
-"""When earlier outputs may stand for a new execution."""
+"""The cache in TFX's launcher: keys, lookup, valid outputs."""
 
 # No `from __future__ import annotations`: TFX reads the annotations as objects.
 
@@ -210,7 +210,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 @tf
-def test_beam_arguments_and_the_place_of_outputs_are_no_change(runs: Runs) -> None:
+def test_beam_arguments_and_pipeline_root_do_not_count(runs: Runs) -> None:
     runner = "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"
     arguments = [runner, "--sdk_container_image=unused"]
     assert runs(runs.nodes.Beam(), beam_args=arguments) == {"Beam": "ran"}
@@ -255,7 +255,7 @@ def test_only_the_code_that_a_function_imports_counts(runs: Runs) -> None:
 
 @tf
 @pytest.mark.parametrize("packed", [True, False])
-def test_a_test_beside_a_module_file_is_no_change(
+def test_a_test_beside_a_module_file_does_not_count(
     runs: Runs, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not packed:
@@ -279,7 +279,7 @@ def test_a_test_beside_a_module_file_is_no_change(
 
 
 @tf
-def test_a_judged_model_that_becomes_the_baseline_is_no_change(runs: Runs) -> None:
+def test_a_candidate_that_becomes_the_baseline_does_not_count(runs: Runs) -> None:
     from tfx.dsl.components.common.importer import Importer
     from tfx.types import standard_artifacts
 
@@ -310,7 +310,7 @@ def test_a_judged_model_that_becomes_the_baseline_is_no_change(runs: Runs) -> No
 
 
 @tf
-def test_outputs_that_lost_a_file_do_not_count(runs: Runs) -> None:
+def test_outputs_with_a_missing_file_are_not_used(runs: Runs) -> None:
     def run() -> str:
         return runs(runs.nodes.Write())["Write"]
 
@@ -327,7 +327,7 @@ def test_outputs_that_lost_a_file_do_not_count(runs: Runs) -> None:
 
 
 @tf
-def test_outputs_that_are_empty_by_nature_count(runs: Runs) -> None:
+def test_empty_outputs_are_used(runs: Runs) -> None:
     first, second = (runs(runs.nodes.Nothing())["Nothing"] for _ in range(2))
     assert [first, second] == ["ran", "cached"]
     (output,) = (runs.root / "Nothing" / "out").iterdir()
@@ -346,7 +346,7 @@ def test_without_the_cache_everything_runs(runs: Runs) -> None:
 
 
 @tf
-def test_a_failed_execution_does_not_count(runs: Runs) -> None:
+def test_failed_executions_are_not_used(runs: Runs) -> None:
     from tfx.orchestration import metadata
 
     for _ in range(2):
@@ -358,7 +358,7 @@ def test_a_failed_execution_does_not_count(runs: Runs) -> None:
 
 
 @tf
-def test_a_plan_executes_nothing(runs: Runs) -> None:
+def test_a_planned_lookup_executes_nothing(runs: Runs) -> None:
     runs(runs.nodes.Write(count=2))
     copy = runs.folder / "copy.db"
     shutil.copy(runs.folder / "metadata.db", copy)
@@ -378,7 +378,7 @@ def test_a_plan_executes_nothing(runs: Runs) -> None:
 
 
 @tf
-def test_several_at_once_may_register_one_key(runs: Runs) -> None:
+def test_a_key_may_be_registered_concurrently(runs: Runs) -> None:
     from tfx.orchestration import metadata
 
     from runners.cache.node_cache import _register

@@ -75,7 +75,7 @@ def test_another_model_under_the_same_number_does_not_count(
 
 
 @pytest.mark.parametrize("change", ["no record", "a link"])
-def test_what_predict_refuses_does_not_count(
+def test_a_version_that_predict_refuses_does_not_count(
     tmp_path: Path, publish: Publish, change: str
 ) -> None:
     pushed = publish("a")
@@ -96,9 +96,9 @@ def test_a_version_of_another_pusher_counts_while_it_is_the_newest(
 
 
 @pytest.mark.parametrize("place", ["bq://project.data.model", "projects/1/models/2"])
-def test_a_push_to_elsewhere_counts(place: str) -> None:
+def test_a_push_to_a_service_counts(place: str) -> None:
     assert still_served(Artifact({"pushed": 1, "pushed_destination": place}))
 
 
-def test_a_model_that_was_never_pushed_stays_so() -> None:
+def test_a_model_that_was_not_pushed_counts() -> None:
     assert still_served(Artifact({"pushed": 0}))

@@ -1,4 +1,4 @@
-"""When a run that has nothing to do may say so without looking further."""
+"""Whether a pipeline is up to date with its last complete run."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _accept_other_data(workspace: Workspace) -> None:
     (entry / "record.json").write_text("{}")
 
 
-def test_metadata_that_changes_under_supervision_is_no_change(
+def test_metadata_changed_inside_kept_does_not_count(
     workspace: Workspace,
 ) -> None:
     with up_to_date.kept(workspace):
@@ -130,7 +130,7 @@ def test_metadata_that_changes_under_supervision_is_no_change(
     assert up_to_date.still_stands(workspace, INPUTS) is not None
 
 
-def test_what_did_not_stand_before_does_not_stand_after(workspace: Workspace) -> None:
+def test_kept_does_not_validate_a_changed_run(workspace: Workspace) -> None:
     workspace.metadata_db.write_bytes(b"another run's")
     with up_to_date.kept(workspace):
         pass
@@ -153,14 +153,14 @@ def test_what_did_not_stand_before_does_not_stand_after(workspace: Workspace) ->
         _damage_the_memory,
     ],
 )
-def test_what_was_made_must_be_as_it_was(
+def test_a_changed_output_counts(
     workspace: Workspace, change: Callable[[Workspace], None]
 ) -> None:
     change(workspace)
     assert up_to_date.still_stands(workspace, INPUTS) is None
 
 
-def test_an_output_written_again_with_the_same_size_is_seen(
+def test_an_output_rewritten_with_the_same_size_counts(
     workspace: Workspace,
 ) -> None:
     path = next(workspace.artifacts.rglob("saved_model.pb"))
@@ -171,7 +171,7 @@ def test_an_output_written_again_with_the_same_size_is_seen(
 @pytest.mark.parametrize(
     ("status", "push"), [("blocked", "blocked"), ("failed", "pushed")]
 )
-def test_only_a_complete_run_is_remembered(
+def test_only_complete_runs_are_stored(
     workspace: Workspace, status: str, push: str
 ) -> None:
     (workspace.root / "state" / "complete.json").unlink()

@@ -100,7 +100,7 @@ def history(foreign, own) -> History:
     return History(foreign, own)
 
 
-def test_a_damaged_baseline_is_passed_over_or_restored(history: History) -> None:
+def test_a_damaged_baseline_is_skipped_or_restored(history: History) -> None:
     assert history.baseline("none") is None
     assert history.told(None) == BaselineSummary(pipeline="foreign")
     history.train("a", push=True)
@@ -136,7 +136,7 @@ def test_a_damaged_baseline_is_passed_over_or_restored(history: History) -> None
     assert told.is_lost and len(told.skipped) == 2
 
 
-def test_a_retired_baseline_is_passed_over_though_it_is_intact(
+def test_a_retired_baseline_is_skipped_even_if_it_is_intact(
     history: History,
 ) -> None:
     history.train("a")
@@ -156,7 +156,7 @@ def test_a_retired_baseline_is_passed_over_though_it_is_intact(
     )
 
 
-def test_who_only_asks_restores_nothing(history: History) -> None:
+def test_explain_restores_nothing(history: History) -> None:
     from ml_metadata.proto import metadata_store_pb2
     from tfx.types import standard_artifacts
 

@@ -1,4 +1,4 @@
-"""Artifacts that are damaged after they were made are not read."""
+"""Damaged artifacts are neither read nor pushed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_an_undamaged_model_is_pushed(foreign, run_push) -> None:
     assert (version / "saved_model.pb").read_text() == "a model"
 
 
-def test_a_damaged_input_fails_the_node_that_would_read_it(foreign, own) -> None:
+def test_a_damaged_input_fails_the_node(foreign, own) -> None:
     def run(run_id: str, **part):
         make = own.Make(trace=foreign.trace("Make"))
         read = own.Read(data=make.outputs["out"], trace=foreign.trace("Read"))
@@ -129,7 +129,7 @@ def test_a_damaged_input_of_a_project_names_the_command(foreign, own) -> None:
         check_inputs(connection, reads, in_project=True)
 
 
-def test_what_a_user_brings_may_change(foreign, own) -> None:
+def test_external_artifacts_may_change(foreign, own) -> None:
     """An Importer registers what other programs write."""
     from tfx.dsl.components.common.importer import Importer
     from tfx.types.standard_artifacts import Examples
@@ -146,7 +146,7 @@ def test_what_a_user_brings_may_change(foreign, own) -> None:
     assert [run("one", "a"), run("two", "longer")] == ["ran", "ran"]
 
 
-def test_a_model_of_other_bytes_is_not_taken_from_the_cache(foreign, own) -> None:
+def test_a_model_with_changed_bytes_is_not_cached(foreign, own) -> None:
     def run(run_id: str):
         return foreign.run([own.Train()], run_id=run_id, cache=True)
 

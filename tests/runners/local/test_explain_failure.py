@@ -1,4 +1,4 @@
-"""What the user reads when a node raises."""
+"""Error messages for exceptions of nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _explain(function) -> tuple[str, int]:
     return failure.message, failure.exit_code
 
 
-def test_what_the_user_raised_is_shown_not_its_cause() -> None:
+def test_the_users_exception_is_shown_and_not_its_cause() -> None:
     def build() -> None:
         try:
             int("units")
@@ -40,7 +40,7 @@ def test_what_the_user_raised_is_shown_not_its_cause() -> None:
     assert code == 7
 
 
-def test_an_error_of_ours_speaks_through_its_wrappers() -> None:
+def test_a_wrapped_sluice_error_is_shown_as_it_is() -> None:
     def read() -> None:
         try:
             raise DataError("shard 3 is truncated", where="f")
@@ -73,7 +73,7 @@ def test_a_config_error_names_the_line_of_the_component(tmp_path: Path) -> None:
     assert code == 2
 
 
-def test_keras_hides_the_users_line_in_its_message(tmp_path: Path) -> None:
+def test_the_users_line_is_found_in_the_message_of_keras(tmp_path: Path) -> None:
     code = tmp_path / "my_models.py"
     code.write_text("\n")
     text = (
@@ -101,7 +101,7 @@ def test_keras_hides_the_users_line_in_its_message(tmp_path: Path) -> None:
         (ValueError(), "no message"),
     ],
 )
-def test_some_failures_have_a_way_out(error: Exception, words: str) -> None:
+def test_common_failures_have_a_hint(error: Exception, words: str) -> None:
     def fail() -> None:
         raise error
 
@@ -123,7 +123,7 @@ def test_some_failures_have_a_way_out(error: Exception, words: str) -> None:
         ),
     ],
 )
-def test_bad_records_are_bad_data(text: str, words: str) -> None:
+def test_bad_records_are_a_data_error(text: str, words: str) -> None:
     def decode() -> None:
         raise RuntimeError(text)
 
@@ -139,7 +139,7 @@ def test_bad_records_are_bad_data(text: str, words: str) -> None:
         ("Invalid PNG [[{{node map/DecodeImage}}]]", "undecodable images"),
     ],
 )
-def test_bad_records_are_named_where_they_are_found(text: str, kind: str) -> None:
+def test_bad_records_are_listed(text: str, kind: str) -> None:
     def read() -> None:
         raise RuntimeError(text)
 
@@ -154,7 +154,7 @@ def _transient(function) -> bool:
 
 
 @pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])
-def test_a_bug_while_a_broken_connection_is_handled_does_not_pass(error) -> None:
+def test_a_bug_in_a_handler_of_a_broken_connection_is_not_transient(error) -> None:
     nothing: dict[str, str] = {}
 
     def fetch() -> None:
@@ -167,7 +167,7 @@ def test_a_bug_while_a_broken_connection_is_handled_does_not_pass(error) -> None
 
 
 @pytest.mark.parametrize("error", [ConnectionError("no answer"), TransientError("no")])
-def test_what_is_raised_from_a_broken_connection_may_pass(error) -> None:
+def test_an_error_caused_by_a_broken_connection_is_transient(error) -> None:
     def fetch() -> None:
         try:
             raise error
@@ -178,7 +178,7 @@ def test_what_is_raised_from_a_broken_connection_may_pass(error) -> None:
 
 
 @pytest.mark.parametrize("kind", [ConnectionError, TransientError])
-def test_a_transient_error_that_beam_raises_again_may_pass(kind) -> None:
+def test_a_transient_error_that_beam_raises_again_is_transient(kind) -> None:
     def read() -> None:
         try:
             raise kind("no answer")
@@ -197,5 +197,5 @@ def test_a_transient_error_that_beam_raises_again_may_pass(kind) -> None:
         (None, "is gone"),
     ],
 )
-def test_the_end_of_a_process_in_words(status: int | None, words: str) -> None:
+def test_the_description_of_a_process_end(status: int | None, words: str) -> None:
     assert describe_end(status) == words

@@ -1,4 +1,4 @@
-"""What a job leaves for the process that waits for it."""
+"""Results and exceptions of jobs on disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _raised(error: BaseException) -> BaseException:
         return caught
 
 
-def test_an_exception_comes_back_with_the_traceback_of_its_process(
+def test_an_exception_is_read_with_the_traceback_of_its_process(
     tmp_path: Path,
 ) -> None:
     write_exception(tmp_path, "Trainer", _raised(KeyError("fare")))
@@ -43,7 +43,7 @@ def test_an_exception_comes_back_with_the_traceback_of_its_process(
 @pytest.mark.parametrize(
     "error", [Picky("no", why="reasons"), ValueError(lambda: None)]
 )
-def test_an_exception_that_cannot_travel_leaves_its_traceback(
+def test_an_exception_that_cannot_be_pickled_is_its_traceback(
     tmp_path: Path, error: Exception
 ) -> None:
     write_exception(tmp_path, "Trainer", _raised(error))
@@ -52,7 +52,7 @@ def test_an_exception_that_cannot_travel_leaves_its_traceback(
     assert type(error).__name__ in str(left) and "in _raised" in str(left)
 
 
-def test_a_new_attempt_begins_with_nothing(tmp_path: Path) -> None:
+def test_results_of_the_attempt_before_are_deleted(tmp_path: Path) -> None:
     assert read_exception(tmp_path, "Trainer") is None
     write_result(tmp_path, "Trainer", {"state": "failed"})
     write_exception(tmp_path, "Trainer", _raised(KeyError("fare")))

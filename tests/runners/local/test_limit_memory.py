@@ -1,4 +1,4 @@
-"""A node that uses more memory than it may is stopped, and nothing else is."""
+"""Memory limits of nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_named_node_has_its_own_limit() -> None:
 
 @pytest.mark.unit
 @pytest.mark.parametrize("wrong", [{"default": 0}, {"nodes": {"Trainer": 1.5}}])
-def test_a_config_refuses_what_makes_no_sense(wrong: dict) -> None:
+def test_invalid_values_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="1 validation error"):
         Memory.model_validate(wrong)
 
@@ -76,7 +76,7 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
 
 @pytest.mark.tf
 @pytest.mark.fault
-def test_a_node_over_its_limit_fails_and_the_others_go_on(
+def test_a_node_over_its_limit_fails_and_others_finish(
     foreign, own, is_gone: Callable[[int], bool]
 ) -> None:
     alone, many = (
@@ -116,7 +116,7 @@ def test_a_node_over_its_limit_fails_and_the_others_go_on(
 
 
 @pytest.mark.tf
-def test_a_limit_of_a_node_that_is_not_there_is_refused(foreign, own) -> None:
+def test_a_limit_of_an_unknown_node_is_refused(foreign, own) -> None:
     limits = MemoryLimits(nodes_mb={"Trainor": 1})
     run = foreign.run([own.Make(trace=foreign.trace("Make"))], memory=limits)
     assert isinstance(run.error, UsageError)

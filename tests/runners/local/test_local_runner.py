@@ -1,4 +1,4 @@
-"""TFX pipelines of somebody else, in our runner instead of TFX's own."""
+"""``LocalRunner`` with foreign TFX pipelines: failures, resumes, the cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tf
 DEADLINE_S = 120.0
 
 
-def test_a_failed_node_stops_what_needs_it_and_nothing_else(foreign, own) -> None:
+def test_a_failed_node_stops_only_its_downstream_nodes(foreign, own) -> None:
     from tfx.proto.orchestration import platform_config_pb2
     from tfx.types import Channel
     from tfx.types.standard_artifacts import Examples
@@ -107,7 +107,7 @@ def test_a_node_without_its_input_has_failed(foreign, own) -> None:
     assert "__execution_result__" not in execution.custom_properties
 
 
-def test_what_cannot_be_run_is_refused(foreign, own, process_pool) -> None:
+def test_unsupported_pipelines_are_refused(foreign, own, process_pool) -> None:
     from ml_metadata.proto import metadata_store_pb2
     from tfx.orchestration.pipeline import Pipeline
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_run_is_refused(foreign, own, process_pool) -> None:
     assert foreign.notes("Make") == []
 
 
-def test_ctrl_c_ends_the_run_and_the_same_run_goes_on(foreign, own) -> None:
+def test_an_interrupted_run_can_be_resumed(foreign, own) -> None:
     def nodes():
         sleep = own.SleepAtFirst(trace=foreign.trace("Sleep"))
         after = own.TakeParameters(trace=foreign.trace("After"))
@@ -183,7 +183,7 @@ def test_ctrl_c_ends_the_run_and_the_same_run_goes_on(foreign, own) -> None:
     assert foreign.execution_states() == {"COMPLETE": 2}
 
 
-def test_the_same_run_goes_on_and_another_uses_the_cache(foreign, own) -> None:
+def test_a_run_is_resumed_and_another_uses_the_cache(foreign, own) -> None:
     def nodes():
         make = own.Make(trace=foreign.trace("Make"))
         dies = own.DieAtFirst(trace=foreign.trace("Dies"))
@@ -224,7 +224,7 @@ def test_the_same_run_goes_on_and_another_uses_the_cache(foreign, own) -> None:
     assert len(foreign.notes("Make")) == 2
 
 
-def test_a_run_goes_on_with_the_same_pipeline_only(foreign, own) -> None:
+def test_only_the_same_pipeline_can_be_resumed(foreign, own) -> None:
     def run(*nodes):
         return foreign.run(nodes, cache=True)
 
@@ -246,7 +246,7 @@ def test_a_run_goes_on_with_the_same_pipeline_only(foreign, own) -> None:
     assert run(make("hello")).states == {"Make": "ran"}
 
 
-def test_a_run_of_an_earlier_version_is_not_continued(foreign, own) -> None:
+def test_a_run_of_an_earlier_version_is_not_resumed(foreign, own) -> None:
     from runners.local.job_environment import JobEnvironment
 
     make = own.Make(trace=foreign.trace("Make"))
@@ -266,7 +266,7 @@ def test_a_run_of_an_earlier_version_is_not_continued(foreign, own) -> None:
     assert JobEnvironment.load(run_dir).arguments == ()
 
 
-def test_the_journal_holds_what_was_told(foreign, own) -> None:
+def test_the_journal_has_the_events_of_the_callback(foreign, own) -> None:
     from sluice.record.journal import Journal
 
     make = own.Make(trace=foreign.trace("Make"))
@@ -294,7 +294,7 @@ def test_the_journal_holds_what_was_told(foreign, own) -> None:
     }
 
 
-def test_one_process_at_a_time_runs_a_run(foreign, own, tmp_path: Path) -> None:
+def test_a_run_is_locked_by_its_process(foreign, own, tmp_path: Path) -> None:
     from sluice.errors import LockedError
     from sluice.storage import atomic
 

@@ -1,4 +1,4 @@
-"""Nodes whose process ends in other ways than by an exception or a return."""
+"""Nodes whose process crashes, exits or is killed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def crashed(place, own):
     return place.run(nodes)
 
 
-def test_a_crash_is_that_nodes_failure_and_the_others_finish(crashed, place) -> None:
+def test_a_crash_fails_its_node_and_others_finish(crashed, place) -> None:
     expected = {}
     for way in WAYS:
         expected[way] = "ran" if way in SURVIVED else "failed"
@@ -75,7 +75,7 @@ def test_the_end_of_the_process_is_named(crashed, way: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["exit", "kill"])
-def test_the_log_tail_has_what_was_printed_last(crashed, way: str) -> None:
+def test_the_log_tail_has_the_last_lines(crashed, way: str) -> None:
     assert crashed.nodes[way].error.log_tail[-1] == f"about to {way}"
     (event,) = [event for event in crashed.of("node_finished") if event["node"] == way]
     assert event["error"]["log_tail"][-1] == f"about to {way}"
@@ -98,12 +98,12 @@ def test_after_a_segfault_the_tail_has_the_python_stack(crashed) -> None:
     assert any("misbehaving_component.py" in line for line in tail)
 
 
-def test_sys_exit_of_zero_is_no_success(crashed) -> None:
+def test_sys_exit_of_zero_is_a_failure(crashed) -> None:
     assert crashed.reasons["sys_exit"] == "sys_exit failed: SystemExit: 0"
     assert "in _sys_exit" in crashed.message("sys_exit")
 
 
-def test_a_process_left_behind_ends_with_its_node(
+def test_a_child_process_ends_with_its_node(
     crashed, place, is_gone: Callable[[int], bool]
 ) -> None:
     """It ignores SIGTERM and would sleep for minutes."""
@@ -120,7 +120,7 @@ def test_peak_memory_is_recorded(crashed) -> None:
     assert all(100e6 < peak < 20e9 for peak in peaks.values())
 
 
-def test_what_a_node_prints_is_in_its_log_and_nowhere_else(crashed) -> None:
+def test_output_of_a_node_is_only_in_its_log(crashed) -> None:
     lines = crashed.log("print").splitlines()
     printed = [line for line in lines if line.startswith("line ")]
     assert len(printed) == 60_000

@@ -1,4 +1,4 @@
-"""What the event of a node that has ended takes from the disk."""
+"""The event of a node that has ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _pushed(ended: NodeState, **properties: Any) -> NodeResult:
     return NodeResult("P", ended, outputs=_of("PushedModel", **properties))
 
 
-def test_a_verdict_stands_in_the_event(tmp_path: Path) -> None:
+def test_a_verdict_is_part_of_the_event(tmp_path: Path) -> None:
     verdict = Verdict("model", (Check("auc", "overall", ">= 0.9", None, 0.5, False),))
     atomic.write_json(tmp_path / "verdict.json", verdict.to_dict())
     outputs = _of("components.ModelVerdict", str(tmp_path))
@@ -72,13 +72,13 @@ def test_a_verdict_that_cannot_be_read_is_noted(
         (_pushed("ran", **SERVED), None),
     ],
 )
-def test_where_a_push_went(tmp_path: Path, result: NodeResult, push: Push) -> None:
+def test_the_result_of_a_push(tmp_path: Path, result: NodeResult, push: Push) -> None:
     assert node_finished(tmp_path, PUSHER, result).push == push
     assert node_finished(tmp_path, MAKER, result).push is None
 
 
 @pytest.mark.parametrize("names", [("ModelVerdict",), ("Canary", "InfraCheck")])
-def test_a_push_of_a_refused_model_is_blocked_by_who_has_not_blessed_it(
+def test_a_blocked_push_names_the_nodes_without_a_blessing(
     tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     inputs = {
@@ -94,7 +94,7 @@ def test_a_push_of_a_refused_model_is_blocked_by_who_has_not_blessed_it(
     assert node_finished(tmp_path, PUSHER, held_back).reason == "stopped by DataGate"
 
 
-def test_the_log_is_named_where_a_node_has_failed(tmp_path: Path) -> None:
+def test_the_event_of_a_failed_node_has_its_log(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "Maker.log"
     failed = NodeResult("Maker", "failed", error=NodeFailure("boom", 7))
     assert node_finished(tmp_path, MAKER, failed).log is None
@@ -104,7 +104,7 @@ def test_the_log_is_named_where_a_node_has_failed(tmp_path: Path) -> None:
     assert node_finished(tmp_path, MAKER, NodeResult("Maker", "ran")).log is None
 
 
-def test_what_the_process_of_the_node_has_left_is_taken_over(tmp_path: Path) -> None:
+def test_the_report_of_the_nodes_process_is_part_of_the_event(tmp_path: Path) -> None:
     document = {"kind": "epochs", "node": "Maker", "path": "record/x", "digest": "d"}
     cache = {"key": "k", "parts": {}}
     facts = {"documents": [document], "notes": ["one"], "cache": cache}

@@ -1,4 +1,4 @@
-"""What a node's process says about its end holds no secret."""
+"""The report of a node's process holds no secret."""
 
 from __future__ import annotations
 

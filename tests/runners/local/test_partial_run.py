@@ -50,7 +50,7 @@ def _texts(foreign) -> Sequence[str]:
     return [note["read"] for note in foreign.notes("Last")]
 
 
-def test_what_is_no_part_of_the_graph_is_refused(foreign, run_part) -> None:
+def test_an_invalid_selection_is_refused(foreign, run_part) -> None:
     _assert_refused(
         run_part("0", from_nodes=["Frist"]),
         "there is no node 'Frist'",
@@ -92,7 +92,7 @@ def test_what_is_no_part_of_the_graph_is_refused(foreign, run_part) -> None:
     assert foreign.execution_states() == {"COMPLETE": 2}
 
 
-def test_a_part_starts_from_what_an_earlier_run_has_made(foreign, run_part) -> None:
+def test_a_part_reuses_outputs_of_an_earlier_run(foreign, run_part) -> None:
     assert len(_ran(run_part("old", "old"))) == 5
     assert len(_ran(run_part("new", "new"))) == 5
 
@@ -140,7 +140,7 @@ def test_a_compiled_pipeline_runs_in_part_as_well(foreign, own, process_pool) ->
     assert run_dir.name == result.run_id
 
 
-def test_a_part_that_was_broken_off_goes_on(foreign, own) -> None:
+def test_a_killed_part_is_resumed(foreign, own) -> None:
     def run(run_id: str, **part):
         make = own.Make(trace=foreign.trace("Make"))
         dies = own.DieAtFirst(trace=foreign.trace("Dies"))

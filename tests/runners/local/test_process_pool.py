@@ -27,9 +27,7 @@ tf = pytest.mark.tf
 
 
 @fault
-def test_a_job_is_told_of_when_it_starts_and_ends(
-    bare: ProcessPool, jobs_dir: Path
-) -> None:
+def test_messages_of_a_job(bare: ProcessPool, jobs_dir: Path) -> None:
     bare.start(
         "one", make_job(jobs_dir, "write", path=str(jobs_dir / "out"), text="hi")
     )
@@ -52,7 +50,7 @@ def test_a_job_is_told_of_when_it_starts_and_ends(
         ("end", {"number": signal.SIGABRT}, -6),
     ],
 )
-def test_the_status_is_that_of_the_process(
+def test_the_exit_status_of_a_job(
     bare: ProcessPool, jobs_dir: Path, function: str, arguments: dict, status: int
 ) -> None:
     bare.start("one", make_job(jobs_dir, function, **arguments))
@@ -60,7 +58,7 @@ def test_the_status_is_that_of_the_process(
 
 
 @fault
-def test_what_was_printed_before_a_kill_is_in_the_log(
+def test_output_before_a_kill_is_in_the_log(
     jobs_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
@@ -71,7 +69,7 @@ def test_what_was_printed_before_a_kill_is_in_the_log(
 
 
 @fault
-def test_names_are_free_again_and_jobs_run_side_by_side(
+def test_jobs_run_in_parallel_and_names_are_reusable(
     bare: ProcessPool, jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     for name in ("a", "b"):
@@ -93,7 +91,7 @@ def test_names_are_free_again_and_jobs_run_side_by_side(
 
 
 @fault
-def test_what_a_job_leaves_in_its_group_ends_with_it(
+def test_children_of_a_job_end_with_it(
     bare: ProcessPool, jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     path = jobs_dir / "pids"
@@ -105,7 +103,7 @@ def test_what_a_job_leaves_in_its_group_ends_with_it(
 @fault
 @pytest.mark.parametrize("new_session", [False, True])
 @pytest.mark.parametrize("function", ["leave", "leave_and_wait"])
-def test_closing_ends_everything_also_in_other_sessions(
+def test_closing_ends_all_processes_in_other_sessions_too(
     jobs_dir: Path, function: str, new_session: bool, is_gone: Callable[[int], bool]
 ) -> None:
     path = jobs_dir / "pids"
@@ -119,7 +117,7 @@ def test_closing_ends_everything_also_in_other_sessions(
 
 
 @fault
-def test_the_end_of_the_scheduler_ends_everything(
+def test_the_end_of_the_scheduler_ends_all_processes(
     jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     """SIGKILL of the process that holds the other end, as ``kill -9`` does it."""
@@ -145,7 +143,7 @@ def test_the_end_of_the_scheduler_ends_everything(
 
 @fault
 @pytest.mark.parametrize("killed", ["nobody", "zygote", "scheduler"])
-def test_temporary_files_end_with_the_run(
+def test_temporary_files_are_deleted_after_the_run(
     jobs_dir: Path, killed: str, is_gone: Callable[[int], bool]
 ) -> None:
     temporary, ready = jobs_dir / "tmp", jobs_dir / "ready"
@@ -186,7 +184,7 @@ def test_temporary_files_end_with_the_run(
 
 @fault
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_packages_of_the_working_directory_hide_none_of_ours(
+def test_packages_in_the_working_directory_do_not_hide_ours(
     jobs_dir: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     monkeypatch.setenv(START_METHOD, method)
@@ -200,7 +198,7 @@ def test_packages_of_the_working_directory_hide_none_of_ours(
 
 
 @fault
-def test_a_process_pool_that_never_had_a_run_leaves_nothing(
+def test_a_process_pool_without_a_run_leaves_nothing(
     jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     before = set(jobs_dir.iterdir())
@@ -211,7 +209,7 @@ def test_a_process_pool_that_never_had_a_run_leaves_nothing(
 
 
 @fault
-def test_a_killed_zygote_is_an_error_and_takes_its_jobs_with_it(
+def test_a_killed_zygote_is_an_error_and_ends_its_jobs(
     bare: ProcessPool, jobs_dir: Path, is_gone: Callable[[int], bool]
 ) -> None:
     bare.start("one", make_job(jobs_dir, "wait", ready=str(jobs_dir / "ready")))
@@ -281,7 +279,7 @@ def test_a_pipeline_runs_in_spawned_processes(
 
 
 @tf
-def test_no_node_opens_a_port_by_which_others_reach_it(foreign, own) -> None:
+def test_nodes_open_no_port(foreign, own) -> None:
     """TFX's launcher starts a gRPC server that writes into ML Metadata for anybody."""
     listens = own.Listen(trace=foreign.trace("Python"))
     beam = own.ListenInBeam(trace=foreign.trace("Beam"))

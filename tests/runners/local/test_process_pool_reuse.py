@@ -23,7 +23,7 @@ tf = pytest.mark.tf
 
 
 @fault
-def test_a_process_pool_that_began_before_its_run_takes_the_runs_log_and_lock(
+def test_a_prewarmed_process_pool_gets_the_runs_log_and_lock(
     jobs_dir: Path,
 ) -> None:
     log, lock_file = jobs_dir / "logs" / "start.log", jobs_dir / "lock"
@@ -41,7 +41,7 @@ def test_a_process_pool_that_began_before_its_run_takes_the_runs_log_and_lock(
 
 
 @fault
-def test_runs_one_after_another_have_logs_and_locks_of_their_own(
+def test_each_run_has_its_own_log_and_lock(
     jobs_dir: Path,
 ) -> None:
     with ProcessPool(cwd=jobs_dir, modules=()) as process_pool:
@@ -59,7 +59,7 @@ def test_runs_one_after_another_have_logs_and_locks_of_their_own(
 
 
 @fault
-def test_temporary_files_of_a_run_end_with_it_where_the_zygote_is_kept(
+def test_release_deletes_the_temporary_files_of_the_run(
     jobs_dir: Path,
 ) -> None:
     (jobs_dir / "keeps.py").write_text(
@@ -80,7 +80,7 @@ def test_temporary_files_of_a_run_end_with_it_where_the_zygote_is_kept(
 
 
 @fault
-def test_a_zygote_that_does_not_answer_is_not_waited_for(
+def test_a_zygote_that_does_not_answer_is_an_error(
     bare: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages_until(bare, "ready")
@@ -95,7 +95,7 @@ def test_a_zygote_that_does_not_answer_is_not_waited_for(
 
 @fault
 @pytest.mark.parametrize("change", [None, "code", "environment", "killed"])
-def test_a_local_engine_keeps_its_zygote_while_it_is_up_to_date(
+def test_a_local_engine_reuses_an_up_to_date_zygote(
     jobs_dir: Path,
     monkeypatch: pytest.MonkeyPatch,
     is_gone: Callable[[int], bool],
@@ -135,7 +135,7 @@ def test_a_local_engine_keeps_its_zygote_while_it_is_up_to_date(
 
 
 @tf
-def test_a_kept_zygote_that_dies_is_replaced_and_fails_no_run(
+def test_a_kept_zygote_that_dies_is_replaced(
     jobs_dir: Path, monkeypatch: pytest.MonkeyPatch, is_gone: Callable[[int], bool]
 ) -> None:
     """Between two runs of a notebook, and after the last node of one."""

@@ -1,4 +1,4 @@
-"""Pipelines that a script builds and runs by itself."""
+"""``LocalRunner`` in a script."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_module_started_by_its_name_is_main_in_a_node_too(tmp_path: Path) -> None:
+def test_a_module_started_by_name_is_main_in_nodes_too(tmp_path: Path) -> None:
     """``python -m package.module``, which may import its neighbours relatively."""
     package = tmp_path / "package"
     package.mkdir()
@@ -152,7 +152,7 @@ def test_components_of_a_script_run(tmp_path: Path) -> None:
     }
 
 
-def test_a_script_that_runs_its_pipeline_on_import_is_told(
+def test_a_script_that_runs_its_pipeline_on_import_is_an_error(
     foreign, own, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from runners.local.processes.job import INSIDE_JOB

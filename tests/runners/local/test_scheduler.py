@@ -1,4 +1,4 @@
-"""Which node runs when: at the same time, one after another, or once more."""
+"""The scheduler: parallel nodes, order and retries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _meeting(foreign, own, name: str, nodes: int, *, wait_s: float) -> list:
     ]
 
 
-def test_independent_nodes_run_at_the_same_time(foreign, own) -> None:
+def test_independent_nodes_run_in_parallel(foreign, own) -> None:
     """Each waits until the other one is there, so neither ends without the other."""
     nodes = _meeting(foreign, own, "place", 2, wait_s=DEADLINE_S)
     run = foreign.run(nodes, workers=2)
@@ -42,7 +42,7 @@ def test_independent_nodes_run_at_the_same_time(foreign, own) -> None:
     assert met == [True, True]
 
 
-def test_with_one_worker_they_run_one_after_another(foreign, own) -> None:
+def test_with_one_worker_nodes_run_in_sequence(foreign, own) -> None:
     nodes = _meeting(foreign, own, "place", 2, wait_s=1.0)
     run = foreign.run(nodes, workers=1)
     assert run.error is None
@@ -56,7 +56,7 @@ def test_with_one_worker_they_run_one_after_another(foreign, own) -> None:
 
 
 @pytest.mark.fault
-def test_four_nodes_publish_at_once_and_nothing_is_lost(make_foreign, own) -> None:
+def test_four_nodes_may_publish_at_once(make_foreign, own) -> None:
     """In a new database, where each of them registers the types, and in an old one."""
     for run_ids in (("one",), ("one", "two")):
         foreign = make_foreign()
@@ -79,7 +79,7 @@ def test_four_nodes_publish_at_once_and_nothing_is_lost(make_foreign, own) -> No
         assert [kind.name for kind in store.get_artifact_types()].count("Examples") == 1
 
 
-def test_transient_failures_are_tried_again_and_no_others(foreign, own) -> None:
+def test_only_transient_failures_are_retried(foreign, own) -> None:
     def fails(name: str, raises: str, times: int = 1):
         node = own.FailAtFirst(trace=foreign.trace(name), raises=raises, times=times)
         return node.with_id(name)
@@ -134,7 +134,7 @@ def test_transient_failures_are_tried_again_and_no_others(foreign, own) -> None:
     assert foreign.execution_states() == {"COMPLETE": 3, "FAILED": 4}
 
 
-def test_without_retries_nothing_is_tried_again(foreign, own) -> None:
+def test_no_retries_by_default(foreign, own) -> None:
     def node():
         return own.FailAtFirst(trace=foreign.trace("Fails"), raises="transient")
 
@@ -146,7 +146,7 @@ def test_without_retries_nothing_is_tried_again(foreign, own) -> None:
     assert foreign.run([node()]).states == {"FailAtFirst": "ran"}
 
 
-def test_other_nodes_run_while_one_waits_for_its_next_attempt(foreign, own) -> None:
+def test_other_nodes_run_while_one_waits_for_a_retry(foreign, own) -> None:
     again = own.FailAtFirst(trace=foreign.trace("Again"), raises="connection")
     between = own.TakeParameters(trace=foreign.trace("Between"))
     retries = Retries(default=1, backoff_s=3.0)
@@ -169,7 +169,7 @@ def test_other_nodes_run_while_one_waits_for_its_next_attempt(foreign, own) -> N
     assert second["at"] - first["at"] >= 3.0
 
 
-def test_retries_of_a_node_that_is_not_there_are_refused(foreign, own) -> None:
+def test_retries_of_an_unknown_node_are_refused(foreign, own) -> None:
     nodes = [own.TakeParameters(trace=foreign.trace("Never"))]
     run = foreign.run(nodes, retries=Retries(nodes={"Trainer": 1}))
     assert isinstance(run.error, UsageError)

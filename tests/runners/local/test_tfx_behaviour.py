@@ -1,4 +1,4 @@
-"""What TFX's own local runner does with a pipeline, ours does too."""
+"""Features of TFX's own local runner that ours supports."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_parameters_and_values_reach_the_nodes(foreign, own) -> None:
     assert "Parameter value not ready for text" in run.message("Without")
 
 
-def test_resolvers_find_what_earlier_runs_have_made(foreign, own) -> None:
+def test_resolvers_find_artifacts_of_earlier_runs(foreign, own) -> None:
     from tfx.dsl.components.common.resolver import Resolver
     from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import (
         LatestArtifactStrategy,
@@ -161,7 +161,7 @@ def test_importers_register_once_or_each_time(foreign, own) -> None:
     assert [note["read"] for note in foreign.notes("Read")] == ["given", "changed"]
 
 
-def test_a_user_module_is_loaded_with_what_lies_beside_it(foreign, own) -> None:
+def test_a_module_file_may_import_modules_beside_it(foreign, own) -> None:
     from tfx.components import Trainer
     from tfx.proto import trainer_pb2
 
@@ -192,7 +192,7 @@ def test_a_user_module_is_loaded_with_what_lies_beside_it(foreign, own) -> None:
     assert not (foreign.root / "root" / "_wheels").exists()
 
 
-def test_a_user_module_reached_by_a_link_has_its_name_in_beams_workers_too(
+def test_a_linked_module_file_is_importable_in_beam_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the script's folder, whose links Python resolves for ``sys.path``."""
@@ -213,9 +213,7 @@ def test_a_user_module_reached_by_a_link_has_its_name_in_beams_workers_too(
     assert name_of(other) is None
 
 
-def test_a_driver_changes_properties_and_an_added_upstream_node_orders(
-    foreign, own
-) -> None:
+def test_custom_drivers_and_control_dependencies(foreign, own) -> None:
     from tfx.types import Channel
     from tfx.types.standard_artifacts import Examples
 

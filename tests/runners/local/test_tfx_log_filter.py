@@ -1,4 +1,4 @@
-"""What is kept out of the logs, and what is not."""
+"""The filter of TFX's warnings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def absl() -> Iterator[logging.Logger]:
     logger.filters[:] = filters
 
 
-def test_tfx_s_warning_of_each_input_is_kept_out(
+def test_repeated_warnings_of_tfx_are_filtered(
     absl: logging.Logger, caplog: pytest.LogCaptureFixture
 ) -> None:
     tfx_log_filter()

@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.tf
 
 
-def test_conditions_skip_and_what_needs_the_skipped_is_skipped(foreign, own) -> None:
+def test_a_false_condition_skips_nodes_and_those_downstream(foreign, own) -> None:
     from tfx.dsl.experimental.conditionals.conditional import Cond
 
     make = own.Make(trace=foreign.trace("Make"))
@@ -101,7 +101,7 @@ def _partly_unresolved(own, place) -> list:
     return nodes
 
 
-def test_inputs_that_do_not_resolve_stop_what_needs_them(make_foreign, own) -> None:
+def test_unresolved_inputs_stop_the_nodes_that_require_them(make_foreign, own) -> None:
     """As in TFX's own runner, but for what waits for a node that has failed."""
     from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 
@@ -144,7 +144,7 @@ def test_inputs_that_do_not_resolve_stop_what_needs_them(make_foreign, own) -> N
     assert isinstance(run.error, NodeError)
 
 
-def test_a_resolver_that_finds_nothing_is_no_failure(foreign, own) -> None:
+def test_a_resolver_that_finds_nothing_succeeds(foreign, own) -> None:
     """In a first run, which makes what the second one finds."""
     from tfx.dsl.components.common.resolver import Resolver
     from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import (
@@ -176,7 +176,7 @@ def test_a_resolver_that_finds_nothing_is_no_failure(foreign, own) -> None:
     assert baselines == [None, model]
 
 
-def test_a_strategy_that_raises_is_a_failure(foreign, own) -> None:
+def test_a_resolver_strategy_that_raises_fails(foreign, own) -> None:
     """Not the same as finding nothing: a baseline would be left out by a bug."""
     from tfx.dsl.components.common.resolver import Resolver
     from tfx.types import Channel, standard_artifacts

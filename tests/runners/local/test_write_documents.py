@@ -1,4 +1,4 @@
-"""The files beside ``run.json`` and the references to them."""
+"""The documents in ``record/`` and the references to them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_statistics_are_written_with_their_digest(tmp_path: Path) -> None:
     assert (feature["name"], feature["numeric"]["max"]) == ("fare", 9.0)
 
 
-def test_each_kind_has_a_file_of_its_own(tmp_path: Path) -> None:
+def test_each_kind_has_its_own_file(tmp_path: Path) -> None:
     outputs = {
         "model": [_artifact("Model", tmp_path)],
         "model_run": [_model_run(tmp_path / "9")],

@@ -54,7 +54,7 @@ def _empty(path: Path) -> None:
 DAMAGES = [_overwrite, _truncate, _replace]
 
 
-def test_a_sound_file_and_no_file_need_nothing(workspace: Workspace) -> None:
+def test_a_valid_or_missing_file_is_left_alone(workspace: Workspace) -> None:
     assert check_metadata(workspace) == []
     workspace.metadata_db.unlink()
     assert check_metadata(workspace) == []
@@ -62,7 +62,7 @@ def test_a_sound_file_and_no_file_need_nothing(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, _empty])
-def test_the_copy_takes_its_place(workspace: Workspace, damage) -> None:
+def test_a_damaged_file_is_replaced_by_the_copy(workspace: Workspace, damage) -> None:
     keep_copy(workspace)
     damage(workspace.metadata_db)
     damaged = workspace.metadata_db.read_bytes()
@@ -75,7 +75,7 @@ def test_the_copy_takes_its_place(workspace: Workspace, damage) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_without_a_copy_nothing_is_touched(workspace: Workspace, damage) -> None:
+def test_without_a_copy_the_damaged_file_is_kept(workspace: Workspace, damage) -> None:
     damage(workspace.metadata_db)
     before = workspace.metadata_db.read_bytes()
     with pytest.raises(WorkspaceError, match="there is no copy of it") as raised:
@@ -87,7 +87,7 @@ def test_without_a_copy_nothing_is_touched(workspace: Workspace, damage) -> None
     assert workspace.metadata_db.read_bytes() == before
 
 
-def test_a_damaged_copy_does_not_take_its_place(workspace: Workspace) -> None:
+def test_a_damaged_copy_is_not_used(workspace: Workspace) -> None:
     keep_copy(workspace)
     _replace(workspace.root / "state" / "metadata.copy.db")
     _replace(workspace.metadata_db)
@@ -95,7 +95,7 @@ def test_a_damaged_copy_does_not_take_its_place(workspace: Workspace) -> None:
         check_metadata(workspace)
 
 
-def test_another_programs_database_is_not_ours(workspace: Workspace) -> None:
+def test_a_database_without_ml_metadata_is_damaged(workspace: Workspace) -> None:
     workspace.metadata_db.unlink()
     with closing(sqlite3.connect(workspace.metadata_db)) as database, database:
         database.execute("CREATE TABLE Songs (title TEXT)")
@@ -119,7 +119,7 @@ def test_a_reader_names_the_damage_and_changes_nothing(
     assert workspace.metadata_db.read_bytes() == before
 
 
-def test_what_a_killed_writer_left_is_rolled_back(workspace: Workspace) -> None:
+def test_the_journal_of_a_killed_writer_is_rolled_back(workspace: Workspace) -> None:
     """A journal beside the file is no damage."""
     database = sqlite3.connect(workspace.metadata_db, isolation_level=None)
     database.execute("PRAGMA cache_size = 1")

@@ -1,4 +1,4 @@
-"""From the events of a run to its status, exit code and pushes."""
+"""The fold of events: a run's status, exit code, nodes and pushes."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_an_interrupt_is_not_a_failure(folded: Folded) -> None:
     assert folded(*_ran("Trainer"), Finished(), interrupt).status == "succeeded"
 
 
-def test_a_run_that_never_starts_says_why(folded: Folded) -> None:
+def test_a_run_that_never_starts_has_an_error(folded: Folded) -> None:
     record = folded(Stopped(message="no TFX", exit_code=2, log="/l"), END)
     assert (record.status, record.exit_code) == ("failed", 2)
     assert record.error is not None and record.error.log == "/l"
@@ -182,7 +182,7 @@ def test_a_killed_run_is_interrupted_without_an_exit_code(folded: Folded) -> Non
     assert states == ["ran", "interrupted", "not_reached", "not_reached"]
 
 
-def test_a_resumed_run_starts_with_a_clean_slate_and_counts_on(folded: Folded) -> None:
+def test_a_resumed_run_resets_its_status_and_keeps_attempts(folded: Folded) -> None:
     failed = _ran("Trainer", state="failed", error=NodeFailure("boom", 7))
     record = folded(*failed, Finished(), END, RESUMED)
     assert (record.status, record.exit_code, record.error) == ("running", None, None)
@@ -235,7 +235,7 @@ def test_attempts_count_on_after_a_resume(
     assert folded(*starts).node("Trainer").attempts == 3
 
 
-def test_a_retried_node_runs_on_and_is_noted(folded: Folded) -> None:
+def test_a_retried_node_is_running_and_noted(folded: Folded) -> None:
     retried = NodeRetried(node="Trainer", attempt=1, wait_s=2.0, reason="no network")
     record = folded(NodeStarted(node="Trainer", attempt=1), retried, retried)
     assert record.node("Trainer").state == "running"
@@ -255,7 +255,7 @@ def test_an_artifact_belongs_to_the_node_that_made_it(folded: Folded) -> None:
     assert record.node("Trainer").inputs == {"examples": ["/e"]}
 
 
-def test_an_unchanged_run_has_what_the_last_one_has(folded: Folded) -> None:
+def test_an_unchanged_run_copies_the_last_one(folded: Folded) -> None:
     last = folded(
         *_ran("Trainer", outputs={"model": [Artifact(1, "Model", "/m", {})]}),
         *_ran("Pusher", push=Push("pushed", 3, "/s/3")),
@@ -284,18 +284,18 @@ def test_an_unchanged_run_has_what_the_last_one_has(folded: Folded) -> None:
     assert last.node("Trainer").state == "ran"
 
 
-def test_a_node_whose_graph_is_lost_is_still_shown(run_started: RunStarted) -> None:
+def test_a_node_without_its_graph_event_is_kept(run_started: RunStarted) -> None:
     record = fold([run_started, *_ran("Trainer")])
     assert [(node.id, node.state) for node in record.nodes] == [("Trainer", "ran")]
 
 
-def test_notes_are_told_once_and_reports_are_linked(folded: Folded) -> None:
+def test_notes_are_unique_and_reports_are_linked(folded: Folded) -> None:
     note = Note(text="a lock was taken over")
     record = folded(note, note, ReportWritten(uri="/report.html"))
     assert record.notes == ["a lock was taken over"]
     assert record.report_uri == "/report.html"
 
 
-def test_without_its_beginning_nothing_is_known_of_a_run() -> None:
+def test_events_without_run_started_are_an_error() -> None:
     with pytest.raises(ValueError, match="how the run began"):
         fold([GRAPH, *_ran("Trainer")])

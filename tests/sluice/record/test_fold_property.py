@@ -1,4 +1,4 @@
-"""Whatever happens in a run, ``run.json`` is the fold of its journal."""
+"""``run.json`` is the fold of the journal, for random events."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_every_sequence_of_events_makes_a_record(
 
 @given(_STARTS, _EVENTS, st.data())
 @_SETTINGS
-def test_what_is_on_disk_is_the_fold_of_the_journal(
+def test_run_json_is_the_fold_of_the_journal(
     start: RunStarted, events: list[Event], data: st.DataObject
 ) -> None:
     """Also where several write, and where lines are damaged."""

@@ -1,4 +1,4 @@
-"""The journal keeps what was written, whatever cuts it short."""
+"""The journal: order, types, truncated and damaged lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _notes(events: list[Event]) -> list[str]:
     return [event.text for event in events if isinstance(event, Note)]
 
 
-def test_events_come_back_in_order_with_their_time(tmp_path: Path) -> None:
+def test_events_are_read_in_order_with_their_time(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     written = [journal.append(Note(text=str(n))) for n in range(3)]
     assert Journal(tmp_path).events() == written
@@ -49,7 +49,7 @@ def test_without_a_file_there_are_no_events(tmp_path: Path) -> None:
     assert Journal(tmp_path).events() == []
 
 
-def test_a_line_cut_short_costs_only_itself(tmp_path: Path) -> None:
+def test_a_truncated_line_is_skipped(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     for text in ("first", "second"):
         journal.append(Note(text=text))
@@ -61,7 +61,7 @@ def test_a_line_cut_short_costs_only_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"\0\0\0\n", b"\xff\n", b"42\n", b"\n"])
-def test_a_damaged_line_costs_only_itself(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_line_is_skipped(tmp_path: Path, damage: bytes) -> None:
     journal = Journal(tmp_path)
     journal.append(Note(text="first"))
     with journal.path.open("ab") as file:
@@ -88,13 +88,13 @@ def test_an_event_of_another_version_is_refused_by_name(
         journal.events()
 
 
-def test_keys_of_a_later_version_are_left_out(tmp_path: Path) -> None:
+def test_keys_of_a_later_version_are_ignored(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.path.write_text('{"event": "note", "text": "seen", "colour": "red"}\n')
     assert journal.events() == [Note(text="seen")]
 
 
-def test_two_journals_see_what_the_other_writes_once(tmp_path: Path) -> None:
+def test_two_journals_read_each_others_events_once(tmp_path: Path) -> None:
     one, other = Journal(tmp_path), Journal(tmp_path)
     one.append(Note(text="1"))
     other.append(Note(text="2"))

@@ -1,4 +1,4 @@
-"""``run.json`` is what the journal says, whoever writes to it and whenever."""
+"""The recorder: ``run.json`` follows the journal, also of several writers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_file_is_the_record_after_every_event(
     assert RunRecord.load(run_dir).status == "succeeded"
 
 
-def test_another_process_goes_on_from_the_journal(
+def test_another_process_continues_from_the_journal(
     recorder: Recorder, run_dir: Path
 ) -> None:
     other = Recorder(run_dir)
@@ -141,7 +141,7 @@ def test_an_interrupt_while_it_records_loses_nothing(
     assert RunRecord.load(run_dir) == recorder.record
 
 
-def test_an_error_of_ours_ends_a_run(recorder: Recorder) -> None:
+def test_stop_ends_a_run_with_an_error(recorder: Recorder) -> None:
     recorder.stop(NodeError("the zygote is gone"))
     record = recorder.record
     assert (record.status, record.exit_code) == ("failed", ExitCode.NODE)
@@ -183,7 +183,7 @@ def test_a_run_whose_folder_was_deleted_still_ends(
     assert RunRecord.load(run_dir) == recorder.record
 
 
-def test_what_was_killed_after_its_last_event_has_ended(
+def test_a_run_killed_after_its_last_event_has_ended(
     recorder: Recorder, run_dir: Path
 ) -> None:
     recorder.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
@@ -193,7 +193,7 @@ def test_what_was_killed_after_its_last_event_has_ended(
     assert RunRecord.load(run_dir) == recorder.record
 
 
-def test_a_journal_without_its_beginning_is_refused(
+def test_a_journal_without_run_started_is_refused(
     recorder: Recorder, run_dir: Path
 ) -> None:
     journal = run_dir / "journal.jsonl"

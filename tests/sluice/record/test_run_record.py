@@ -67,7 +67,7 @@ def test_a_node_is_found_by_id() -> None:
         _record().node("Pusher")
 
 
-def test_keys_of_a_later_sluice_are_left_out(tmp_path: Path) -> None:
+def test_keys_of_a_later_sluice_are_ignored(tmp_path: Path) -> None:
     record = _record()
     record.artifacts = {"/a": ArtifactRecord(1, "Model")}
     record.documents = [DocumentRecord("metrics", "Evaluator", "m.json", "0")]
@@ -87,7 +87,7 @@ def test_keys_of_a_later_sluice_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["null", "[]", "7"])
-def test_what_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_record_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(ValueError, match="another format"):
         RunRecord.load(tmp_path)

@@ -58,7 +58,7 @@ def _ruled(severity: str, passed: bool) -> Check:
     )
 
 
-def test_a_warning_passes_and_is_told_from_what_holds() -> None:
+def test_a_warning_passes_and_is_marked() -> None:
     rows = (GOOD, _ruled("warn", True), _ruled("ignore", True), _ruled("fail", False))
     assert [row.result for row in rows] == ["pass", "warn", "ignored", "FAIL"]
     verdict = Verdict("data", rows[:3])
@@ -86,5 +86,5 @@ def test_a_verdict_from_before_examples_can_be_read() -> None:
     ("value", "shown"),
     [(1 / 60000, "1.7e-05"), (-0.00002, "-2e-05"), (0.0001, "0.0001"), (0.0, "0.0000")],
 )
-def test_what_is_not_0_is_not_shown_as_0(value: float, shown: str) -> None:
+def test_small_numbers_are_not_shown_as_0(value: float, shown: str) -> None:
     assert cell(value) == shown

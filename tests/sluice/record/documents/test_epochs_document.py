@@ -1,4 +1,4 @@
-"""The metrics of each epoch, from a trainer's files to the record."""
+"""The epochs document, from the history or TensorBoard logs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_history_cut_short_is_named(tmp_path: Path) -> None:
         epochs_document(tmp_path)
 
 
-def test_logs_of_tensorboard_stand_in_for_the_history(tmp_path: Path) -> None:
+def test_logs_of_tensorboard_replace_the_history(tmp_path: Path) -> None:
     _log(
         tmp_path / "logs" / "train",
         ("epoch_loss", 0, 4.0),
@@ -97,13 +97,13 @@ def test_logs_of_tensorboard_stand_in_for_the_history(tmp_path: Path) -> None:
     }
 
 
-def test_logs_of_several_trainings_are_left(tmp_path: Path) -> None:
+def test_logs_of_several_trainings_are_ignored(tmp_path: Path) -> None:
     _log(tmp_path / "trial1" / "train", ("epoch_loss", 0, 4.0))
     _log(tmp_path / "trial2" / "train", ("epoch_loss", 0, 4.0))
     assert epochs_document(tmp_path) is None
 
 
-def test_a_model_run_without_either_is_nothing(tmp_path: Path) -> None:
+def test_a_model_run_without_either_has_no_document(tmp_path: Path) -> None:
     (tmp_path / "checkpoint").write_text("x")
     assert epochs_document(tmp_path) is None
 

@@ -1,4 +1,4 @@
-"""Metrics and plots, from the files that TFMA writes to the record."""
+"""The metrics document, from TFMA's files."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_plots_are_tables_by_columns(tmp_path: Path) -> None:
     }
 
 
-def test_what_finds_no_room_is_counted(
+def test_content_over_the_limit_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tensorflow_model_analysis.metrics import metric_types
@@ -242,7 +242,7 @@ def test_what_finds_no_room_is_counted(
     assert document["plots_left_out"] == 1
 
 
-def test_an_evaluation_that_is_not_tfma_s_is_nothing(tmp_path: Path) -> None:
+def test_an_evaluation_without_tfma_files_has_no_document(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text("0.9")
     assert metrics_document(tmp_path) is None
 

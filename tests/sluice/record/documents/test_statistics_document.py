@@ -1,4 +1,4 @@
-"""The statistics of the data, from TFDV's files to the record."""
+"""The statistics document, from TFDV's files."""
 
 from __future__ import annotations
 
