@@ -22,7 +22,7 @@ from components.tfrecord_gen.report import (
 )
 from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
-from components.tfrecord_gen.writing.quarantine import Quarantine, write_quarantine
+from components.tfrecord_gen.writing.quarantine import QuarantineLimit, write_quarantine
 from components.tfrecord_gen.writing.shard_writer import name_shards
 from sluice.run_forked import run_forked
 from sluice.storage.storage import is_remote, storage_for
@@ -71,7 +71,9 @@ def ingest(
     beside = None if is_remote(quarantine_dir) else quarantine_dir
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")
-        of_group = partial(ingest_group, ingestion, split_dirs, part_path, Quarantine())
+        of_group = partial(
+            ingest_group, ingestion, split_dirs, part_path, QuarantineLimit()
+        )
         ingested = Ingested.joined(run_forked(of_group, groups, workers))
         parts = [part_path.format(group.index) for group in groups]
         kept = write_quarantine(quarantine_dir, parts)

@@ -8,7 +8,6 @@ https://www.w3.org/TR/png-3/#11IHDR
 https://www.w3.org/Graphics/JPEG/itu-t81.pdf (B.2.2, frame header)
 https://www.w3.org/Graphics/GIF/spec-gif89a.txt
 https://learn.microsoft.com/windows/win32/api/wingdi/ns-wingdi-bitmapinfoheader
-https://developers.google.com/speed/webp/docs/riff_container
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _GIF_EXTENSION, _GIF_FRAME, _GIF_END = 0x21, 0x2C, 0x3B
 
 
 class ImageHeader(NamedTuple):
-    """Header of an encoded image; all numbers are 0 if it is truncated.
+    """Header of an encoded image; numbers are 0 if it is truncated, and for WebP.
 
     Attributes:
       format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
@@ -52,7 +51,7 @@ def image_header(data: bytes) -> ImageHeader | None:
         return None
     try:
         return ImageHeader(name, *_READERS[name](data))
-    except (struct.error, IndexError, ValueError):
+    except (KeyError, struct.error, IndexError, ValueError):
         return ImageHeader(name, 0, 0, 0)
 
 
@@ -138,19 +137,4 @@ def has_colour_palette(data: bytes) -> bool:
     return any(entry != bytes((i, i, i)) for i, entry in enumerate(entries))
 
 
-def _webp(data: bytes) -> tuple[int, int, int]:
-    kind = data[12:16]
-    if kind == b"VP8X":
-        flags = data[20]
-        width = int.from_bytes(data[24:27], "little") + 1
-        height = int.from_bytes(data[27:30], "little") + 1
-        return width, height, 4 if flags & 0x10 else 3
-    if kind == b"VP8L":
-        bits = struct.unpack_from("<I", data, 21)[0]
-        width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-        return width, height, 4 if bits >> 28 & 1 else 3
-    width, height = struct.unpack_from("<HH", data, 26)
-    return width & 0x3FFF, height & 0x3FFF, 3
-
-
-_READERS = {"png": _png, "jpeg": _jpeg, "gif": _gif, "bmp": _bmp, "webp": _webp}
+_READERS = {"png": _png, "jpeg": _jpeg, "gif": _gif, "bmp": _bmp}

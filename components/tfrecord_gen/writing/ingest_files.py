@@ -13,7 +13,7 @@ from components.tfrecord_gen.checking.scan import filter_records, scan_batches
 from components.tfrecord_gen.ingestion import Ingested, Ingestion
 from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.spans.window import SourceFile
-from components.tfrecord_gen.writing.quarantine import Quarantine, QuarantinePart
+from components.tfrecord_gen.writing.quarantine import QuarantineLimit, QuarantinePart
 from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
 from sluice.errors import UsageError
 from sluice.storage.storage import storage_for
@@ -43,7 +43,7 @@ def ingest_group(
     ingestion: Ingestion,
     split_dirs: Mapping[str, str],
     part_path: str,
-    room: Quarantine,
+    limit: QuarantineLimit,
     group: Group,
 ) -> Ingested:
     """Reads a group's files and writes their good records.
@@ -52,7 +52,7 @@ def ingest_group(
       ingestion: the checks of the records.
       split_dirs: by split the folder of its shards.
       part_path: path of a group's part of the quarantine; ``{}`` is the group's index.
-      room: of the quarantine, for all groups of this process.
+      limit: of the quarantine, for all groups of this process.
       group: the files.
 
     Raises:
@@ -61,7 +61,7 @@ def ingest_group(
       OSError: an output cannot be written.
     """
     path = part_path.format(group.index)
-    with closing(QuarantinePart(path, room)) as part:
+    with closing(QuarantinePart(path, limit)) as part:
         group_ingestion = _GroupIngestion(ingestion, split_dirs, group, part)
         for file in group.files:
             group_ingestion.ingest(file)

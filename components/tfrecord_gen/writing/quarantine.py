@@ -19,7 +19,7 @@ MAX_RECORDS = 10_000
 MAX_BYTES = 256 << 20
 
 
-class Quarantine:
+class QuarantineLimit:
     """Limit of the quarantine, for all files that a process reads.
 
     It accepts the first records in order, so each worker, which sees only some of the
@@ -37,7 +37,7 @@ class Quarantine:
         self._records = max_records
         self._bytes = max_bytes
 
-    def takes(self, size: int) -> bool:
+    def accepts(self, size: int) -> bool:
         """Whether there is room for a record of this size; if so, reserves it."""
         if self._records < 1 or self._bytes < 1 or size > self.max_bytes:
             return False
@@ -72,20 +72,20 @@ class QuarantinePart:
 
     Args:
       path: of the local file.
-      room: limit of the quarantine.
+      limit: limit of the quarantine.
     """
 
-    def __init__(self, path: str, room: Quarantine) -> None:
+    def __init__(self, path: str, limit: QuarantineLimit) -> None:
         self.path = path
-        self._room = room
+        self._limit = limit
         self._file: IO[bytes] | None = None
 
     def add(self, error: RecordError) -> None:
         """Keeps a bad record if there is room."""
-        if len(error.data or b"") > self._room.max_bytes:
+        if len(error.data or b"") > self._limit.max_bytes:
             return
         data = quarantined(error)
-        if self._room.takes(len(data)):
+        if self._limit.accepts(len(data)):
             if self._file is None:
                 self._file = storage_for(self.path).open(self.path, "wb")
             self._file.write(frame(data))
@@ -98,14 +98,14 @@ class QuarantinePart:
 
 def write_quarantine(folder: str, parts: Iterable[str]) -> int:
     """Joins parts in order, up to the limit; returns the number of records written."""
-    room = Quarantine()
+    limit = QuarantineLimit()
     path = os.path.join(folder, ".part")
     writer = ShardWriter("quarantine", path, level=1, max_bytes=math.inf)
     writer.write(b"", 0)
     records = 0
     for part in filter(os.path.exists, parts):
         for record in scan(part, MAX_MESSAGE_BYTES):
-            if not isinstance(record, RecordError) and room.takes(len(record.data)):
+            if not isinstance(record, RecordError) and limit.accepts(len(record.data)):
                 writer.write(frame(record.data), 1)
                 records += 1
     writer.close()

@@ -17,7 +17,7 @@ from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing import quarantine as quarantine_module
 from components.tfrecord_gen.writing import shard_writer as shard_writer_module
 from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
-from components.tfrecord_gen.writing.quarantine import Quarantine, write_quarantine
+from components.tfrecord_gen.writing.quarantine import QuarantineLimit, write_quarantine
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
 from sluice.storage.local_storage import LocalStorage
@@ -218,9 +218,11 @@ def test_images_are_checked(room, make):
 
 
 def test_the_quarantine_is_bounded_and_says_so(room, make, monkeypatch):
-    defaults = quarantine_module.Quarantine.__init__.__defaults__
+    defaults = quarantine_module.QuarantineLimit.__init__.__defaults__
     assert defaults == (10_000, 256 << 20)
-    monkeypatch.setattr(quarantine_module.Quarantine.__init__, "__defaults__", (3, 999))
+    monkeypatch.setattr(
+        quarantine_module.QuarantineLimit.__init__, "__defaults__", (3, 999)
+    )
 
     report = room.ingest(room.put("a", make.framed([b"junk"] * 9)))
 
@@ -246,7 +248,9 @@ def test_the_quarantine_does_not_depend_on_who_reads_which_file(
     room, make, monkeypatch
 ):
     """Sizes: one process keeps 1, 2 and no more; two keep what comes later as well."""
-    monkeypatch.setattr(quarantine_module.Quarantine.__init__, "__defaults__", (9, 999))
+    monkeypatch.setattr(
+        quarantine_module.QuarantineLimit.__init__, "__defaults__", (9, 999)
+    )
     sizes = {"a": 500, "b": 450, "c": 300, "d": 50, "e": 20}
     files = tuple(
         SourceFile(room.put(name, make.framed([b"\xff" * size])), "train")
@@ -258,7 +262,7 @@ def test_the_quarantine_does_not_depend_on_who_reads_which_file(
         out = room.out / str(len(kept))
         out.mkdir(parents=True)
         for share in shares:
-            room_left = Quarantine()
+            room_left = QuarantineLimit()
             for group in share:
                 path = f"{out}/part-{{}}"
                 dirs = {"train": str(out)}
@@ -291,7 +295,7 @@ def test_a_killed_ingestion_leaves_files_only_in_its_output(room, make, monkeypa
 
 
 def test_a_record_beyond_the_room_is_counted(room, make, monkeypatch):
-    init = quarantine_module.Quarantine.__init__
+    init = quarantine_module.QuarantineLimit.__init__
     monkeypatch.setattr(init, "__defaults__", (10, 500))
 
     room.ingest(room.put("a", make.framed([b"x" * 600, b"junk"])))
