@@ -17,6 +17,7 @@ from sluice.errors import bounded
 # Lines of a node, and names in a line; --json has all.
 _MAX_LINES = 12
 _MAX_NAMES = 3
+_NOUNS = {"file": "files", "code:": "modules"}
 _ONE_OF_MANY = re.compile(
     r"(?P<kind>file|code:) (?P<name>.+?):? "
     r"(?P<change>is [^:]+|content changed|changed)"
@@ -61,23 +62,19 @@ def _print_explanation(explanation: operation.Explanation) -> None:
 
 def _group(reasons: Sequence[str]) -> list[str]:
     """Puts files or modules with the same change on one line, if they are many."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for reason in reasons:
-        if found := _ONE_OF_MANY.fullmatch(reason):
-            groups.setdefault(_change_in(found), []).append(found["name"])
-    lines = []
+    groups: dict[str, dict[str, str]] = {}
     for reason in reasons:
         found = _ONE_OF_MANY.fullmatch(reason)
-        names = groups.get(_change_in(found), []) if found else []
-        if not found or len(names) <= _MAX_NAMES:
-            lines.append(reason)
-        elif found["name"] == names[0]:
-            noun, change = _change_in(found)
-            shown = ", ".join(bounded(names, _MAX_NAMES))
-            lines.append(f"{len(names)} {noun} {change}: {shown}")
+        key, name = reason, ""
+        if found:
+            change = found["change"].removeprefix("is ").removeprefix("content ")
+            key, name = f"{_NOUNS[found['kind']]} {change}", found["name"]
+        groups.setdefault(key, {})[name] = reason
+    lines: list[str] = []
+    for key, named in groups.items():
+        if len(named) <= _MAX_NAMES:
+            lines += named.values()
+        else:
+            names = ", ".join(bounded(list(named), _MAX_NAMES))
+            lines.append(f"{len(named)} {key}: {names}")
     return lines
-
-
-def _change_in(found: re.Match[str]) -> tuple[str, str]:
-    noun = "modules" if found["kind"] == "code:" else "files"
-    return noun, found["change"].removeprefix("is ").removeprefix("content ")

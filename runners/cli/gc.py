@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import Any
 
 import click
@@ -12,7 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from runners.cli.echo import echo_json
-from runners.cli.options import json_option, workspace_option
+from runners.cli.options import json_option, typed_command, workspace_option
 from runners.cli.rich_console import make_console, plain
 from runners.operations import gc as operation
 from runners.retention.find_garbage import Garbage
@@ -47,8 +45,7 @@ def gc(as_json: bool, **asked: Any) -> None:
     complete run, each with all of its inputs. The history in `sluice runs` and
     `sluice lineage` stays.
     """
-    command = shlex.join(["sluice", *sys.argv[1:]])
-    collected = operation.gc(operation.GcRequest(**asked, command=command))
+    collected = operation.gc(operation.GcRequest(**asked, command=typed_command()))
     _print_garbage(
         collected.garbage, collected.dry_run, make_console(to_stderr=as_json)
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import Any
 
 import click
-from rich.table import Table
 
 from runners.cli.echo import echo, echo_json, echo_warning
-from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.rich_console import make_console, plain
+from runners.cli.options import (
+    config_options,
+    json_option,
+    typed_command,
+    workspace_option,
+)
+from runners.cli.rich_console import make_console, make_table, plain
 from runners.operations import models as operation
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
@@ -43,10 +45,8 @@ def list_models(as_json: bool, **asked: Any) -> None:
 
 
 def _print_versions(listed: list[operation.ListedModel]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for column in ("version", "published", "run", "digest", "state"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("path", overflow="fold")
+    columns = ("version", "published", "run", "digest", "state", "path")
+    table = make_table(*columns, folded="path")
     for item in listed:
         version = item.version
         table.add_row(
@@ -82,8 +82,7 @@ def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
     The baseline is the latest blessed model that is neither damaged nor retired. A
     retired model that is served stays served.
     """
-    command = shlex.join(["sluice", *sys.argv[1:]])
-    request = operation.RetireRequest(**asked, command=command)
+    request = operation.RetireRequest(**asked, command=typed_command())
     if (request.reference is None) is not damaged:
         raise UsageError(
             "which model to retire is ambiguous",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,6 +57,11 @@ def config_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_CONFIG_OPTIONS):
         function = option(function)
     return function
+
+
+def typed_command() -> str:
+    """Returns the command line of this process."""
+    return shlex.join(["sluice", *sys.argv[1:]])
 
 
 workers_option = click.option(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from runners.cli.render_verdict import print_verdict
-from runners.cli.rich_console import plain, plain_lines
+from runners.cli.rich_console import make_table, plain, plain_lines
 from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
 from sluice.record.states import NODE_STATES, RUN_STYLES
 
@@ -100,12 +100,9 @@ def make_node_table(
       notes: by node id, the latest progress of a node without a reason.
       is_live: leaves out the header, peak memory and the number of tries.
     """
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=not is_live
-    )
     ended = () if is_live else ("peak memory", "tries")
-    for column in ("node", "state", "time", *ended, "why"):
-        table.add_column(column, no_wrap=column != "why")
+    columns = ("node", "state", "time", *ended, "why")
+    table = make_table(*columns, folded="why", show_header=not is_live)
     for node in nodes:
         look = NODE_STATES[node.state]
         memory = node.peak_memory_bytes

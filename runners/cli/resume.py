@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from functools import partial
 
 import click
@@ -11,6 +9,7 @@ import click
 from runners.cli.options import (
     CliState,
     json_option,
+    typed_command,
     wait_option,
     workers_option,
     workspace_option,
@@ -45,7 +44,7 @@ def resume(
         name=name,
         run_id=run_id,
         workspace_dir=workspace_dir,
-        command=shlex.join(["sluice", *sys.argv[1:]]),
+        command=typed_command(),
         workers=workers,
         wait=wait,
     )

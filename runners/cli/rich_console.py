@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from sluice.printable import printable
@@ -21,6 +22,14 @@ def make_console(*, to_stderr: bool = False) -> Console:
         # A log file has no width: never break a table's row or a path.
         console = Console(stderr=to_stderr, highlight=False, width=_WIDE)
     return console
+
+
+def make_table(*columns: str, folded: str = "", **options: Any) -> Table:
+    """Returns a table without lines; only the column ``folded`` is wrapped."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", **options)
+    for column in columns:
+        table.add_column(column, no_wrap=column != folded, overflow="fold")
+    return table
 
 
 def plain(text: str, style: str = "") -> Text:

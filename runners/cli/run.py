@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -18,6 +16,7 @@ from runners.cli.options import (
     CliState,
     config_options,
     json_option,
+    typed_command,
     wait_option,
     workers_option,
     workspace_option,
@@ -102,7 +101,7 @@ def run(
             raise click.UsageError("--accept-data needs a reason, not an option.")
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
-    command = shlex.join(["sluice", *sys.argv[1:]])
+    command = typed_command()
     prewarmed = (
         nullcontext(state.engine)
         if state.engine

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import click
-from rich.table import Table
 
 from runners.cli.echo import echo, echo_json, echo_warning
 from runners.cli.options import json_option, workspace_option
 from runners.cli.render_run import print_run
-from runners.cli.rich_console import make_console, plain
+from runners.cli.rich_console import make_console, make_table, plain
 from runners.operations import status as operation
 from runners.operations.pipeline_request import next_command
 from sluice.record.run_record import RunRecord
@@ -56,7 +55,8 @@ def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
 
 
 def _print_pipelines(records: list[RunRecord]) -> None:
-    table = _table("pipeline", "last run", "status", "served", "why")
+    columns = ("pipeline", "last run", "status", "served", "why")
+    table = make_table(*columns, folded="why")
     for record in records:
         versions = [str(push.version) for push in record.pushes if push.version]
         table.add_row(
@@ -70,7 +70,8 @@ def _print_pipelines(records: list[RunRecord]) -> None:
 
 
 def _print_runs(records: list[RunRecord]) -> None:
-    table = _table("run", "status", "exit", "nodes that ran", "push", "why")
+    columns = ("run", "status", "exit", "nodes that ran", "push", "why")
+    table = make_table(*columns, folded="why")
     for record in records:
         ran = [node.id for node in record.nodes if node.state == "ran"]
         push = record.pushes[0] if record.pushes else None
@@ -84,13 +85,6 @@ def _print_runs(records: list[RunRecord]) -> None:
             plain(_why(record)),
         )
     make_console().print(table)
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for column in columns:
-        table.add_column(column, no_wrap=column != "why")
-    return table
 
 
 def _why(record: RunRecord) -> str:

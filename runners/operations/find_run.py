@@ -51,11 +51,8 @@ def find_workspace(name: str, workspace_dir: str | None) -> Workspace:
         config = load_config(name)
         return locate(config.root, config.name, workspace_dir)
     except UsageError:
-        try:
-            workspace = locate(current_project(Path.cwd()), name, workspace_dir)
-        except UsageError:
-            workspace = None
-        if workspace is None or not workspace.runs.is_dir():
+        workspace = locate(current_project(Path.cwd()), name, workspace_dir)
+        if not workspace.runs.is_dir():
             raise
         return workspace
 
