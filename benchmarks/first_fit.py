@@ -2,7 +2,7 @@
 
 ``python benchmarks/first_fit.py [PAIRS]`` alternates between both, each in its own
 process, and prints each pair and the ratio of the medians. The rule is
-``sluice.compat.teach_autograph``.
+``sluice.compat.exclude_keras_from_autograph``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sys
 
 _FIT = """
 import sys, time
-from sluice.compat import prepare_environment, teach_autograph
+from sluice.compat import prepare_environment, exclude_keras_from_autograph
 prepare_environment()
 import tensorflow as tf
 if sys.argv[1] == "taught":
-    teach_autograph()
+    exclude_keras_from_autograph()
 layers = tf.keras.layers
 model = tf.keras.Sequential([
     layers.Conv2D(32, 3, activation="relu", input_shape=(8, 8, 1)),

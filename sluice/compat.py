@@ -1,9 +1,9 @@
-"""Sets up TensorFlow and Keras: the only place that knows how.
+"""Selects legacy Keras, and configures TensorFlow's logs and AutoGraph.
 
-``prepare_environment`` runs before the first TensorFlow import of a process: it
-chooses the Keras that TFX's own images choose. Without it the import order decides,
-because tensorflow_transform sets the variable on import and ``tf.keras`` binds late.
-``teach_autograph`` runs after it, before the first model is built.
+``prepare_environment`` must run before the first TensorFlow import of a process. It
+selects the same Keras as TFX's own images; otherwise the import order would decide,
+because tensorflow_transform sets the variable on import and ``tf.keras`` is loaded
+lazily. ``exclude_keras_from_autograph`` runs before the first model is built.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _QUIET = "2"
 
 
 def prepare_environment() -> None:
-    """Chooses legacy Keras and quiet native logs for this process and its children.
+    """Selects legacy Keras and quiet native logs for this process and its children.
 
     Raises:
-      RuntimeError: TensorFlow was imported before with another Keras.
+      RuntimeError: TensorFlow has already been imported with another Keras.
     """
     if "tensorflow" in sys.modules and os.environ.get("TF_USE_LEGACY_KERAS") != "1":
         raise RuntimeError(
@@ -29,15 +29,15 @@ def prepare_environment() -> None:
 
 
 def child_environment() -> dict[str, str]:
-    """Returns what ``prepare_environment`` sets, for a process to be started."""
+    """Returns the variables that ``prepare_environment`` sets, for a child process."""
     quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", _QUIET)
     return {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": quiet}
 
 
-def teach_autograph() -> None:
-    """Tells AutoGraph to leave the code of two libraries alone, as it does ``keras``.
+def exclude_keras_from_autograph() -> None:
+    """Excludes two libraries from AutoGraph's conversion, as ``keras`` already is.
 
-    Its list of packages to skip has ``keras`` but not ``tf_keras``
+    AutoGraph's list of excluded packages has ``keras`` but not ``tf_keras``
     (tensorflow/python/autograph/core/config.py, 2.16), so the first ``fit`` of each
     process converts all of Keras: 15 s instead of 0.8 s for a small CNN. TensorFlow
     Transform's layer has no control flow on tensors either; converting it costs 3 of

@@ -24,14 +24,14 @@ _CHANNELS = [1, 3, 4]
 
 
 class Section(BaseModel):
-    """A mapping of the config: frozen, and closed to unknown keys."""
+    """Base class of the config's mappings: frozen, and without unknown keys."""
 
-    # Built at first use, as parts of Config: built alone too, they cost 0.1 s.
+    # Built at first use, as parts of Config; building each by itself takes 0.1 s.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def expect(wanted: str) -> NoReturn:
-    """Refuses the value at hand: inside a validator only."""
+    """Rejects the value that a validator is checking."""
     raise PydanticCustomError(
         "expected", "Input should be {wanted}", {"wanted": wanted}
     )
@@ -114,7 +114,7 @@ def _finite(value: Any) -> Any:
 
 
 def _not_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
-    """Yields what JSON cannot hold, and where it is in the value."""
+    """Yields numbers that JSON cannot represent, with their place in the value."""
     if isinstance(value, float) and not math.isfinite(value):
         yield place, value
     elif isinstance(value, dict):
@@ -126,7 +126,7 @@ def _not_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
 
 
 _Value = TypeVar("_Value")
-# Not min_length, which complains once more where an item has been refused.
+# Not min_length, which adds a second error if an item is invalid.
 NotEmpty = Annotated[
     _Value, AfterValidator(_not_empty), Field(json_schema_extra=_at_least_one)
 ]

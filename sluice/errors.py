@@ -1,9 +1,8 @@
 """Error classes with hints, and the exit code of each.
 
-Every error says what is wrong, where (file, key, record, feature), what was
-expected and what was found, and what to do next. A traceback is shown only with
-``-v``; it is always in the log file. Anything that is not a ``SluiceError`` is a bug
-of ours and exits with 1.
+Every error says what is wrong, where (file, key, record, feature), the expected and
+the actual value, and what to do next. A traceback is shown only with ``-v``; it is
+always in the log file. Any other exception is a bug of Sluice and exits with 1.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ MAX_EXAMPLES = 5
 
 
 class ExitCode(IntEnum):
-    """What the process tells the shell. Part of the public interface."""
+    """Exit codes of the command line. Part of the public interface."""
 
     DONE = 0
     BUG = 1
@@ -34,20 +33,20 @@ class ExitCode(IntEnum):
 
 
 class SluiceError(Exception):
-    """A failure that is explained to the user on one screen.
+    """An error that is explained to the user on one screen.
 
-    Its text has one line for each of the attributes and examples: what they take from
-    data, files and arguments is escaped, so that a name cannot pass for a line.
+    Its text has one line per attribute and example. Line breaks and control characters
+    in them, such as those of a feature's name, are escaped.
 
     Attributes:
       what: one sentence: what is wrong.
-      where: the file, key path, node or URI that it is about.
-      details: lines that follow it as they are, such as those of another error.
-      examples: what shows it, in order; only the first five are printed.
-      expected: what would have been right.
-      actual: what was found instead.
-      hint: the next command to run, or the way out.
-      exit_code: what the process exits with.
+      where: the file, key path, node or URI of the problem.
+      details: lines to print below it, such as those of another error.
+      examples: occurrences, in order; only the first five are printed.
+      expected: what would be right.
+      actual: what was found.
+      hint: the next command, or another remedy.
+      exit_code: exit code of the process.
     """
 
     exit_code: ExitCode = ExitCode.BUG
@@ -104,7 +103,7 @@ def _rebuild(kind: type[SluiceError], what: str, state: dict) -> SluiceError:
 
 
 def bounded(examples: Sequence[str], limit: int = MAX_EXAMPLES) -> list[str]:
-    """Returns the first ``limit`` lines and, if there were more, how many."""
+    """Returns the first ``limit`` lines and, if there are more, their number."""
     shown = list(examples[:limit])
     if len(examples) > limit:
         shown.append(f"and {len(examples) - limit} more")
@@ -112,7 +111,7 @@ def bounded(examples: Sequence[str], limit: int = MAX_EXAMPLES) -> list[str]:
 
 
 class UsageError(SluiceError):
-    """The command, a path or the workspace is not usable as given."""
+    """The command, a path or the workspace is not usable."""
 
     exit_code = ExitCode.USAGE
 
@@ -126,27 +125,26 @@ class WorkspaceError(UsageError):
 
 
 class DataError(SluiceError):
-    """The data's bytes or values are bad, or the data gate has not passed."""
+    """The data is damaged or invalid, or the data gate has failed."""
 
     exit_code = ExitCode.DATA
 
 
 class GateError(DataError):
-    """A gate has not passed: what it judges is not good enough to go on with.
+    """A gate has failed: the run is ``blocked``, not ``failed``.
 
-    The run is blocked by it and has not failed. A node of one's own is a gate if it
-    raises this.
+    A custom node is a gate if it raises this.
     """
 
 
 class ServingError(SluiceError):
-    """A push or a served model is at fault."""
+    """A push failed, or a served model is damaged."""
 
     exit_code = ExitCode.SERVING
 
 
 class LockedError(SluiceError):
-    """Another process holds what this one needs."""
+    """Another process holds a lock that this one needs."""
 
     exit_code = ExitCode.LOCKED
 
@@ -158,21 +156,21 @@ class NodeError(SluiceError):
 
 
 class TransientError(NodeError):
-    """A failure that may pass by itself, such as a service that does not answer.
+    """A temporary failure, such as a service that does not answer.
 
-    A node that raises it is tried again where the config says so (``retries``).
+    A node that raises it is retried as the config says (``retries``).
     """
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str | None:
-    """Returns a hint that names what a misspelt name probably means, or None."""
+    """Returns a hint with the known name that is most similar to a word, or None."""
     names = {str(name).casefold(): str(name) for name in known}
     close = difflib.get_close_matches(str(word).casefold(), names, n=1, cutoff=0.5)
     return f"did you mean {names[close[0]]!r}?" if close else None
 
 
 def unknown_node(node: str, known: Sequence[str], where: object) -> UsageError:
-    """Returns the error for a node that is not among those known in a place."""
+    """Returns the error for an unknown node, with the most similar known one."""
     return UsageError(
         f"there is no node {node!r}",
         where=where,

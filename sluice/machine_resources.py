@@ -9,13 +9,13 @@ from pathlib import Path
 
 _PROC = Path("/proc/self/cgroup")
 _MOUNT = Path("/sys/fs/cgroup")
-# Version 1 says "unlimited" as the largest number of pages, version 2 as "max".
+# "Unlimited" is the largest number of pages in version 1, and "max" in version 2.
 _UNLIMITED = 2**60
 
 
 @dataclass(frozen=True)
 class CgroupLimits:
-    """Each is None where nothing limits it.
+    """Limits of a control group; each is None if there is no limit.
 
     Attributes:
       memory_bytes: the tightest limit of the group and those above it.
@@ -57,7 +57,7 @@ def cgroup_limits(proc: Path = _PROC, mount: Path = _MOUNT) -> CgroupLimits:
 
 
 def usable_cores(limits: CgroupLimits | None = None) -> int:
-    """Returns how many whole cores that is, at least 1.
+    """Returns the number of whole cores that may be used, at least 1.
 
     Args:
       limits: of the control group, such as a container's; None reads them.
@@ -68,7 +68,7 @@ def usable_cores(limits: CgroupLimits | None = None) -> int:
 
 
 def _folders(proc: Path, mount: Path, controller: str) -> Iterator[Path]:
-    """Yields the group's folders and those above it, in each hierarchy."""
+    """Yields the folders of the group and of the groups above it, in each hierarchy."""
     for line in proc.read_text().splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0":

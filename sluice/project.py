@@ -1,9 +1,8 @@
-"""Project root, and the user's code below it.
+"""Finds the project root, and the source files of user code.
 
-A project is a directory that holds ``configs/``. Data, schemas, user code and the
-workspace are found from there, so a cron job and a shell find the same ones. User
-code is looked up in files and never imported here: importing it would load
-TensorFlow, and run it.
+A project is a directory with ``configs/``. Data, schemas, user code and the workspace
+are relative to it, not to the current directory. User code is looked up in files and
+never imported here: importing it would run it, and load TensorFlow.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ def own_root() -> Path:
 
 
 def find_root(start: Path) -> Path:
-    """Returns the nearest directory, ``start`` or above it, that holds ``configs/``.
+    """Returns the nearest directory, ``start`` or above it, that has ``configs/``.
 
     Args:
       start: a directory, or a config file (which itself need not exist).
 
     Raises:
-      UsageError: no directory up to the file system's root holds ``configs/``.
+      UsageError: no directory up to the file system's root has ``configs/``.
     """
     start = Path(start).resolve()
     for directory in (start, *start.parents):
@@ -56,7 +55,7 @@ def find_root(start: Path) -> Path:
     raise UsageError(
         "The current directory is not inside a project.",
         where=start,
-        expected="a directory that holds configs/, here or above",
+        expected="a directory with configs/, here or above",
         hint="mkdir configs beside your data and move the config into it; "
         "data, schemas, user code and the workspace are found from there",
     )
@@ -71,10 +70,10 @@ def current_project(cwd: Path) -> Path:
 
 
 def check_names(root: Path) -> None:
-    """Refuses a project whose code would hide Sluice's own.
+    """Rejects a project with modules or packages named like Sluice's own.
 
     Raises:
-      ConfigError: there is a module or package below the root with one of our names.
+      ConfigError: there is one.
     """
     root = Path(root).resolve()
     if root == own_root():
@@ -86,14 +85,14 @@ def check_names(root: Path) -> None:
 
 
 def check_imports(names: Sequence[str]) -> None:
-    """Refuses a process in which packages of ours are hidden; imports none of them.
+    """Rejects a process in which Python finds other packages under our names.
 
     Raises:
-      ConfigError: Python finds another package under one of the names.
+      ConfigError: there is such a package; nothing is imported.
     """
     for name in names:
         spec = importlib.util.find_spec(name)
-        # A directory without Python in it has no origin, and hides nothing.
+        # A directory without Python files has no origin, and shadows nothing.
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
         if origin and origin.parent != own_root() / name:
             raise _hidden(name, origin, names)
@@ -109,10 +108,10 @@ def _hidden(name: str, hiding: Path, names: Sequence[str]) -> ConfigError:
 
 
 def activate(root: Path) -> None:
-    """Makes the code below a project root importable, before any other of its name.
+    """Puts the project root first on Python's path.
 
     Raises:
-      ConfigError: it would hide Sluice's own; see ``check_names``.
+      ConfigError: its code would shadow Sluice's; see ``check_names``.
     """
     root = Path(root).resolve()
     check_names(root)

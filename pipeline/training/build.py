@@ -1,4 +1,4 @@
-"""Training step 2, build: a compiled model, spread over this machine's devices."""
+"""Training step 2, build: a compiled model, with a distribution strategy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import tensorflow as tf
 from pipeline.config.feature_set import FeatureSet
 from pipeline.training.models import ModelInputs
 from pipeline.training.preprocessing import number_of_ids
-from sluice.compat import teach_autograph
+from sluice.compat import exclude_keras_from_autograph
 
 _CATEGORICAL = ("bucketized", "vocabulary", "hashed")
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Which model, and how it learns.
+    """Settings of ``build_model``.
 
     Attributes:
       model: import path, ``package.module:function``; see ``pipeline.training.models``.
@@ -42,19 +42,19 @@ def build_model(
 ) -> tf.keras.Model:
     """Returns a compiled model with its initial weights.
 
-    Seeds Python, NumPy and TensorFlow first: what is built and fit next in this process
-    is the same each time.
+    Seeds Python, NumPy and TensorFlow first, so that building and fitting is
+    reproducible.
 
     Args:
-      settings: the model, its parameters and its optimizer's.
+      settings: the model, its parameters and learning rate.
       feature_set: the features and the label.
-      tf_transform_output: of Transform; tells shapes, dtypes and vocabulary sizes.
-      strategy: how training steps are spread over devices; None for no distribution.
+      tf_transform_output: of Transform; has shapes, dtypes and vocabulary sizes.
+      strategy: distributes training steps over devices; None: no distribution.
 
     Raises:
       ValueError: preprocessing returned a sparse feature.
     """
-    teach_autograph()
+    exclude_keras_from_autograph()
     tf.keras.utils.set_random_seed(settings.seed)
     with (strategy or tf.distribute.get_strategy()).scope():
         build = _load_function(settings.model)
@@ -65,10 +65,10 @@ def build_model(
 
 
 def choose_strategy() -> tuple[tf.distribute.Strategy, str]:
-    """Returns a ``tf.distribute`` strategy and one line that says which and why.
+    """Returns a ``tf.distribute`` strategy, and one line that explains it.
 
-    Several GPUs train as mirrored replicas. One GPU or none trains plainly: a
-    MirroredStrategy of one replica only adds overhead.
+    Several GPUs train as mirrored replicas. With one GPU or none there is no
+    distribution: a MirroredStrategy of one replica only adds overhead.
     """
     gpus = tf.config.list_logical_devices("GPU")
     if len(gpus) > 1:

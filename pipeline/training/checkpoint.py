@@ -1,21 +1,21 @@
 """Checkpoints of a training, from which it resumes after a stop or a kill.
 
-A checkpoint holds the weights, the optimizer, the history, and the state of early
-stopping, its best weights included: one ``tf.train.Checkpoint``, of which the last two
-are kept. It is saved when an epoch ends, in the middle of a long one, and when the node
-is asked to stop. A restore first reads every byte and compares checksums, so a damaged
-file leads to the checkpoint before it or to a fresh start, never to wrong weights.
+A checkpoint has the weights, the optimizer, the history, and the state of early
+stopping with its best weights: one ``tf.train.Checkpoint``, of which the last two are
+kept. It is saved at the end of an epoch, during long epochs, and when a stop is
+requested. A restore first reads every byte and compares checksums. If a file is
+damaged, the checkpoint before it is used, or training starts from scratch.
 
-Repeated after a kill: everything since the last checkpoint. Repeated after a request to
-stop: nothing, except that in an epoch whose training was already complete the last
-batch is trained once more, because Keras cannot run an epoch without batches.
+After a kill, everything since the last checkpoint is repeated. After a stop request,
+nothing is, except the last batch of an epoch whose batches were all done, because Keras
+cannot run an epoch without batches.
 
-Reproduced: the order of the examples (each iteration over the dataset takes the next
-order of its seeded shuffles), and so the weights, where the model draws no random
-numbers and the machine computes deterministically. Not reproduced: the masks of
-dropout, whose state lies in TensorFlow's kernels. Replicas resume with the mean of
-their moving averages. In the history, the training metrics of an interrupted epoch are
-those of its batches after the interruption; its validation metrics are complete.
+The order of the examples is reproduced (each iteration over the dataset uses the next
+order of its seeded shuffles), and so are the weights, if the model uses no random
+numbers and the machine computes deterministically. Dropout masks are not: their state
+is in TensorFlow's kernels. Replicas resume with the mean of their moving averages. In
+the history, the training metrics of an interrupted epoch cover only the batches after
+the interruption; its validation metrics are complete.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ import tensorflow as tf
 from sluice import interrupt, progress
 from sluice.errors import NodeError
 
-# Share of the time of short epochs that checkpoints may take; others are not saved.
+# Maximum share of the time spent on saving at the end of short epochs.
 SHARE_OF_TIME = 0.02
-# An epoch longer than this is saved in its middle.
+# Maximum time between checkpoints during an epoch.
 LONG_EPOCH_S = 600.0
 _KEPT = 2
 _FACTS = ("epoch", "batch", "batches", "history", "remembered", "shapes")
@@ -50,18 +50,18 @@ class Checkpoint(tf.keras.callbacks.Callback):
     ``early_stopping`` have after an epoch.
 
     Attributes:
-      epoch: how many epochs are done; all of them when training is.
-      batch: how many batches of the epoch after them are done.
+      epoch: number of completed epochs.
+      batch: number of completed batches of the next epoch.
 
     Args:
-      directory: of this training alone; created if need be.
-      model: compiled.
-      epochs: how many epochs the training has at most.
-      history: gets back the epochs of before.
-      early_stopping: None if there is none.
+      directory: used by this training only; created if missing.
+      model: a compiled model.
+      epochs: maximum number of epochs.
+      history: restored when training resumes.
+      early_stopping: restored too; None if it is not used.
     """
 
-    # Else Keras waits for the device and fetches the metrics after each batch.
+    # Otherwise Keras waits for the device and fetches metrics after each batch.
     _supports_tf_logs = True
 
     def __init__(
@@ -119,11 +119,10 @@ class Checkpoint(tf.keras.callbacks.Callback):
         _report("restored", line, epoch=self.epoch, epochs=self._epochs)
 
     def rest_of(self, make_dataset: Callable[[], tf.data.Dataset]) -> tf.data.Dataset:
-        """Returns the dataset as it would be now, had training not stopped.
+        """Returns the rest of the dataset, as if training had not stopped.
 
-        Its shuffles are put forward by the epochs that are done, each of which costs
-        filling their buffers once. Of an epoch that was cut, the batches that are done
-        are left out, which costs reading them again.
+        Its shuffles are advanced by the completed epochs, each of which fills their
+        buffers once. Completed batches of an interrupted epoch are read and skipped.
 
         Args:
           make_dataset: returns one epoch of batches, in a new order at each iteration.
@@ -133,7 +132,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
         if state.epoch == self._epochs:
             return dataset
         for _ in range(state.epoch):
-            # A shuffle behind another takes its order with the first record.
+            # A shuffle after another one determines its order with the first record.
             next(iter(dataset), None)
         if self._cut:
             if state.batches is None:
@@ -145,8 +144,8 @@ class Checkpoint(tf.keras.callbacks.Callback):
             dataset = dataset.skip(state.batch)
         if state.batches is None:
             return dataset
-        # Else Keras runs once into the end, as it did in the first epoch, and counts
-        # a step of the optimizer too many (seen with tf_keras 2.16).
+        # Otherwise Keras reads past the end once, as in the first epoch, and counts one
+        # optimizer step too many (seen with tf_keras 2.16).
         left = state.batches - state.batch
         return dataset.apply(tf.data.experimental.assert_cardinality(left))
 
@@ -202,7 +201,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
     def _save(self, epoch: int, batch: int, *, required: bool = False) -> None:
         """Writes a checkpoint; a failure is reported, and raised if ``required``."""
         started_s = time.monotonic()
-        self._state.take(self.model, self._history, self._early_stopping)
+        self._state.copy_from(self.model, self._history, self._early_stopping)
         self._state.epoch, self._state.batch = epoch, batch
         try:
             self._manager.save()
@@ -233,7 +232,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
 
 class _State(tf.train.experimental.PythonState):
-    """The part of a checkpoint that is not a variable of model or optimizer."""
+    """State in a checkpoint that is not a variable of model or optimizer."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -244,8 +243,8 @@ class _State(tf.train.experimental.PythonState):
         self.shapes: list[list[int]] = []
         self.best_weights: list[np.ndarray] = []
 
-    def take(self, model: Any, history: Any, early_stopping: Any | None) -> None:
-        """Copies the state of the callbacks."""
+    def copy_from(self, model: Any, history: Any, early_stopping: Any | None) -> None:
+        """Copies the state of model and callbacks."""
         self.shapes = _shapes(model)
         self.history = {
             name: [float(value) for value in values]
@@ -272,18 +271,18 @@ class _State(tf.train.experimental.PythonState):
 
 
 def _newest_first(directory: Path) -> list[str]:
-    # Not the manager's list: after a clock that went backwards it is empty.
+    # The manager's own list is empty after the clock has gone backwards.
     paths = [str(index.with_suffix("")) for index in directory.glob("ckpt-*.index")]
     return sorted(paths, key=lambda path: int(path.rpartition("-")[2]), reverse=True)
 
 
 def _damage(path: str) -> str | None:
-    """Reads a whole checkpoint, comparing checksums; returns what is wrong with it."""
+    """Reads a whole checkpoint; returns the error if a checksum is wrong, or None."""
     try:
         reader = tf.train.load_checkpoint(path)
         for name in reader.get_variable_to_shape_map():
             reader.get_tensor(name)
-    except Exception as error:  # its type depends on where the damage is
+    except Exception as error:  # Its type depends on the damaged part.
         return str(error).partition("\n")[0]
     return None
 

@@ -17,13 +17,13 @@ SHUFFLE_RECORDS = 10_000
 
 @dataclass(frozen=True)
 class DataSettings:
-    """What is read, and in which portions.
+    """Settings of ``make_datasets``.
 
     Attributes:
       train_files: patterns of gzip TFRecords, as Transform writes them.
-      eval_files: the same of the examples that an epoch is validated with.
+      eval_files: the same for validation.
       batch_size: records per batch over all replicas; the last may be smaller.
-      seed: of the order of the training examples.
+      seed: of shuffling.
     """
 
     train_files: Sequence[str]
@@ -38,9 +38,9 @@ class Datasets:
 
     Attributes:
       make_train: returns one epoch of batches, in a new order at each iteration. Each
-        call starts again with the first order, which is how a resumed training finds
-        its place.
-      eval: the batches of validation, always in the same order.
+        call starts again with the first order, so that a resumed training can skip
+        what is done.
+      eval: batches for validation, always in the same order.
     """
 
     make_train: Callable[[], tf.data.Dataset]
@@ -53,8 +53,8 @@ def make_datasets(
     """Returns the datasets of train and eval; see ``make_dataset`` for their batches.
 
     Args:
-      settings: which files, and how they are batched and shuffled.
-      feature_set: says which features are images, and names the label.
+      settings: files, batch size and seed.
+      feature_set: the image features and the label.
       tf_transform_output: of Transform; gives the transformed feature spec.
     """
     make = functools.partial(
@@ -84,7 +84,7 @@ def make_dataset(
     Args:
       file_patterns: gzip TFRecords of transformed tf.Examples, as Transform writes.
       tf_transform_output: gives the transformed feature spec.
-      feature_set: says which features are images, and names the label.
+      feature_set: the image features and the label.
       batch_size: records per batch over all replicas; the last may be smaller.
       shuffle_seed: shuffles files and records, anew each epoch; None keeps the order.
 
@@ -123,8 +123,8 @@ def decode_images(
 ) -> dict[str, tf.Tensor]:
     """Replaces encoded images ``[batch, 1]`` by float32 pixels in 0..1.
 
-    An image of another size than declared is resized (bilinear); JPEG, PNG, GIF (its
-    first frame) and BMP are told by content.
+    Images of another size are resized (bilinear). JPEG, PNG, GIF (first frame) and BMP
+    are detected by content.
     """
     decoded = dict(features)
     for key, feature in images.items():

@@ -1,23 +1,23 @@
-"""Training step 4, export: a SavedModel of raw features that never asks for the label.
+"""Training step 4, export: a SavedModel that takes raw features, without the label.
 
 Signatures:
   serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
-  predict_values: one ``[N]`` tensor per raw feature, for clients without protos; of a
-    vector ``[N, ...]`` in the schema's shape, or ``[N, most values]`` where their
-    number differs. An image is its encoded bytes. A missing value is NaN, the smallest
-    int64, or "". In names, what is neither letter, digit nor underscore is an
-    underscore, and what does not begin with a letter begins with ``feature_``.
-  transform_features: ``examples`` string ``[N]``; the transformed features and the
-    label's class id, -1 where a record has none. For TFMA.
+  predict_values: one ``[N]`` tensor per raw feature, for clients without protos; for a
+    vector ``[N, ...]`` with the schema's shape, or ``[N, maximum number of values]`` if
+    the number varies. An image is its encoded bytes. A missing value is NaN, the
+    smallest int64, or "". In names, characters other than letters, digits and
+    underscores are replaced by underscores, and names that do not begin with a letter
+    get the prefix ``feature_``.
+  transform_features: ``examples`` string ``[N]``. Returns the transformed features and
+    the label's class id, -1 without a label. For TFMA.
 
 The first two return ``probabilities`` float32 ``[N, classes]`` (two classes: ``[N,
 1]``, of the second) and ``label`` string ``[N, 1]``: TFX's BulkInferrer cannot read
-strings of one dimension. The class names also lie in ``assets.extra/classes.json``.
+strings of one dimension. The class names are also in ``assets.extra/classes.json``.
 
-A ``tf.Module`` holds the model's variables and tables, not the Keras model itself. What
-it does not hold, Keras does not serialize: that would trace every layer again, and fail
-on a user's ``call`` with Python control flow, which both ``fit`` and these signatures
-take (seen with tf_keras 2.16).
+A ``tf.Module`` has the model's variables and tables as attributes, but not the Keras
+model: Keras would serialize it by tracing every layer again, which fails for a user's
+``call`` with Python control flow (seen with tf_keras 2.16).
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ MISSING_INT = tf.int64.min
 
 @dataclass(frozen=True)
 class ExportSettings:
-    """Where the SavedModel goes, and what it asks for.
+    """Settings of ``export_model``.
 
     Attributes:
-      directory: must not exist.
-      all_raw_features: ask for every feature of the schema but the label, for a user's
-        preprocessing that may read any of them; else for the declared ones.
+      directory: of the SavedModel; must not exist.
+      all_raw_features: whether the signatures take every feature of the schema but the
+        label, as the user's preprocessing may need any; otherwise the config's.
     """
 
     directory: str
@@ -65,7 +65,7 @@ def export_model(
 
     Args:
       model: the trained model.
-      settings: where it goes.
+      settings: directory and inputs.
       feature_set: the features and the label.
       tf_transform_output: of Transform.
     """
@@ -182,7 +182,7 @@ class ServableModel(tf.Module):
 
 
 def _as_parsed(value: tf.Tensor, spec: Any) -> Any:
-    """Gives plain values the form in which ``parse_example`` gives them."""
+    """Converts plain values to what ``parse_example`` returns."""
     if isinstance(spec, tf.io.FixedLenFeature):
         return tf.reshape(value, [-1, *spec.shape])
     if value.dtype == tf.string:

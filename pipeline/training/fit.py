@@ -17,14 +17,14 @@ from sluice import interrupt, progress
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How long is trained, and what is kept meanwhile.
+    """Settings of ``fit_model``.
 
     Attributes:
-      epochs: how many at most.
-      patience: stop when ``val_loss`` has not improved for so many epochs, and take the
-        best weights; None trains all epochs.
-      tensorboard_dir: gets TensorBoard's logs; None writes none.
-      checkpoint_dir: keeps checkpoints, from which the next call resumes; None keeps
+      epochs: maximum number.
+      patience: stop when ``val_loss`` has not improved for so many epochs, and restore
+        the best weights; None trains all epochs.
+      tensorboard_dir: for TensorBoard's logs; None writes none.
+      checkpoint_dir: for checkpoints, from which the next call resumes; None writes
         none. See ``pipeline.training.checkpoint``.
     """
 
@@ -40,10 +40,10 @@ def fit_model(
     """Trains a compiled model, or resumes its training.
 
     Returns:
-      The value of each metric by epoch, those before a resumption included.
+      The values of each metric by epoch, including epochs before a resumption.
 
     Raises:
-      Interrupted: the process was asked to stop; the checkpoint is written.
+      Interrupted: a stop was requested; the checkpoint is written.
       NodeError: the checkpoint is of another model.
     """
     history = tf.keras.callbacks.History()
@@ -75,17 +75,17 @@ def fit_model(
             checkpoint.report_restored()
         if checkpoint.batch:
             fit_rest(until=checkpoint.epoch + 1)
-            # At the end of a fit early stopping has set the best weights.
+            # At the end of ``fit``, early stopping has restored the best weights.
             checkpoint.restore()
         fit_rest(until=settings.epochs)
     return history.history
 
 
 class ReportEpochs(tf.keras.callbacks.Callback):
-    """Reports each epoch's metrics and duration to whoever watches the run.
+    """Keras callback that reports each epoch's metrics and duration as progress.
 
     Args:
-      epochs: how many there are at most in the whole training.
+      epochs: maximum number in the whole training.
     """
 
     def __init__(self, epochs: int) -> None:

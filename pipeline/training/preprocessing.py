@@ -1,8 +1,8 @@
 """Preprocessing with tensorflow_transform: one rule per kind of feature.
 
-Images pass through encoded: decoding them here would write float pixels to disk, 200
-times the bytes of a small PNG. A missing value is 0 (the mean) after a z-score, and
-id 0 of every categorical feature, so real categories start at 1.
+Images stay encoded: decoded float pixels need 200 times the disk space of a small PNG.
+A missing value is 0 (the mean) after a z-score, and id 0 of a categorical feature,
+whose categories start at 1.
 
 A user's own function (``preprocessing: package.module:function``) has the same
 signature, may call this one, and must return the label under its transformed name.
@@ -45,7 +45,7 @@ def preprocessing_fn(
 
 
 def number_of_ids(feature: Feature, tf_transform_output: Any) -> int:
-    """Returns how many ids a categorical feature takes, the missing one included."""
+    """Returns the number of ids of a categorical feature, including the missing one."""
     options = feature.options
     if feature.kind == "vocabulary":
         name = feature.vocabulary_name
@@ -55,7 +55,7 @@ def number_of_ids(feature: Feature, tf_transform_output: Any) -> int:
 
 
 def class_ids(value: Any, label: Label) -> tf.Tensor:
-    """Returns the index of each label among the classes, -1 where it is none."""
+    """Returns the index of each label in the classes, -1 for other values."""
     text = isinstance(label.classes[0], str)
     dense = _dense(value, "" if text else tf.int64.min)
     classes = tf.constant(label.classes, tf.string if text else tf.int64)

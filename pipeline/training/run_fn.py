@@ -1,7 +1,6 @@
 """``run_fn`` of TFX's Trainer: data, build, fit and export, in this order.
 
-Each step is a module of this package, and can be called by itself: by a tuner, a
-rehearsal or a test.
+Each step is a module of this package that can be called on its own.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from sluice.secrets import resolve
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What the Trainer was asked to do, one part for each step."""
+    """Settings of a training, one part for each step."""
 
     feature_set: FeatureSet
     transform_graph_dir: str
@@ -36,7 +35,7 @@ class TrainingSettings:
 
     @classmethod
     def from_fn_args(cls, fn_args: Any) -> TrainingSettings:
-        """Reads ``tfx.components.FnArgs`` and the custom config that came with it."""
+        """Reads ``tfx.components.FnArgs`` and its custom config."""
         config = fn_args.custom_config
         train, model_run_dir = config["train"], Path(fn_args.model_run_dir)
         early_stopping = train["early_stopping"]

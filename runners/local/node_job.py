@@ -28,7 +28,7 @@ from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
 from runners.local.write_documents import write_documents
 from sluice import interrupt
-from sluice.compat import teach_autograph
+from sluice.compat import exclude_keras_from_autograph
 from sluice.record.events import NodeFailure
 from sluice.secrets import redact, redact_output
 
@@ -43,7 +43,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     """
     place = Path(run_dir)
     interrupt.listen()
-    teach_autograph()
+    exclude_keras_from_autograph()
     job_environment = JobEnvironment.load(place)
     job_environment.enter()
     if job_environment.project_root:

@@ -1,11 +1,10 @@
 """Built-in models, one module each, and the ``ModelInputs`` they are built from.
 
-A module has ``build_model(inputs: ModelInputs, params: dict) -> tf.keras.Model``: from
-a dict of transformed features to one output, uncompiled. The output is class
+A module has ``build_model(inputs: ModelInputs, params: dict) -> tf.keras.Model``, which
+returns an uncompiled model of a dict of transformed features. Its output is class
 probabilities ``[batch, classes]``, or for two classes the probability ``[batch, 1]`` of
-the second one. To add a model, write its module and name it in ``BUNDLED_MODELS`` of
-``pipeline.config.config``; one of a user's own needs no name: a config gives its import
-path.
+the second one. A new built-in model is registered in ``BUNDLED_MODELS`` of
+``pipeline.config.config``; a config names the user's own by import path.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class ModelInputs:
       feature_set: the features and the label of the config.
       shapes: transformed name -> shape without the batch; images are decoded.
       dtypes: transformed name -> dtype.
-      number_of_ids: transformed name of a categorical feature -> how many ids it has.
+      number_of_ids: transformed name of a categorical feature -> number of ids.
     """
 
     feature_set: FeatureSet

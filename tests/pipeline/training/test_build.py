@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from sluice.compat import teach_autograph
+from sluice.compat import exclude_keras_from_autograph
 from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
 
 MIRRORED = """
-from sluice.compat import prepare_environment, teach_autograph
+from sluice.compat import prepare_environment, exclude_keras_from_autograph
 prepare_environment()
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
@@ -24,7 +24,7 @@ real = tf.config.list_logical_devices
 # Two logical CPUs stand in for two GPUs; the strategy and its replicas are real.
 tf.config.list_logical_devices = lambda kind: real("CPU" if kind == "GPU" else kind)
 from pipeline.training.build import choose_strategy
-teach_autograph()
+exclude_keras_from_autograph()
 strategy, line = choose_strategy()
 with strategy.scope():
     dense = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
@@ -81,7 +81,7 @@ def test_autograph_leaves_keras_alone_and_converts_a_users_call() -> None:
                 return x * 2
             return x
 
-    teach_autograph()
+    exclude_keras_from_autograph()
     assert conversion.is_allowlisted(tf_keras.Model.fit)
     assert not conversion.is_allowlisted(Doubling.call)
     inputs = tf.keras.Input((1,))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sluice.compat import teach_autograph
+from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 
 pytestmark = pytest.mark.tf
@@ -30,7 +30,7 @@ def _fit(model: Any, directory: Path, *, restore: bool) -> Any:
 
     from pipeline.training.checkpoint import Checkpoint
 
-    teach_autograph()
+    exclude_keras_from_autograph()
     model.compile("adam", "mse")
     history = tf.keras.callbacks.History()
     checkpoint = Checkpoint(directory, model, 2, history)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice import progress
-from sluice.compat import teach_autograph
+from sluice.compat import exclude_keras_from_autograph
 
 pytestmark = pytest.mark.tf
 
@@ -21,7 +21,7 @@ def test_epochs_are_counted_over_the_whole_training(
 
     path = tmp_path / "progress.jsonl"
     monkeypatch.setenv(progress.PROGRESS_FILE, str(path))
-    teach_autograph()
+    exclude_keras_from_autograph()
     model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1)])
     model.compile(loss="mse")
     data = tf.data.Dataset.from_tensor_slices(([[1.0]], [[0.0]])).batch(1)

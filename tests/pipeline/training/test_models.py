@@ -32,9 +32,9 @@ def _learns(model, inputs, classes: int) -> None:
     import tensorflow as tf
 
     from pipeline.training.build import compile_model
-    from sluice.compat import teach_autograph
+    from sluice.compat import exclude_keras_from_autograph
 
-    teach_autograph()
+    exclude_keras_from_autograph()
     tf.keras.utils.set_random_seed(1)
     labels = tf.range(64) % classes
     data = {}
