@@ -203,7 +203,7 @@ def _acquire(
 ) -> int:
     begun_s = time.monotonic()
     joins = shared or end_shared is not None
-    told = False
+    has_announced = False
     while True:
         try:
             held = stack.enter_context(ExitStack())
@@ -239,8 +239,8 @@ def _acquire(
                 hint="wait for it (run and resume have --wait), or stop it: "
                 + cancel_command(path),
             ) from error
-        if not (told or ending):
-            told = True
+        if not (has_announced or ending):
+            has_announced = True
             on_wait(str(owner or Owner()))
         time.sleep(_POLL_S)
 

@@ -63,7 +63,7 @@ def record_killed_nodes(recorder: Recorder, *nodes: str) -> None:
 
 
 def _incomplete(workspace: Workspace) -> dict[str, RunRecord]:
-    """Returns the records that are open or not in ``run.json``, by run id."""
+    """Returns, by run id, the records that are not closed or not in ``run.json``."""
     found = {}
     for run_id in workspace.run_ids():
         with suppress(WorkspaceError):

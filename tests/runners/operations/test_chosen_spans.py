@@ -159,7 +159,7 @@ def names(window: Window) -> list[str]:
     return [window.relative(file) for file in window.files]
 
 
-def test_a_span_delivered_after_the_choice_is_not_taken() -> None:
+def test_a_span_delivered_during_the_run_is_not_ingested() -> None:
     engine, notes = FirstNode(lambda: deliver(2)), Notes()
 
     record = run(REQUEST, notes, engine)
@@ -222,7 +222,7 @@ TRAIN = Path("data/digits/span-1/train-0")
 @pytest.mark.parametrize(
     "change", [TRAIN.unlink, lambda: TRAIN.write_text("half of")], ids=["gone", "new"]
 )
-def test_a_chosen_file_that_is_not_as_it_was_is_an_error(
+def test_a_chosen_file_that_changes_is_an_error(
     change: Callable[[], object],
 ) -> None:
     engine = FirstNode(change)
@@ -259,7 +259,7 @@ def test_a_run_whose_data_is_gone_is_not_resumed(known: bool) -> None:
     assert str(caught.value.where).endswith("span-1/train-0")
 
 
-def test_a_run_that_has_waited_takes_what_was_delivered_meanwhile() -> None:
+def test_a_run_that_waited_chooses_spans_delivered_meanwhile() -> None:
     engine, others = FirstNode(), Workspace(Path.cwd() / "workspace" / "digits")
     others.prepare()
 

@@ -45,7 +45,7 @@ DEADLINE_S = 60.0
 
 
 class Stubs:
-    """In the place of a process pool: nodes that leave a trace and wait if asked to.
+    """Stub of a process pool: its nodes record their start and can be held.
 
     Attributes:
       root: a file ``<node>.hold`` there keeps a node from ending.
@@ -163,7 +163,7 @@ def _check_whole(run: SharedRun) -> RunRecord:
     return record
 
 
-def test_both_branches_at_once_in_two_processes(
+def test_two_branches_run_in_two_processes(
     shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     run_node(shared, "Read", engine=engine)
@@ -193,7 +193,7 @@ def test_both_branches_at_once_in_two_processes(
     assert sorted(stubs.starts()) == sorted(shared.nodes)
 
 
-def test_a_node_that_ends_while_another_process_comes_is_not_run_again(
+def test_a_node_that_another_process_has_just_run_is_not_run_again(
     shared: SharedRun,
     engine: LocalEngine,
     stubs: Stubs,
@@ -209,7 +209,7 @@ def test_a_node_that_ends_while_another_process_comes_is_not_run_again(
     assert stubs.starts() == ["Read"]
 
 
-def test_the_process_of_a_node_is_killed(
+def test_a_node_whose_process_was_killed_is_run_again(
     shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     held = stubs.hold("Read")
@@ -227,7 +227,7 @@ def test_the_process_of_a_node_is_killed(
     _check_whole(shared)
 
 
-def test_a_run_is_ended_after_a_kill(
+def test_a_run_with_a_killed_node_ends_as_failed(
     shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     stubs.hold("Read")
@@ -242,7 +242,7 @@ def test_a_run_is_ended_after_a_kill(
     assert _check_whole(shared) == record
 
 
-def test_the_verdict_of_a_gate_is_the_run_s(
+def test_a_gate_that_fails_blocks_the_run(
     written: Any, engine: LocalEngine, stubs: Stubs
 ) -> None:
     run = _share(written, {"Read": (), "Gate": ("Read",), "Train": ("Gate",)})
@@ -256,7 +256,7 @@ def test_the_verdict_of_a_gate_is_the_run_s(
     assert stubs.starts() == ["Read", "Gate"]
 
 
-def test_a_push_that_was_not_allowed_has_run(
+def test_a_blocked_push_is_not_run_again(
     written: Any, engine: LocalEngine, stubs: Stubs
 ) -> None:
     run = _share(written, {"Train": (), "Pusher": ("Train",), "After": ("Pusher",)})
@@ -279,8 +279,8 @@ def test_a_run_is_cancelled_while_a_node_runs(
     stubs.hold("Read")
     running = _fork(lambda: run_node(shared, "Read", engine=engine))
     _wait_for(stubs.starts)
-    asked = cancel(CancelRequest(name="digits"))
-    assert asked.pids == (running.pid,)
+    cancelled = cancel(CancelRequest(name="digits"))
+    assert cancelled.pids == (running.pid,)
     with pytest.raises(UsageError, match="is not shared"):
         run_node(shared, "Read", engine=engine)
     running.join(DEADLINE_S)
@@ -312,7 +312,7 @@ def test_a_run_is_cancelled_after_a_kill(shared: SharedRun) -> None:
     _check_whole(shared)
 
 
-def test_another_run_takes_over(
+def test_another_run_takes_over_an_abandoned_one(
     shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     workspace = Workspace(shared.workspace)
@@ -360,7 +360,7 @@ def test_two_processes_end_a_run(shared: SharedRun, engine: LocalEngine) -> None
     assert len([event for event in events if isinstance(event, RunEnded)]) == 1
 
 
-def test_the_end_is_killed_and_asked_for_again(
+def test_end_run_is_called_again_after_a_kill(
     shared: SharedRun, engine: LocalEngine
 ) -> None:
     def killed() -> None:
@@ -375,7 +375,7 @@ def test_the_end_is_killed_and_asked_for_again(
     _check_whole(shared)
 
 
-def test_the_clock_is_set_back(
+def test_a_clock_set_back_does_not_abandon_the_run(
     shared: SharedRun, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_node(shared, "Read", engine=engine)
@@ -390,7 +390,7 @@ def test_the_clock_is_set_back(
     _check_whole(shared)
 
 
-def test_a_failed_node_is_run_again_and_its_failure_forgotten(
+def test_a_failed_node_is_run_again_and_the_run_succeeds(
     shared: SharedRun, engine: LocalEngine, stubs: Stubs
 ) -> None:
     error = {"message": "boom", "exit_code": 7, "log_tail": []}
