@@ -240,7 +240,7 @@ def still_served(pushed_model: Any) -> bool:
     destination = pushed_model.get_string_custom_property("pushed_destination")
     if is_remote(destination) or destination.startswith("projects/"):
         return True
-    # Imported here: a cache without pushes needs no package of ours beside `runners`.
+    # Imported here: foreign pipelines may hide `serving` and rarely push.
     from serving.model_store import ModelStore
 
     path = Path(destination)

@@ -1,4 +1,4 @@
-"""Runs a pipeline on this machine, each node in a process of its own.
+"""Runs a pipeline on this machine, each node in its own process.
 
 ``scheduler`` starts the nodes in order and never imports TFX. ``processes`` holds the
 process pool: a zygote that has imported TFX, and the clean-up of processes.

@@ -52,7 +52,7 @@ def explain_failure(
 ) -> NodeFailure:
     """Returns the error message for an exception that a node raised.
 
-    Errors of ours, also those wrapped by Beam, are reported as they are; a config error
+    Sluice's errors, also wrapped by Beam, are reported as they are; a config error
     with the line of the user's code that raised its cause. Any other exception is
     reported with its class and the last line of the user's or our own code.
 

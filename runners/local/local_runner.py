@@ -59,7 +59,7 @@ _KEPT: dict[tuple[Any, ...], ProcessPool] = {}
 
 
 class LocalRunner(tfx_runner.IrBasedRunner):
-    """Runs TFX pipelines on this machine, each node in a process of its own."""
+    """Runs TFX pipelines on this machine, each node in its own process."""
 
     def __init__(
         self,

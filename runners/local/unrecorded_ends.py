@@ -46,7 +46,9 @@ def unrecorded_ends(
             continue
         facts = read_result(run_dir, node.id) or {}
         with open_store(graph.connection_config()) as store:
-            result = read_node_result(store, node, 0.0, None, stopped=True)
+            result = read_node_result(
+                store, node, facts.get("duration_s", 0.0), None, stopped=True
+            )
         if facts and facts["state"] == "failed":
             result = result_of(facts)
         if result.state in ("ran", "cached", "failed"):

@@ -30,7 +30,7 @@ def check_metadata(workspace: Workspace) -> list[str]:
 
     Raises:
       WorkspaceError: the file is damaged and there is no copy that is not, or it can
-        neither be read nor be called damaged, such as one that somebody else locks.
+        neither be read nor be called damaged, such as one that another process locks.
     """
     path, copy = workspace.metadata_db, workspace.root / "state" / _COPY
     problem = _problem(path)

@@ -81,7 +81,7 @@ class Fold:
           ValueError: there was no ``run_started`` event.
         """
         if self._record is None:
-            raise ValueError("no event says how the run began")
+            raise ValueError("the event run_started is missing")
         return self._record
 
     @property
@@ -92,7 +92,7 @@ class Fold:
           ValueError: there was none.
         """
         if self._run_started_event is None:
-            raise ValueError("no event says how the run began")
+            raise ValueError("the event run_started is missing")
         return self._run_started_event
 
     def apply(self, event: Event) -> None:
@@ -112,7 +112,7 @@ class Fold:
             case SpansChosen():
                 self.record.spans = event.spans
             case GraphCompiled():
-                self._graph_drawn(event)
+                self._graph_compiled(event)
             case NodeStarted():
                 self._node_started(event)
             case NodeRetried():
@@ -163,7 +163,7 @@ class Fold:
         for note in event.notes:
             self._note(note)
 
-    def _graph_drawn(self, event: GraphCompiled) -> None:
+    def _graph_compiled(self, event: GraphCompiled) -> None:
         """Resets the nodes; after a resume they keep times, memory and attempts."""
         record, self.graph = self.record, event
         before = {node.id: node for node in record.nodes}

@@ -14,7 +14,7 @@ _POLL_S = 0.01
 
 
 class ForkedProcess:
-    """Runs a function in a fork of this process, in a session of its own.
+    """Runs a function in a fork of this process, in its own session.
 
     Attributes:
       pid: of the child.

@@ -22,7 +22,7 @@ INSIDE_JOB = "SLUICE_INSIDE_JOB"
 
 @dataclass(frozen=True)
 class Job:
-    """A function call in a process of its own.
+    """A function call in its own process.
 
     Attributes:
       function: ``module:function``; imported in the process that runs it.
@@ -63,7 +63,7 @@ def run_job(job: Job) -> int:
     faulthandler.enable(file=2)
     os.environ.update(job.environment)
     os.environ[INSIDE_JOB] = "1"
-    # Beam parses sys.argv for options of its own.
+    # Beam parses sys.argv.
     sys.argv = sys.argv[:1]
     _reseed()
     status = 0
@@ -108,7 +108,7 @@ def _text_file(descriptor: int) -> TextIO:
 
 
 def _reseed() -> None:
-    """Gives a forked process random numbers of its own; the parent drew its seed."""
+    """Seeds the random numbers of a forked process anew."""
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()

@@ -57,7 +57,7 @@ _MAX_DESCRIPTORS = 8
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """Returns the command that calls ``main`` of a module of ours with arguments.
+    """Returns the command that calls ``main`` of a Sluice module with arguments.
 
     Our packages are found whatever the working directory and ``sys.path`` hold, and
     everything that is imported later is found as in any other interpreter.
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> None:
     name_process("sluice-zygote")
     control = socket.socket(fileno=int(descriptor))
     control.set_inheritable(False)
-    # Beam parses sys.argv for options of its own.
+    # Beam parses sys.argv.
     sys.argv = sys.argv[:1]
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     started, started_ns = time.monotonic(), time.time_ns()
@@ -235,7 +235,7 @@ class _Zygote:
                     os.unlink(path)
 
     def _start(self, name: str, job: Job, umask: int) -> int:
-        """Returns the pid of a new child, which leads a session of its own."""
+        """Returns the pid of a new child, which leads its own session."""
         parent = os.getpid()
         with warnings.catch_warnings():
             # Python 3.12 warns of threads: those of the math libraries, which can be

@@ -22,8 +22,7 @@ def training_logs(directory: Path) -> dict[str, dict[int, float | None]]:
     """Returns each metric's value by epoch, from 0.
 
     Metrics have the names of Keras's history: those of the validation data begin with
-    ``val_``. Where there are no logs of epochs, or those of several trainings, nothing
-    is returned.
+    ``val_``. Empty without logs of epochs, or with those of several trainings.
 
     Raises:
       SluiceError: a log is damaged.
@@ -90,7 +89,7 @@ def epochs_document(directory: Path) -> Epochs | None:
     ``MAX_EPOCHS`` the last are kept.
 
     Returns:
-      None if the artifact holds neither, as a trainer of somebody else's may leave it.
+      None if the artifact has neither, as that of a foreign trainer may.
 
     Raises:
       SluiceError: the history or a log is damaged.

@@ -7,8 +7,8 @@ A metric's value is one of
 * ``{"shape", "values"}``, an array, row by row;
 * ``{"columns"}``, a table, see ``TABLES``;
 * ``{"text"}``, or ``{"error"}`` where TFMA could not compute it;
-* ``{"left_out"}``, the size of what found no room: the values of an array, the rows of
-  a table, the characters of a text.
+* ``{"left_out"}``, the size of a value over the limit: the values of an array, the rows
+  of a table, the characters of a text.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ _ARRAYS = {
 }
 
 
-class Room:
-    """How many more values, rows and characters a document takes in."""
+class SizeLimit:
+    """The values, rows and characters that a document may still contain."""
 
     def __init__(self, values: int) -> None:
         self._left = values
@@ -89,40 +89,40 @@ class Room:
         return fits
 
 
-def metric_value(item: Any, room: Room) -> Any:
+def metric_value(item: Any, limit: SizeLimit) -> Any:
     """Returns a metric's value; see the module.
 
     Args:
       item: TFMA's ``MetricKeyAndValue``, or anything else with a ``value``.
-      room: what arrays and tables may still take.
+      limit: for arrays and tables.
     """
-    value = _plain(item.value, room)
+    value = _plain(item.value, limit)
     if isinstance(value, float | str) and item.HasField("confidence_interval"):
         interval = item.confidence_interval
         return {
             "value": value,
-            "lower_bound": _plain(interval.lower_bound, room),
-            "upper_bound": _plain(interval.upper_bound, room),
+            "lower_bound": _plain(interval.lower_bound, limit),
+            "upper_bound": _plain(interval.upper_bound, limit),
         }
     return value
 
 
-def table(message: Any, kind: str, room: Room) -> Columns | None:
-    """Returns a table by columns; None if there is no room for it.
+def table(message: Any, kind: str, limit: SizeLimit) -> Columns | None:
+    """Returns a table by columns; None if it exceeds the limit.
 
     Args:
       message: holds the table in its field ``kind``.
       kind: a key of ``TABLES``.
-      room: what tables may still take.
+      limit: for tables.
     """
     path, names = TABLES[kind]
     rows = _rows(getattr(message, kind), path)
-    if not room.take(len(rows)):
+    if not limit.take(len(rows)):
         return None
     return {name: [_cell(row, name) for row in rows] for name in names}
 
 
-def _plain(value: Any, room: Room) -> Any:
+def _plain(value: Any, limit: SizeLimit) -> Any:
     kind = value.WhichOneof("type")
     if kind == "double_value":
         return json_number(value.double_value.value)
@@ -135,26 +135,26 @@ def _plain(value: Any, room: Room) -> Any:
     if kind == "t_distribution_value":
         return json_number(value.t_distribution_value.unsampled_value.value)
     if kind == "array_value":
-        return _array(value.array_value, room)
+        return _array(value.array_value, limit)
     if kind in TABLES:
-        columns = table(value, kind, room)
+        columns = table(value, kind, limit)
         if columns is None:
             return {"left_out": len(_rows(getattr(value, kind), TABLES[kind][0]))}
         return {"columns": columns}
     if kind == "bytes_value":
         text = _text(value.bytes_value)
-        return {"text": text} if room.take(len(text)) else {"left_out": len(text)}
+        return {"text": text} if limit.take(len(text)) else {"left_out": len(text)}
     if kind == "unknown_type":
         return {"error": value.unknown_type.error}
     return {"error": value.debug_message or "no value"}
 
 
-def _array(array: Any, room: Room) -> dict[str, Any]:
+def _array(array: Any, limit: SizeLimit) -> dict[str, Any]:
     name = _ARRAYS.get(array.DataType.Name(array.data_type))
     if name is None:
         return {"error": "an array of an unknown type"}
     values = getattr(array, name)
-    if not room.take(len(values)):
+    if not limit.take(len(values)):
         return {"left_out": len(values)}
     return {
         "shape": list(array.shape),

@@ -17,7 +17,7 @@ from sluice.errors import WorkspaceError, bounded
 from sluice.record.documents.metric_value import (
     TABLES,
     Columns,
-    Room,
+    SizeLimit,
     metric_value,
     table,
 )
@@ -61,7 +61,7 @@ class Plot(Subject):
 
 
 class Evaluation(TypedDict):
-    """Everything that TFMA computed, as far as there is room."""
+    """Everything that TFMA computed, up to the limits."""
 
     metrics: list[Metrics]
     metrics_left_out: int
@@ -73,7 +73,7 @@ def metrics_document(directory: Path) -> Evaluation | None:
     """Returns the metrics and plots of every slice, overall first.
 
     A model without a name, as TFMA leaves it without a baseline, is the candidate. A
-    table that finds no room is left out whole.
+    table over the limit is left out.
 
     Returns:
       None if the artifact is not one of TFMA's.
@@ -98,10 +98,10 @@ def metrics_document(directory: Path) -> Evaluation | None:
             actual=", ".join(bounded(sorted(names))),
             hint="Run the node that made it again: sluice run NAME --force NODE",
         )
-    room = Room(MAX_TABLE_ROWS)
-    shown = [_metrics(*row, room) for row in metrics[:MAX_METRIC_ROWS]]
+    limit = SizeLimit(MAX_TABLE_ROWS)
+    shown = [_metrics(*row, limit) for row in metrics[:MAX_METRIC_ROWS]]
     plots = [
-        _plot(*plot, room)
+        _plot(*plot, limit)
         for plot in _tables(
             _records(directory, "plots", metrics_for_slice_pb2.PlotsForSlice.FromString)
         )
@@ -150,10 +150,10 @@ def _rows(records: Iterable[Any]) -> list[tuple[Metrics, list[Any]]]:
     return [rows[order] for order in sorted(rows)]
 
 
-def _metrics(row: Metrics, items: list[Any], room: Room) -> Metrics:
+def _metrics(row: Metrics, items: list[Any], limit: SizeLimit) -> Metrics:
     return {
         **row,
-        "metrics": {item.key.name: metric_value(item, room) for item in items},
+        "metrics": {item.key.name: metric_value(item, limit) for item in items},
     }
 
 
@@ -174,8 +174,8 @@ def _tables(records: Iterable[Any]) -> list[tuple[Plot, Any]]:
     return sorted(plots, key=lambda plot: _order(plot[0]))
 
 
-def _plot(plot: Plot, message: Any, room: Room) -> Plot | None:
-    columns = table(message, plot["kind"], room)
+def _plot(plot: Plot, message: Any, limit: SizeLimit) -> Plot | None:
+    columns = table(message, plot["kind"], limit)
     return None if columns is None else {**plot, "columns": columns}
 
 

@@ -54,7 +54,7 @@ def statistics_document(
 
     Args:
       directory: the artifact.
-      split_names: as the artifact names them; empty to take those that are there.
+      split_names: those of the artifact; empty for all that exist.
       sensitive: features of which only counts are shown.
 
     Raises:

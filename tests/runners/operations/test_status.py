@@ -119,7 +119,7 @@ def test_unreadable_records_are_an_error(written: Any) -> None:
         runs("digits", warn=warnings.append)
     (warning,) = warnings
     assert "run.json is missing" in warning
-    assert "journal.jsonl does not replace it: no event says" in warning
+    assert "journal.jsonl does not replace it: the event run_started" in warning
     with pytest.raises(WorkspaceError) as raised:
         status(DIGITS)
     assert str(run_dir / "run.json") in str(raised.value)

@@ -297,5 +297,5 @@ def test_notes_are_unique_and_reports_are_linked(folded: Folded) -> None:
 
 
 def test_events_without_run_started_are_an_error() -> None:
-    with pytest.raises(ValueError, match="how the run began"):
+    with pytest.raises(ValueError, match="run_started is missing"):
         fold([GRAPH, *_ran("Trainer")])
