@@ -32,13 +32,8 @@ def doctor(request: DoctorRequest) -> Iterator[Check]:
     Raises:
       UsageError: the config does not exist.
     """
-    return run_checks(_workspace_folder(request))
-
-
-def _workspace_folder(request: DoctorRequest) -> Path:
-    """Returns the workspace of the pipeline, or the folder of all workspaces."""
     where = request.workspace_dir
-    if request.name:
-        of_pipeline = PipelineRequest(name=request.name, workspace_dir=where)
-        return of_pipeline.workspace_of(of_pipeline.load_config()).root
-    return locate(current_project(Path.cwd()), "", where).root
+    if request.name is None:
+        return run_checks(locate(current_project(Path.cwd()), "", where).root)
+    pipeline = PipelineRequest(name=request.name, workspace_dir=where)
+    return run_checks(pipeline.workspace_of(pipeline.load_config()).root)

@@ -121,3 +121,15 @@ def test_control_characters_in_a_record_are_escaped(
         assert r"\nerror: forged\u001b[2J" in text.replace(r"\x1b", r"\u001b"), code
         assert "\x1b" not in text and "\x9b" not in text
         assert "\nerror: forged" not in text
+
+
+def test_resume_warns_of_an_unreadable_record_once(
+    written: Any, sluice: Sluice
+) -> None:
+    written.fail(written.FIRST)
+    run_dir = written.fail(written.SECOND)
+    (run_dir / "run.json").write_text("{")
+    (run_dir / "journal.jsonl").unlink()
+    code, out, err = sluice("resume", "digits", "--run", "2025")
+    assert code == 2 and "there is no run '2025' of digits" in err
+    assert out.count(f"warning: the record of run {written.SECOND} cannot be") == 1

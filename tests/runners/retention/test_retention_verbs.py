@@ -72,6 +72,16 @@ def test_gc_keeps_five_runs_unless_told_otherwise(past: Any, call: Call) -> None
     assert document["kept_runs"] == runs[1:]
 
 
+def test_gc_rewrites_a_missing_record_before_it_deletes_the_journal(
+    written: Any, call: Call
+) -> None:
+    run_dir = written.fail(written.FIRST)
+    written.fail(written.SECOND)
+    (run_dir / "run.json").unlink()
+    call(gc, "digits", "--keep", "1")
+    assert [path.name for path in run_dir.iterdir()] == ["run.json"]
+
+
 def test_gc_keeps_at_least_one_run(past: Any, call: Call) -> None:
     past.run()
     with pytest.raises(click.BadParameter, match="0 is not in the range x>=1"):
