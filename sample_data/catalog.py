@@ -124,8 +124,10 @@ def make(
             content, source_digest = _content(data_set, target.parent, source, report)
             if current and current.source_sha256 == source_digest:
                 return current
-            count = sum(map(len, content.parts.values()))
-            if data_set.read:
+            if data_set.read is None:
+                workers = 1  # They are small, and tests make them beside threads.
+            else:
+                count = sum(map(len, content.parts.values()))
                 report(f"{name}: writing {count:,} records")
             with _replacing(target) as part:
                 shards = write_shards(
@@ -133,17 +135,10 @@ def make(
                     content.parts,
                     part,
                     seed=seed,
-                    # Data sets of packages are small, and tests make them with threads.
-                    workers=(workers or usable_cores()) if data_set.read else 1,
+                    workers=workers or usable_cores(),
                 )
-                made = Manifest(
-                    data_set.name,
-                    data_set.version,
-                    seed,
-                    shards,
-                    source_sha256=source_digest,
-                    class_names=content.class_names,
-                )
+                facts = (source_digest, content.class_names)
+                made = Manifest(name, data_set.version, seed, shards, *facts)
                 made.save(part)
             return made
     except OSError as error:

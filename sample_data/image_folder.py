@@ -240,7 +240,7 @@ def _checked_folder(path: Path) -> Path:
         where=path,
         expected="a folder that contains a folder of images per class",
         actual="a file" if path.exists() else "no such folder",
-        hint="--from DIR",
+        hint="--from DIR; unpack an archive first",
     )
 
 

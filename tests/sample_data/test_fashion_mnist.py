@@ -62,13 +62,14 @@ def test_tensorflow_reads_the_images_and_labels_of_the_files(made):
     for part, splits in (("train", ("train", "eval")), ("test", ("test",))):
         paths = [str(path) for split in splits for path in directory.glob(f"{split}-*")]
         records = tf.data.TFRecordDataset(paths, compression_type="GZIP")
-        found = Counter(
-            (image.tobytes(), int(label))
-            for image, label in records.map(decode).as_numpy_iterator()
-        )
+        batches = records.map(decode, tf.data.AUTOTUNE).batch(1000)
+        images, labels = zip(*batches.as_numpy_iterator(), strict=True)
         source = content.parts[part]
         assert isinstance(source, ImageArray)
-        assert found == Counter(
-            (np.ascontiguousarray(image).tobytes(), int(label))
-            for image, label in zip(source.pixels, source.labels, strict=True)
+        assert counted(np.concatenate(images)[..., 0], np.concatenate(labels)) == (
+            counted(source.pixels, source.labels)
         )
+
+
+def counted(pixels, labels):
+    return Counter(zip(map(bytes, pixels), map(int, labels), strict=True))
