@@ -60,8 +60,10 @@ def test_several_processes_join_at_once(workspace: Workspace) -> None:
 
 
 def test_an_ended_run_cannot_be_joined(workspace: Workspace) -> None:
-    with pytest.raises(UsageError, match=f"run {RUN} is not shared"):
+    with pytest.raises(UsageError, match=f"run {RUN} is not shared") as info:
         workspace.join(RUN).__enter__()
+    place = workspace.root.parent
+    assert info.value.hint == f"sluice resume digits --workspace {place}"
     _share(workspace)
     with pytest.raises(UsageError, match="run other is not shared"):
         workspace.join("other").__enter__()
