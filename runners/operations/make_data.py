@@ -11,7 +11,7 @@ from pipeline.config.find import find_config
 from sample_data import catalog
 from sample_data.data_set import Source
 from sluice.errors import UsageError
-from sluice.project import find_root
+from sluice.project import current_project, find_root
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ def make_data(
       report: called with lines of progress.
 
     Raises:
-      UsageError: there is no such data set, its files are not to be had, or there is
-        no project.
+      UsageError: there is no such data set, or its files cannot be had.
       DataError: its files are damaged.
     """
     data_set = catalog.get(name)
@@ -74,4 +73,4 @@ def _root(name: str) -> Path:
     try:
         return find_root(find_config(name, Path.cwd()).parent)
     except UsageError:
-        return find_root(Path.cwd())
+        return current_project(Path.cwd())
