@@ -10,7 +10,7 @@ import contextlib
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +69,8 @@ class Recorder:
         Raises:
           JournalError: there is no ``run_started`` event.
         """
-        try:
+        with self._explain_damage():
             return self._fold.record
-        except ValueError as error:
-            raise self._damaged() from error
 
     @property
     def run_started(self) -> RunStarted:
@@ -81,10 +79,8 @@ class Recorder:
         Raises:
           JournalError: there is none.
         """
-        try:
+        with self._explain_damage():
             return self._fold.run_started
-        except ValueError as error:
-            raise self._damaged() from error
 
     @property
     def graph(self) -> GraphCompiled | None:
@@ -187,22 +183,25 @@ class Recorder:
 
     def _catch_up(self) -> None:
         try:
-            for event in self._journal.new_events():
-                self._fold.apply(event)
-        except ValueError as error:
-            raise self._damaged() from error
+            with self._explain_damage():
+                for event in self._journal.new_events():
+                    self._fold.apply(event)
         except KeyboardInterrupt:
             # Events may be read and not folded: start over.
             self._journal, self._fold = Journal(self.run_dir), Fold()
             raise
 
-    def _damaged(self) -> JournalError:
-        return JournalError(
-            f"the journal of run {self.run_dir.name} is damaged",
-            where=self._journal.path,
-            expected="a line with the event 'run_started'",
-            hint="start a new run with `sluice run`; cached nodes are skipped",
-        )
+    @contextlib.contextmanager
+    def _explain_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            raise JournalError(
+                f"the journal of run {self.run_dir.name} is damaged",
+                where=self._journal.path,
+                expected="a line with the event 'run_started'",
+                hint="start a new run with `sluice run`; cached nodes are skipped",
+            ) from error
 
 
 def _jsonable(facts: dict[str, Any]) -> dict[str, Any]:
