@@ -1,3 +1,5 @@
+"""Keys, types, bounds and defaults of a config."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,7 +37,7 @@ def problems(**changes: Any) -> dict[str, str]:
     }
 
 
-def test_the_least_config_has_defaults_for_the_rest() -> None:
+def test_a_minimal_config_has_defaults() -> None:
     config = Config.model_validate(document())
 
     assert config.train == Train(
@@ -158,7 +160,7 @@ def test_bounds_of_features(spec: dict, path: str) -> None:
     assert list(problems(features={"x": spec})) == [f"features.x.{path}"]
 
 
-def test_no_features_at_all_is_not_the_same_as_null() -> None:
+def test_empty_features_are_rejected() -> None:
     assert problems(features={}) == {"features": "Input should be at least one"}
 
 
@@ -333,7 +335,7 @@ def test_key_path_reads_as_the_yaml_does() -> None:
     assert key_path(()) == ""
 
 
-def test_an_origin_falls_back_to_what_is_above(tmp_path) -> None:
+def test_an_unknown_location_falls_back_to_the_section_above(tmp_path) -> None:
     origin = Origin(tmp_path, "x.yaml", locations={("a",): "x.yaml:3"})
 
     assert origin.location(("a", "b", 0)) == "x.yaml:3"

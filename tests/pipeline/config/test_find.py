@@ -39,7 +39,7 @@ def test_a_path_needs_no_cwd_in_the_project(project: Path, tmp_path_factory) -> 
     assert relative.origin.file == "configs/fares.yaml"
 
 
-def test_a_config_below_configs_is_of_the_same_project(
+def test_a_config_in_a_subdirectory_belongs_to_the_same_project(
     project: Path, config_text: str
 ) -> None:
     path = project / "configs" / "team" / "mine.yml"
@@ -49,7 +49,7 @@ def test_a_config_below_configs_is_of_the_same_project(
     assert load_config(str(path), cwd=Path("/")).root == project
 
 
-def test_a_linked_config_is_of_the_project_that_links_it(
+def test_a_symlinked_config_belongs_to_the_project_with_the_link(
     project: Path, tmp_path_factory, config_text: str
 ) -> None:
     target = tmp_path_factory.mktemp("store") / "shared.yaml"

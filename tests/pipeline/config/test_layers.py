@@ -1,3 +1,5 @@
+"""YAML of configs and overrides, and how layers are merged."""
+
 from __future__ import annotations
 
 from contextlib import suppress
@@ -200,7 +202,7 @@ def test_an_overlay_replaces_a_mapping_of_another_kind() -> None:
     assert larger.data == same.data == {"x": {"kind": "hashed", "buckets": 9}}
 
 
-def test_an_overlay_knows_which_layer_each_key_is_of() -> None:
+def test_an_overlay_keeps_the_location_of_each_key() -> None:
     base = Layer(
         {"a": {"b": [1], "c": 2}},
         {("a",): "base:1", ("a", "b"): "base:2", ("a", "b", 0): "base:2"}

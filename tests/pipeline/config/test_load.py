@@ -53,7 +53,7 @@ def test_absolute_paths_stay(project: Path) -> None:
     assert config.serving_dir == Path("/models/fares")
 
 
-def test_a_profile_lies_over_the_config(
+def test_a_profile_is_merged_over_the_config(
     project: Path, profile: Callable[..., None]
 ) -> None:
     profile("train: {batch_size: 512}\nevaluate: {metrics: [Recall]}\n")
@@ -65,7 +65,7 @@ def test_a_profile_lies_over_the_config(
     assert config.origin.profile == "configs/profiles/gpu.yaml"
 
 
-def test_a_profile_may_take_away_with_null(
+def test_a_profile_may_reset_a_key_with_null(
     project: Path, profile: Callable[..., None]
 ) -> None:
     profile("features: null\ntrain: {early_stopping: null}\n")
@@ -76,7 +76,7 @@ def test_a_profile_may_take_away_with_null(
     assert config.train.early_stopping is None
 
 
-def test_overrides_lie_over_the_profile_in_order(
+def test_overrides_are_merged_over_the_profile_in_order(
     project: Path, profile: Callable[..., None]
 ) -> None:
     profile("train: {epochs: 8, batch_size: 9}\n")

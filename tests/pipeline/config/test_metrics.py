@@ -1,3 +1,5 @@
+"""The table of metrics, compared with TFMA and Keras."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -8,7 +10,7 @@ from pipeline.config.metrics import METRICS
 
 
 @pytest.mark.unit
-def test_every_row_is_fit_for_something() -> None:
+def test_every_metric_fits_a_task() -> None:
     for name, row in METRICS.items():
         assert set(row.tasks) in ({"binary"}, {"multiclass"}, {"binary", "multiclass"})
         assert set(row.required) <= set(row.params), name
@@ -30,7 +32,7 @@ def test_every_row_is_fit_for_something() -> None:
         ("ExampleCount", ("binary", "multiclass"), False),
     ],
 )
-def test_what_users_will_ask_for(
+def test_tasks_of_common_metrics(
     class_name: str, tasks: tuple[str, ...], pooled: bool
 ) -> None:
     row = METRICS[class_name]
@@ -52,7 +54,7 @@ def test_what_users_will_ask_for(
         "Rouge",
     ],
 )
-def test_what_says_nothing_here_is_left_out(class_name: str) -> None:
+def test_meaningless_metrics_are_left_out(class_name: str) -> None:
     assert class_name not in METRICS
 
 
@@ -79,7 +81,7 @@ def test_running_tfma_shows_the_same_tasks(class_name: str) -> None:
 
 
 @pytest.mark.tf
-def test_running_tfma_shows_what_says_nothing() -> None:
+def test_running_tfma_shows_meaningless_metrics() -> None:
     from tools.judge_metrics import describe_classes, judge
 
     assert judge("Accuracy", describe_classes()["Accuracy"]).tasks == ()

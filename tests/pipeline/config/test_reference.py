@@ -83,7 +83,7 @@ def is_accepted(document: Any) -> bool:
     return True
 
 
-def test_the_page_is_as_it_is_generated() -> None:
+def test_the_reference_page_is_up_to_date() -> None:
     assert PAGE.read_text() == reference_page(), (
         "write it anew: python -m pipeline.config.reference --write"
     )
@@ -115,7 +115,7 @@ def containers(value: Any) -> Iterator[Any]:
 
 @settings(max_examples=400, deadline=None)
 @given(st.data())
-def test_whatever_is_accepted_is_accepted_by_the_schema(data: st.DataObject) -> None:
+def test_the_json_schema_accepts_every_valid_config(data: st.DataObject) -> None:
     document = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
     places = list(containers(document))
     place = places[data.draw(st.integers(0, len(places) - 1))]
@@ -155,7 +155,9 @@ def test_whatever_is_accepted_is_accepted_by_the_schema(data: st.DataObject) -> 
         (("validate",), {"min_examples": {"trian": 3}}),
     ],
 )
-def test_an_editor_marks_what_is_refused(path: tuple[str, ...], value: Any) -> None:
+def test_the_json_schema_rejects_invalid_values(
+    path: tuple[str, ...], value: Any
+) -> None:
     document = copy.deepcopy(BUNDLED[0])
     place = document
     for key in path[:-1]:

@@ -1,3 +1,5 @@
+"""Features and classes derived from config and schema."""
+
 from __future__ import annotations
 
 import pytest
@@ -73,7 +75,7 @@ def test_a_kind_is_derived_from_the_type(feature: str, spec: object) -> None:
     assert resolve_features(config(), reviewed) == {"x": spec}
 
 
-def test_the_features_of_the_config_are_all_there_are() -> None:
+def test_only_the_features_of_the_config_are_used() -> None:
     reviewed = schema('feature { name: "a" type: FLOAT } feature { name: "b" }')
     described = config(features={"a": {"kind": "numeric"}})
 

@@ -1,4 +1,4 @@
-"""A config that is stored or printed is read back as the same config."""
+"""Configs are stored and printed without loss."""
 
 from __future__ import annotations
 

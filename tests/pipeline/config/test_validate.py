@@ -1,3 +1,5 @@
+"""A config is validated against its schema and the user's code."""
+
 from __future__ import annotations
 
 import re
@@ -77,7 +79,7 @@ def test_a_missing_schema_says_what_it_is_relative_to(refused, project: Path) ->
     assert f"relative to {project}" in message
 
 
-def test_a_schema_that_is_none_is_named(refused, project: Path) -> None:
+def test_an_invalid_schema_is_named(refused, project: Path) -> None:
     (project / "schemas" / "fares" / "schema.pbtxt").write_text("not a schema {")
 
     assert "schemas/fares/schema.pbtxt" in refused()
@@ -91,7 +93,7 @@ def test_an_unknown_label_names_the_nearest_feature(refused) -> None:
     assert "did you mean 'big_tip'?" in message
 
 
-def test_the_place_of_a_late_error_is_file_and_line(
+def test_an_error_of_validation_names_file_and_line(
     refused, config_file: Path, config_text: str
 ) -> None:
     config_file.write_text(config_text.replace("feature: big_tip", "feature: bigtip"))
@@ -138,7 +140,7 @@ def test_classes_must_be_those_of_the_domain(refused) -> None:
     assert "found:    0, 1, 2" in message
 
 
-def test_classes_may_turn_the_domain_around(validate) -> None:
+def test_classes_may_be_in_another_order_than_the_domain(validate) -> None:
     assert validate("label.classes=[1, 0]").config.label.classes == (1, 0)
 
 
@@ -253,7 +255,7 @@ feature { name: "tags" type: BYTES value_count { min: 0 max: 5 } }
 """
 
 
-def test_own_preprocessing_may_take_nothing_but_vectors(
+def test_own_preprocessing_may_use_only_vectors(
     validate, refused, project: Path
 ) -> None:
     (project / "mine.py").write_text("def prepare(): ...\n")
@@ -285,9 +287,7 @@ def test_own_preprocessing_may_take_nothing_but_vectors(
 
 
 @pytest.mark.parametrize("key", ["model", "preprocessing"])
-def test_own_code_that_is_not_there_is_a_config_error(
-    refused, project: Path, key: str
-) -> None:
+def test_missing_user_code_is_a_config_error(refused, project: Path, key: str) -> None:
     (project / "mine.py").write_text("def build_model(): ...\n")
 
     message = refused(f"{key}=mine:bild_model")
@@ -345,7 +345,7 @@ def test_problems_of_all_sections_are_listed_together(refused) -> None:
     assert "--set features.y={kind: numeric}: The schema" in message
 
 
-def test_warns_that_nothing_gates_the_push(validate) -> None:
+def test_warns_without_thresholds(validate) -> None:
     (warning,) = validate("evaluate.thresholds=[]").warnings
 
     assert warning.startswith("--set evaluate.thresholds=[]")

@@ -1,4 +1,4 @@
-"""What a config says of its data, checked against the schema and itself."""
+"""The data sections of a config are validated against the schema and each other."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_hashed_splits_are_named_and_counted(validate: Validate) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_named_with_its_key(
+def test_invalid_data_settings_name_their_key(
     validate: Validate, override: str, says: str
 ) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
@@ -107,7 +107,7 @@ def test_a_feature_to_split_by_must_be_there_and_no_float(
         validate(*HASHED, f"data.hash_splits.by={by}")
 
 
-def test_a_limit_on_a_split_that_is_not_there(validate: Validate) -> None:
+def test_a_limit_on_an_unknown_split(validate: Validate) -> None:
     with pytest.raises(ConfigError, match="no split 'test'"):
         validate("data.splits.test=null", "validate.min_examples={test: 5}")
 
@@ -116,7 +116,7 @@ def test_a_limit_on_a_split_that_is_not_there(validate: Validate) -> None:
     "override",
     ["data.files=x", "data.hash_splits={train: 1, eval: 1}", "data.splits=null"],
 )
-def test_splits_are_given_in_one_way(validate: Validate, override: str) -> None:
+def test_splits_and_files_exclude_each_other(validate: Validate, override: str) -> None:
     with pytest.raises(ConfigError, match="splits"):
         validate(override)
 

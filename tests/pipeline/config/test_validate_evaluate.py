@@ -1,3 +1,5 @@
+"""Metrics, slices and thresholds are validated against the schema."""
+
 from __future__ import annotations
 
 import pytest
@@ -22,7 +24,7 @@ def test_metrics_get_the_names_of_their_results(validate) -> None:
     assert valid.config.evaluate.metrics[1].params == {"curve": "PR"}
 
 
-def test_a_metric_that_is_not_listed_is_left_to_tfma(validate) -> None:
+def test_an_unlisted_metric_is_left_to_tfma(validate) -> None:
     valid = validate(metrics("AUC", "KLDivergence", "BinaryAcuracy"))
 
     assert [m.name for m in valid.config.evaluate.metrics] == [
@@ -40,7 +42,7 @@ def test_a_threshold_may_be_on_a_metric_that_is_not_listed(validate) -> None:
     validate(metrics("Hinge"), thresholds("{metric: hinge, upper_bound: 1.0}"))
 
 
-def test_a_result_s_name_is_no_class(validate) -> None:
+def test_the_name_of_a_result_is_not_a_metric_class(validate) -> None:
     (warning,) = validate(metrics("auc")).warnings
     assert "did you mean 'AUC'?" in warning
 
@@ -66,7 +68,7 @@ def test_a_metric_of_one_class_fits_many(validate, params: str) -> None:
     validate(TEN, metrics(f"{{class: Recall, params: {{{params}}}}}"), thresholds())
 
 
-def test_nothing_is_said_of_the_task_where_the_label_is_unknown(refused) -> None:
+def test_metrics_are_not_checked_without_a_valid_label(refused) -> None:
     assert "does not fit" not in refused("label.feature=nothing")
 
 
@@ -105,7 +107,7 @@ def test_two_results_of_one_name_are_refused(refused, pair: tuple[str, str]) -> 
     assert f"rename this one: {{class: {pair[1]}, name:" in message
 
 
-def test_the_name_of_the_counts_per_class_is_taken(refused) -> None:
+def test_examples_per_class_is_a_reserved_metric_name(refused) -> None:
     message = refused(metrics("{class: AUC, name: examples_per_class}"), thresholds())
 
     assert "The name 'examples_per_class' is reserved" in message
@@ -158,7 +160,7 @@ def test_a_renamed_metric_is_known_by_its_new_name_only(refused, validate) -> No
     )
 
 
-def test_a_metric_of_one_class_gates_nothing(refused) -> None:
+def test_a_metric_of_one_class_cannot_have_thresholds(refused) -> None:
     message = refused(
         TEN,
         metrics("{class: Recall, params: {class_id: 3}}"),
@@ -242,7 +244,7 @@ def test_a_slice_s_value_must_be_of_the_feature_s_type(refused) -> None:
     assert "expected: a whole number" in number
 
 
-def test_one_limit_is_not_given_twice(refused) -> None:
+def test_duplicate_limits_are_rejected(refused) -> None:
     message = refused(
         thresholds(
             "{metric: auc, lower_bound: 0.5}",
@@ -255,7 +257,7 @@ def test_one_limit_is_not_given_twice(refused) -> None:
     assert "evaluate.thresholds[2]" in message
 
 
-def test_limits_of_several_kinds_and_slices_may_stand_apart(validate) -> None:
+def test_several_limits_per_metric_and_slice(validate) -> None:
     change = "change: {direction: higher_is_better, absolute: -0.01}"
     validate(
         thresholds(

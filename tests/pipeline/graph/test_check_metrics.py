@@ -43,7 +43,7 @@ def test_an_unknown_metric_names_the_nearest(check: Callable[..., None]) -> None
 
 
 @pytest.mark.parametrize("params", ["{betta: 2.0}", "{beta: -1.0}"])
-def test_wrong_params_show_the_right_ones(
+def test_wrong_params_list_the_valid_ones(
     check: Callable[..., None], params: str
 ) -> None:
     with pytest.raises(ConfigError, match="'FBetaScore' cannot be created") as caught:

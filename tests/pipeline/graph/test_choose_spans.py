@@ -1,4 +1,4 @@
-"""The input files, looked for before anything heavy is imported."""
+"""The spans and files of a run, chosen before TFX is imported."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_files_of_each_split(data: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["train-*", "train-2"])
-def test_a_link_that_leads_nowhere_is_named(data: Path, pattern: str) -> None:
+def test_a_dangling_symlink_is_named(data: Path, pattern: str) -> None:
     (data / "train-2").symlink_to("/nowhere/train-2")
     with pytest.raises(UsageError, match="a broken link") as caught:
         choose_data(_config(data, pattern))
@@ -143,7 +143,7 @@ def test_a_directory_that_may_not_be_read_is_named(data: Path) -> None:
     assert str(data) in said
 
 
-def test_what_lies_in_folders_that_no_wildcard_takes_is_no_error(data: Path) -> None:
+def test_files_in_skipped_folders_are_ignored(data: Path) -> None:
     for folder in ("a", "_staging", ".cache"):
         (data / folder).mkdir()
     (data / "a" / "train-7").touch()

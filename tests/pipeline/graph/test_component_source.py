@@ -1,4 +1,4 @@
-"""What the source code of a component shows of it."""
+"""Arguments and outputs of components, read from source code."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ def test_arguments_of_a_component(root: Path, name: str, arguments: list[str]) -
 
 
 @pytest.mark.parametrize("name", ["decorated", "Imported", "Gone", "twice", "nothing"])
-def test_what_the_source_does_not_show_is_not_judged(root: Path, name: str) -> None:
+def test_names_that_the_source_does_not_define_are_unknown(
+    root: Path, name: str
+) -> None:
     assert read_component(root, f"mine.deep.parts:{name}") is None
 
 

@@ -1,4 +1,4 @@
-"""One factory draws the graph for the laptop and for the cloud."""
+"""The TFX pipeline of a config, for local runs and cloud services."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _cloud_job(config, tmp_path: Path) -> dict:
 
 
 @pytest.mark.parametrize("name", ["digits", "taxi"])
-def test_cloud_and_laptop_run_the_same_graph(
+def test_cloud_and_local_runs_have_the_same_graph(
     project: Path, tmp_path: Path, name: str
 ) -> None:
     config = _config(project, name)
@@ -99,7 +99,7 @@ def test_cloud_and_laptop_run_the_same_graph(
     assert {(a, b) for a, b in edges if a != b} == _local_edges(local)
 
 
-def test_who_submits_to_a_service_may_pin_the_spans(
+def test_spans_are_a_runtime_parameter_of_cloud_pipelines(
     project: Path, tmp_path: Path
 ) -> None:
     """A service runs no driver of ours, which pins them on a laptop."""
@@ -124,7 +124,7 @@ def test_who_submits_to_a_service_may_pin_the_spans(
     assert not {"spans", "serving_spans"} & set(parameters)
 
 
-def test_what_trains_waits_for_the_gate_only(project: Path, tmp_path: Path) -> None:
+def test_training_waits_for_the_data_gate(project: Path, tmp_path: Path) -> None:
     nodes = _compile(_config(project, "digits"), tmp_path)
     assert {down for up, down in _local_edges(nodes) if up == "DataGate"} == {
         "AcceptData",
@@ -142,7 +142,7 @@ def test_own_artifact_types_resolve_by_name() -> None:
         assert type_name == f"components.{name}"
 
 
-def test_every_call_makes_new_components(project: Path, tmp_path: Path) -> None:
+def test_every_call_creates_new_components(project: Path, tmp_path: Path) -> None:
     from pipeline.graph.create_pipeline import create_pipeline
 
     config = _config(project, "digits")
@@ -185,7 +185,7 @@ def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[s
         ),
     ],
 )
-def test_a_change_in_the_config_reaches_only_who_reads_it(
+def test_a_config_change_affects_only_nodes_that_use_it(
     project: Path, tmp_path: Path, override: str, nodes: set[str]
 ) -> None:
     assert _changed(project, tmp_path, "taxi", override) == nodes
@@ -230,7 +230,7 @@ def test_code_for_remote_storage_counts_where_something_is_remote(
 
 
 @pytest.mark.parametrize("name", ["digits", "taxi"])
-def test_the_baseline_need_not_be_evaluated_each_time(
+def test_the_evaluator_may_reuse_the_metrics_of_the_baseline(
     project: Path, tmp_path: Path, name: str
 ) -> None:
     from components.evaluator.add_baseline import can_add_baseline
@@ -262,7 +262,9 @@ def test_the_code_of_a_node_is_what_it_runs() -> None:
         assert not {name for name in modules if name.startswith(("runners", "tests"))}
 
 
-def test_the_schema_goes_in_by_content(project: Path, tmp_path: Path) -> None:
+def test_the_path_of_the_schema_contains_its_digest(
+    project: Path, tmp_path: Path
+) -> None:
     def path_of_schema() -> str:
         nodes = _compile(_config(project, "digits"), tmp_path)
         return _properties(nodes)["ImportSchemaGen"]["schema_file"]
@@ -320,9 +322,7 @@ def own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path / "own")
 
 
-def test_the_registry_says_what_each_component_is(
-    project: Path, tmp_path: Path
-) -> None:
+def test_the_registry_agrees_with_the_components(project: Path, tmp_path: Path) -> None:
     from pipeline.graph.create_pipeline import create_pipeline
     from pipeline.graph.custom_nodes import sort_nodes
     from sluice.node_kinds import kind_of
@@ -349,7 +349,7 @@ def test_the_registry_says_what_each_component_is(
         assert {name for name, kind in kinds.items() if getattr(kind, trait)} == names
 
 
-def test_nodes_of_ones_own_are_drawn_for_the_laptop_and_the_cloud(
+def test_custom_nodes_are_in_local_and_cloud_pipelines(
     project: Path, tmp_path: Path, own_parts: None
 ) -> None:
     overrides = [f"nodes.Count={COUNT}", f"nodes.Predictions={BULK_INFERRER}"]
@@ -390,7 +390,7 @@ def test_nodes_of_ones_own_are_drawn_for_the_laptop_and_the_cloud(
         ({"parameters": {"at_least": "two"}}, "component of 'Count' cannot be created"),
     ],
 )
-def test_a_component_that_cannot_be_drawn_is_the_configs_error(
+def test_a_component_that_cannot_be_created_is_a_config_error(
     project: Path, tmp_path: Path, own_parts: None, change: dict, message: str
 ) -> None:
     from sluice.errors import ConfigError

@@ -1,4 +1,4 @@
-"""How old the newest span may be, and how its age is told."""
+"""The age of the newest span, and the error if it is too old."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_day_is_as_old_as_its_end_whenever_its_files_were_written(
     check_staleness(window, None, NOON_S * 2)
 
 
-def test_the_day_that_goes_on_is_not_old(tmp_path: Path) -> None:
+def test_the_current_day_is_not_old(tmp_path: Path) -> None:
     window = window_of(tmp_path, "{YYYY}{MM}{DD}/*", {"20240103/a": 0})
     check_staleness(window, 0.001, NOON_S)
 
@@ -60,7 +60,7 @@ def test_a_numbered_span_is_as_old_as_its_newest_file(tmp_path: Path) -> None:
         check_staleness(window, 99, NOON_S)
 
 
-def test_data_without_spans_has_an_age_too(tmp_path: Path) -> None:
+def test_data_without_spans_has_an_age(tmp_path: Path) -> None:
     window = window_of(tmp_path, "*", {"a": 50, "b": 3})
     check_staleness(window, 3, NOON_S)
     with pytest.raises(DataError, match="newest file of the data is too old"):

@@ -323,14 +323,14 @@ def test_a_constructor_that_takes_anything(config_of: Callable[..., Config]) -> 
     validate_pipeline(config_of(Count=node))
 
 
-def test_nodes_that_are_asked_for(config_of: Callable[..., Config]) -> None:
+def test_requested_nodes_must_exist(config_of: Callable[..., Config]) -> None:
     check_node_ids(config_of(Count=COUNT), ["Count", "Trainer"])
     with pytest.raises(UsageError) as caught:
         check_node_ids(config_of(), ["Traner"])
     assert caught.value.hint == "did you mean 'Trainer'?"
 
 
-def test_what_a_run_of_custom_nodes_depends_on(
+def test_modules_and_files_of_custom_nodes(
     config_of: Callable[..., Config], project: Path
 ) -> None:
     (project / "settings.txt").write_text("a")

@@ -1,4 +1,4 @@
-"""Records are counted, and the headers of images read, without TensorFlow."""
+"""Counts of features, and headers of images."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_jpeg_with_a_thumbnail_in_front_has_its_own_size():
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP"])
-def test_every_cut_of_a_header_is_an_image_of_no_size_or_none(kind):
+def test_truncated_image_headers_have_no_size(kind):
     data = picture(kind)
     for length in range(len(data)):
         header = image_header(data[:length])
@@ -71,7 +71,7 @@ def test_every_cut_of_a_header_is_an_image_of_no_size_or_none(kind):
 @pytest.mark.parametrize(
     "data", [b"", b"BMW 320 with a long name", b"RIFF of a song", b"GIF", b"\xff\xd8"]
 )
-def test_what_is_no_image(data):
+def test_bytes_that_are_not_an_image(data):
     assert image_header(data) is None
 
 
@@ -108,7 +108,7 @@ def test_an_empty_list_is_a_missing_value():
     assert summarize([empty]).features["a"].kind is None
 
 
-def test_types_that_differ_are_both_counted():
+def test_records_of_different_types_are_counted_by_type():
     records = [encode({"a": [1]}), encode({"a": [b"1"]}), encode({"a": [b"2"]})]
 
     feature = summarize(records).features["a"]
@@ -133,7 +133,7 @@ def test_images_are_counted_by_header_and_texts_by_encoding():
     assert text.distinct == 2
 
 
-def test_a_value_that_comes_again_is_counted_after_the_limit(monkeypatch):
+def test_known_values_are_counted_after_the_limit(monkeypatch):
     monkeypatch.setattr(module, "MAX_DISTINCT", 3)
 
     feature = summarize(encode({"a": [v]}) for v in (1, 2, 3, 4, 5, 1)).features["a"]
@@ -158,7 +158,7 @@ def test_memory_does_not_grow_with_the_records(monkeypatch):
     assert peak(5000) < 1.2 * peak(1500)
 
 
-def test_a_record_that_is_none_names_its_place():
+def test_a_record_that_is_no_tf_example_is_located():
     with pytest.raises(DataError, match="not a tf.Example") as caught:
         summarize([encode({"a": [1]}), b"\x07hello"])
     assert caught.value.where == "record 2"

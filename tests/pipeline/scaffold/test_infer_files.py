@@ -1,4 +1,4 @@
-"""Files, splits, spans and samples, told from names."""
+"""Files, splits, spans and samples, from the names of files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_splits_by_the_names_of_the_files(files, splits):
     assert dict(found.splits) == {"eval": "mnist-test.*", **splits}
 
 
-def test_without_an_eval_split_test_takes_its_place_and_it_says_so():
+def test_without_an_eval_split_test_is_used_with_a_note():
     found = guess("mnist-test.gz", "mnist-train.gz")
 
     assert "test" not in found.splits
@@ -118,7 +118,7 @@ def test_spans_dates_and_versions(files, patterns):
 @pytest.mark.parametrize(
     "files", [["part-00000001", "part-99999999"], ["20241301/a", "20240101/a"]]
 )
-def test_what_is_no_date(files):
+def test_numbers_that_are_not_dates(files):
     assert not guess(*files).spanned
 
 
@@ -140,7 +140,7 @@ def test_placeholders_beside_a_set_of_characters_are_kept():
     assert found.files == pattern
 
 
-def test_files_that_no_pattern_takes_alone():
+def test_files_without_a_pattern_that_matches_only_them():
     with pytest.raises(UsageError, match="No single file pattern") as caught:
         guess("a/1", "b/c/2", others=("a/2.json", "b/c/3.json", "1"))
     assert "directory of their own" in (caught.value.hint or "")
@@ -153,7 +153,7 @@ def make(directory: Path, *names: str) -> None:
         path.write_bytes(b"")
 
 
-def test_a_pattern_is_parted_where_it_begins_to_be_one(tmp_path):
+def test_a_pattern_is_split_before_its_first_wildcard(tmp_path):
     make(tmp_path, "my data/a 1", "my data/ä-2", "my data/deep/a-3", "my data/b.json")
 
     found = find_examples("my data/*", None, tmp_path)
@@ -200,7 +200,7 @@ def test_a_pattern_that_cannot_be_read(tmp_path, pattern, expected):
         (".", None, ["other", "trips/eval-1", "trips/train-1"]),
     ],
 )
-def test_a_directory_that_is_given_stays_what_it_is(tmp_path, pattern, below, files):
+def test_a_given_directory_is_used_as_data_dir(tmp_path, pattern, below, files):
     make(tmp_path, "d/trips/train-1", "d/trips/eval-1", "d/other")
 
     found = find_examples(pattern, "d", tmp_path)
@@ -227,7 +227,7 @@ def test_a_pattern_in_a_directory_is_below_it(tmp_path):
         ("nothing-*", None, "name one of these in {here}"),
     ],
 )
-def test_what_to_try_can_be_copied(tmp_path, pattern, directory, hint):
+def test_the_hint_is_a_shell_command(tmp_path, pattern, directory, hint):
     make(tmp_path, "my data/days/1")
 
     with pytest.raises(UsageError, match="matches no TFRecord file") as caught:
@@ -257,7 +257,7 @@ def test_pattern_and_directory(tmp_path, pattern, directory, where, below):
     assert [Path(file).name for file in found.files] == ["train-1"]
 
 
-def test_a_directory_may_be_called_as_a_pattern_is(tmp_path):
+def test_a_directory_name_may_contain_wildcards(tmp_path):
     make(tmp_path, "a[1]/train-1", "a1/train-2")
 
     found = find_examples("a[1]/*", None, tmp_path)
@@ -319,7 +319,7 @@ def test_a_sample_is_the_first_records_of_each_file(tmp_path):
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
-def test_compression_is_told_by_the_content_as_the_ingestion_does(tmp_path, compress):
+def test_compression_is_detected_by_content(tmp_path, compress):
     plain = write(tmp_path / "a", 3).read_bytes()
     (tmp_path / "train-0.tfrecord").write_bytes(compress(plain))
 

@@ -1,4 +1,4 @@
-"""Whatever records hold, the proposal reads back, or an error says why not."""
+"""Properties of proposals for arbitrary records."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def picture(width: int, height: int, mode: str = "RGB", kind: str = "PNG") -> by
         ("x", lambda n: picture(8, 6) if n % 2 else None, "binary"),
     ],
 )
-def test_the_part_that_a_feature_plays(name, column, expected):
+def test_semantic_types_of_features(name, column, expected):
     rare = 200 if expected != "rare" else 300
 
     found = semantic_type(column, name, rare)
@@ -120,7 +120,7 @@ def test_the_part_that_a_feature_plays(name, column, expected):
     assert not found.why.endswith(".")
 
 
-def test_webp_is_no_image_that_can_be_trained_on():
+def test_webp_images_are_not_used():
     file = io.BytesIO()
     Image.new("RGB", (8, 8)).save(file, "WEBP")
 
@@ -130,7 +130,7 @@ def test_webp_is_no_image_that_can_be_trained_on():
     assert "does not decode WebP" in found.why
 
 
-def test_few_values_are_closed_and_many_rare_ones_are_not():
+def test_few_values_are_complete_and_many_rare_ones_are_not():
     assert semantic_type(lambda n: f"v{n % 20}".encode()).closed
     assert semantic_type(lambda n: f"v{n % 40}".encode()).closed
     assert not semantic_type(lambda n: f"v{n if n < 40 else 0}".encode()).closed
@@ -202,7 +202,7 @@ def test_presence_shape_and_counts_of_values():
     assert features["never_quite"].presence.min_count == 0
 
 
-def test_domains_are_made_only_where_they_hold():
+def test_domains_are_added_only_for_complete_values():
     schema = infer_schema(
         table(
             age=lambda n: n * n,
@@ -303,7 +303,7 @@ def test_why_a_sensitive_feature_of_two_values_cannot_be_the_label():
     assert "2 values in a record" in (why_no_label(feature) or "")
 
 
-def test_a_feature_that_gives_the_label_away_is_found():
+def test_a_feature_that_determines_the_label_is_found():
     chance = random.Random(3)
     records = rows(
         label=lambda n: n % 3,
@@ -323,7 +323,7 @@ def test_a_feature_that_gives_the_label_away_is_found():
     assert choices["paid"].why == "it determines the label in 100.0% of the records"
 
 
-def test_beside_an_image_the_cnn_takes_nothing():
+def test_with_an_image_the_cnn_uses_no_other_feature():
     summary = table(
         40, image=lambda n: picture(9, 9), label=lambda n: n % 2, x=lambda n: n / 7
     )
@@ -354,7 +354,7 @@ def test_beside_an_image_the_cnn_takes_nothing():
         ([picture(8, 8, "CMYK", "JPEG")], (8, 8, 3)),
     ],
 )
-def test_the_size_that_images_are_brought_to(images, expected):
+def test_images_are_resized_within_limits(images, expected):
     records = [encode({"image": [image]}) for image in images]
 
     assert image_size(summarize(records).features["image"]) == expected

@@ -1,4 +1,4 @@
-"""What is written reads back as what was meant, whatever names and values hold."""
+"""The texts of proposed configs and schemas."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def parsed(proposal: Proposal) -> dict:
     ("kinds", "written"),
     [(["PNG"], {}), (["PNG", "GIF"], {"formats": ["png", "gif"]})],
 )
-def test_gifs_are_named_where_there_are_any(tmp_path, kinds, written):
+def test_gif_is_listed_only_if_there_are_gifs(tmp_path, kinds, written):
     """The gate would stop them else, and what is proposed is to run as it is."""
 
     def image(row: int) -> bytes:
@@ -136,7 +136,7 @@ def test_two_classes_and_which_is_the_positive_one(tmp_path):
     assert classes(0, 5) is None
 
 
-def test_the_limit_is_above_what_always_the_same_answer_reaches(tmp_path):
+def test_the_limit_is_above_a_constant_prediction(tmp_path):
     made = proposed(tmp_path, label=lambda n: min(n % 10, 2), x=lambda n: n / 7)
 
     config = parsed(made)
@@ -174,7 +174,7 @@ def test_hash_splits_by_the_person(tmp_path):
     assert "patient" not in parsed(made)["features"]
 
 
-def test_values_of_sensitive_features_are_not_written(tmp_path):
+def test_sensitive_values_are_in_neither_text(tmp_path):
     made = proposed(
         tmp_path,
         label=lambda n: n % 3,
@@ -188,7 +188,7 @@ def test_values_of_sensitive_features_are_not_written(tmp_path):
         assert "home_address" in text
 
 
-def test_what_is_sensitive_by_name_is_so_whatever_else_it_is(tmp_path):
+def test_a_sensitive_name_overrides_other_types(tmp_path):
     made = proposed(
         tmp_path,
         count=300,
@@ -202,7 +202,7 @@ def test_what_is_sensitive_by_name_is_so_whatever_else_it_is(tmp_path):
     assert parsed(made)["sensitive"] == ["customer_email_id", "phone"]
 
 
-def test_not_finite_values_are_let_pass_and_not_used(tmp_path):
+def test_features_with_nan_get_a_rule_and_are_not_used(tmp_path):
     made = proposed(
         tmp_path,
         label=lambda n: n % 3,
@@ -217,7 +217,7 @@ def test_not_finite_values_are_let_pass_and_not_used(tmp_path):
     assert "bad is left out: NaN in 1, infinite in 0 records" in made.warnings
 
 
-def test_what_somebody_should_look_at(tmp_path):
+def test_warnings_of_a_proposal(tmp_path):
     made = proposed(
         tmp_path,
         label=lambda n: 9 if n == 3 else n % 3,
@@ -234,7 +234,7 @@ def test_what_somebody_should_look_at(tmp_path):
     )
 
 
-def test_nothing_left_to_learn_from(tmp_path):
+def test_no_usable_feature(tmp_path):
     with pytest.raises(DataError, match="No feature can be used") as caught:
         proposed(tmp_path, label=lambda n: n % 3, row=lambda n: n)
     assert caught.value.examples == ("row: 120 values, a running number",)
@@ -255,14 +255,14 @@ def never(feature: str) -> str | None:
     return None
 
 
-def test_where_nobody_can_be_asked_the_likeliest_is_taken():
+def test_without_a_terminal_the_likeliest_label_is_chosen():
     chosen = choose_label(TWO, None, None, never)
 
     assert chosen.name == "bought"
     assert "it could also be clicked: choose with --label" in chosen.why
 
 
-def test_a_name_that_asks_is_no_reason_to_be_sure():
+def test_a_name_like_is_mobile_is_weak_evidence_for_a_label():
     doubtful = counted(is_mobile=lambda n: n % 2, bought=lambda n: n % 2)
     sure = counted(is_mobile=lambda n: n % 2, churned=lambda n: n % 2)
 
@@ -272,7 +272,7 @@ def test_a_name_that_asks_is_no_reason_to_be_sure():
     assert choose_label(sure, None, None, never).name == "churned"
 
 
-def test_somebody_is_asked_only_where_there_is_a_doubt():
+def test_the_user_is_asked_only_if_the_label_is_unclear():
     asked = []
 
     def ask(candidates):
@@ -304,7 +304,7 @@ def test_no_label():
     assert caught.value.hint == correct
 
 
-def test_a_label_that_was_asked_for_and_cannot_be():
+def test_a_requested_label_that_is_not_usable():
     with pytest.raises(UsageError, match="no feature 'clickd'") as caught:
         choose_label(TWO, "clickd", None, never)
     assert caught.value.hint == "did you mean 'clicked'?"
@@ -332,7 +332,7 @@ def test_files_are_written_both_or_neither(tmp_path):
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_a_directory_that_cannot_be_made_takes_the_other_file_back(tmp_path, replace):
+def test_a_failed_mkdir_removes_the_other_file(tmp_path, replace):
     (tmp_path / "file").write_text("")
     texts = {tmp_path / "one": "1", tmp_path / "file" / "two": "2"}
 
@@ -341,7 +341,7 @@ def test_a_directory_that_cannot_be_made_takes_the_other_file_back(tmp_path, rep
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_was_replaced_comes_back_where_the_next_file_cannot_be_written(tmp_path):
+def test_replaced_files_are_restored_after_a_failure(tmp_path):
     schema, config = tmp_path / "schema", tmp_path / "file" / "config"
     schema.write_text("reviewed")
     (tmp_path / "file").write_text("")
@@ -353,7 +353,7 @@ def test_what_was_replaced_comes_back_where_the_next_file_cannot_be_written(tmp_
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_what_is_refused_does_not_stay(tmp_path, replace):
+def test_files_are_restored_if_the_body_raises(tmp_path, replace):
     old, new = tmp_path / "old", tmp_path / "new"
     if replace:
         old.write_text("reviewed")
@@ -368,7 +368,7 @@ def test_what_is_refused_does_not_stay(tmp_path, replace):
     assert found == ({"old": "reviewed"} if replace else {})
 
 
-def test_of_many_that_write_one_wins_and_the_others_are_told(tmp_path):
+def test_concurrent_writers_get_one_winner(tmp_path):
     start = threading.Barrier(8)
     lost = []
 

@@ -53,7 +53,7 @@ def test_two_accelerators_are_mirrored_and_gradients_averaged() -> None:
     assert weight == pytest.approx(1.0 - 0.1 * 10.0)
 
 
-def test_one_accelerator_or_none_trains_plainly(
+def test_one_gpu_or_none_trains_without_distribution(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import tensorflow as tf

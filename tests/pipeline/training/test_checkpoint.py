@@ -309,7 +309,7 @@ def _newest(work: Path) -> Path:
 EACH_ONCE = [(epoch, EPOCHS) for epoch in range(1, EPOCHS + 1)]
 
 
-def test_checkpoints_change_nothing(
+def test_training_with_checkpoints_gives_the_same_weights(
     trainings: Trainings, whole: Path, tmp_path: Path
 ) -> None:
     assert trainings.run(tmp_path) == DONE
@@ -395,7 +395,7 @@ def test_a_stop_in_validation_does_not_wait_for_its_end(
 
 
 @pytest.mark.fault
-def test_early_stopping_forgets_nothing(trainings: Trainings, tmp_path: Path) -> None:
+def test_early_stopping_is_restored(trainings: Trainings, tmp_path: Path) -> None:
     common = {"patience": 3, "learning_rate": 0.3, "epochs": 40}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert trainings.run(whole, **common) == DONE
@@ -419,7 +419,7 @@ def test_early_stopping_forgets_nothing(trainings: Trainings, tmp_path: Path) ->
     ("suffix", "fraction"),
     [(".index", 0.6), (".data-00000-of-00001", 0.0), (".data-00000-of-00001", 0.6)],
 )
-def test_a_truncated_checkpoint_leads_to_the_one_before(
+def test_a_truncated_checkpoint_falls_back_to_the_one_before(
     trainings: Trainings,
     whole: Path,
     stopped: Path,
@@ -441,7 +441,7 @@ def test_a_truncated_checkpoint_leads_to_the_one_before(
 
 
 @pytest.mark.fault
-def test_without_a_whole_checkpoint_training_begins_anew(
+def test_without_an_intact_checkpoint_training_starts_again(
     trainings: Trainings, whole: Path, stopped: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
@@ -458,7 +458,7 @@ def test_without_a_whole_checkpoint_training_begins_anew(
 
 
 @pytest.mark.fault
-def test_killed_at_any_moment_it_ends_with_each_epoch_once(
+def test_after_kills_each_epoch_is_reported_once(
     trainings: Trainings, whole: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "progress.jsonl"
@@ -475,7 +475,7 @@ def test_killed_at_any_moment_it_ends_with_each_epoch_once(
 
 
 @pytest.mark.fault
-def test_replicas_go_on_together(trainings: Trainings, tmp_path: Path) -> None:
+def test_replicas_resume_together(trainings: Trainings, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     common = {"replicas": 2, "epochs": 2}
     assert trainings.run(whole, **common) == DONE
@@ -500,7 +500,7 @@ def test_short_epochs_are_not_all_saved(trainings: Trainings, tmp_path: Path) ->
 
 
 @pytest.mark.fault
-def test_training_outlives_a_checkpoint_that_cannot_be_written(
+def test_training_continues_without_a_writable_checkpoint(
     trainings: Trainings, whole: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "checkpoints").write_text("a file where the directory should be")

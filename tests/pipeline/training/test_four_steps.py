@@ -105,7 +105,7 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
     assert labels == ["1", "0"]
 
 
-def test_what_is_left_of_training_is_readable_json(tmp_path: Path) -> None:
+def test_the_model_run_has_readable_json(tmp_path: Path) -> None:
     from pipeline.training.build import ModelSettings, build_model
     from pipeline.training.export import write_model_run
 
