@@ -99,11 +99,11 @@ def load(path: str | Path) -> schema_pb2.Schema:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            "The schema cannot be read.",
+            "the schema cannot be read",
             where=path,
             expected="a text file with a tensorflow.metadata.v0.Schema",
             actual=error.strerror or str(error),
-            hint="Check the key `schema` of the config.",
+            hint="check the key `schema` of the config",
         ) from error
     except UnicodeDecodeError as error:
         raise _not_a_schema(path, f"byte {error.start} is not UTF-8 text") from error
@@ -160,16 +160,16 @@ def _feature(schema: schema_pb2.Schema, name: str) -> schema_pb2.Feature:
     known = feature_names(schema)
     near = difflib.get_close_matches(name, known, n=1)
     raise ConfigError(
-        f"The schema has no feature named {name!r}.",
+        f"the schema has no feature named {name!r}",
         expected=f"one of its features: {', '.join(known)}",
-        hint=f"Did you mean {near[0]!r}?" if near else None,
+        hint=f"did you mean {near[0]!r}?" if near else None,
     )
 
 
 def _check(path: Path, schema: schema_pb2.Schema) -> None:
     if not schema.feature:
         raise ConfigError(
-            "The schema declares no features.",
+            "the schema declares no features",
             where=path,
             expected="a `feature { name: ... type: ... }` for every feature",
             actual="an empty file" if not path.stat().st_size else "no feature",
@@ -177,19 +177,19 @@ def _check(path: Path, schema: schema_pb2.Schema) -> None:
         )
     if invalid := list(invalid_entries(schema)):
         raise ConfigError(
-            "The schema has entries that cannot work.",
+            "the schema has entries that cannot work",
             where=path,
             examples=invalid,
-            hint="Correct or remove them.",
+            hint="correct or remove them",
         )
     counts = Counter(feature_names(schema))
     twice = [f"feature {name!r}" for name, count in counts.items() if count > 1]
     if twice:
         raise ConfigError(
-            "The schema declares a feature more than once.",
+            "the schema declares a feature more than once",
             where=path,
             examples=twice,
-            hint="Keep one declaration of each.",
+            hint="keep one declaration of each",
         )
     domains = {domain.name for domain in schema.string_domain}
     dangling = [
@@ -199,7 +199,7 @@ def _check(path: Path, schema: schema_pb2.Schema) -> None:
     ]
     if dangling:
         raise ConfigError(
-            "The schema refers to a domain that it does not declare.",
+            "the schema refers to a domain that it does not declare",
             where=path,
             examples=dangling,
             expected=f"one of {', '.join(sorted(domains))}" if domains else None,
@@ -214,7 +214,7 @@ def _at(path: Path, error: text_format.ParseError) -> str:
 
 def _not_a_schema(where: Path | str, actual: str) -> ConfigError:
     return ConfigError(
-        "This file is not a schema.",
+        "this file is not a schema",
         where=where,
         expected="protobuf text of a tensorflow.metadata.v0.Schema",
         actual=actual,

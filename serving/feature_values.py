@@ -73,7 +73,7 @@ def to_feature_values(
     if unknown:
         nearest = difflib.get_close_matches(unknown[0], features, n=1)
         raise DataError(
-            f"The model has no feature {unknown[0]!r}.",
+            f"the model has no feature {unknown[0]!r}",
             where=where,
             expected=names_of(features),
             hint=f"did you mean {nearest[0]!r}?" if nearest else None,
@@ -93,7 +93,7 @@ def _value(name: str, value: Any, kind: FeatureType, where: str) -> FeatureValue
     typed = _typed(value, kind.dtype, kind.shape)
     if typed is None:
         raise DataError(
-            f"Feature {name!r} has a value of the wrong type.",
+            f"feature {name!r} has a value of the wrong type",
             where=where,
             expected=_expected(kind),
             actual=f"{json.dumps(value)[:40]} ({json_type(value)})",

@@ -130,7 +130,7 @@ class ModelStore:
         Raises:
           ServingError: the root cannot be read or is not a directory.
         """
-        with self._os_errors_as("The serving directory cannot be read"):
+        with self._os_errors_as("the serving directory cannot be read"):
             try:
                 names = os.listdir(self.root)
             except FileNotFoundError:
@@ -160,7 +160,7 @@ class ModelStore:
             contains a link or a version number that prevents a push.
         """
         with (
-            self._os_errors_as("The serving directory cannot be used", UsageError),
+            self._os_errors_as("the serving directory cannot be used", UsageError),
             self._held(owner),
         ):
             atomic.write_text(self._counter, f"{self._next_number()}\n")
@@ -199,14 +199,14 @@ class ModelStore:
         source = SavedModelTree.read(saved_model_dir)
         if expected_digest not in (None, source.digest):
             raise ServingError(
-                "The model has changed since it was trained; nothing was pushed.",
+                "the model has changed since it was trained; nothing was pushed",
                 where=saved_model_dir,
                 expected=f"SHA-256 {expected_digest}, as evaluated",
                 actual=source.digest,
                 hint="run the whole pipeline again: it replaces a damaged model",
             )
         with (
-            self._os_errors_as("The model could not be pushed"),
+            self._os_errors_as("the model could not be pushed"),
             self._held(owner),
         ):
             self._next_number()
@@ -289,7 +289,7 @@ class ModelStore:
         if number > _MAX_VERSION:
             culprit = self._counter if counted > highest[0] else self.root / highest[1]
             raise UsageError(
-                "No version number is left that a model server could read.",
+                "no version number is left that a model server could read",
                 where=culprit,
                 expected=f"a number below {_MAX_VERSION}",
                 actual=f"{number - 1}",
@@ -326,7 +326,7 @@ class ModelStore:
             yield
         except OSError as error:
             raise kind(
-                f"{what}: {error.strerror}.",
+                f"{what}: {error.strerror}",
                 where=self.root,
                 actual=str(error),
                 hint=_HINTS.get(error.errno or 0),

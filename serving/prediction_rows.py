@@ -74,7 +74,7 @@ def read_rows(
     """
     if not paths:
         raise UsageError(
-            "There is no input to predict from.",
+            "there is no input to predict from",
             expected="TFRecords, images, JSON lines, or - for JSON lines on stdin",
         )
     for path in paths:
@@ -91,7 +91,7 @@ def _check_is_file(path: str | Path) -> None:
         return
     exists = os.path.exists(path)
     raise UsageError(
-        "There is no such input file.",
+        "there is no such input file",
         where=path,
         expected="a file",
         actual="a directory or a special file" if exists else "nothing",
@@ -116,7 +116,7 @@ def _file_rows(
                 yield from _json_rows(str(path), file, features, max_bytes)
     except OSError as error:
         raise UsageError(
-            "The file cannot be read.", where=path, actual=str(error)
+            "the file cannot be read", where=path, actual=str(error)
         ) from error
     if kind == "tfrecord":
         records = tfrecord.read(path, max_record_bytes=max_bytes)
@@ -124,9 +124,9 @@ def _file_rows(
             yield Row(str(path), index, f"{path}, record {index + 1}", record)
     elif kind is None:
         raise DataError(
-            "The file is not TFRecords, an image or JSON lines."
+            "the file is not TFRecords, an image or JSON lines"
             if head
-            else "The file is empty.",
+            else "the file is empty",
             where=path,
             expected="TFRecords, a PNG, JPEG, GIF or BMP image, or one JSON object "
             "per line",
@@ -149,7 +149,7 @@ def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:
 def _image_row(path: Path, image: bytes, features: Mapping[str, FeatureType]) -> Row:
     if list(features.values()) != [FeatureType("string")]:
         raise UsageError(
-            "This model cannot predict from an image file.",
+            "this model cannot predict from an image file",
             where=path,
             expected="a model whose only feature is an image",
             actual=f"a model of {names_of(features)}",
@@ -176,7 +176,7 @@ def _json_rows(
         yield Row(source, index, where, values)
     if index < 0:
         raise DataError(
-            "There are no JSON lines to predict from.",
+            "there are no JSON lines to predict from",
             where=source,
             expected="one JSON object per line",
             actual="nothing, or blank lines only",
@@ -191,7 +191,7 @@ def _parse(line: bytes, where: str) -> dict[str, Any]:
         value, problem = None, f"{line[:40]!r}: {error}"
     if not isinstance(value, dict):
         raise DataError(
-            "A line is not a JSON object.",
+            "a line is not a JSON object",
             where=where,
             expected="one JSON object on each line: a value by feature",
             actual=problem,

@@ -105,7 +105,7 @@ class Predictor:
         except invalid as error:
             if len(batch) == 1:
                 raise DataError(
-                    "The model cannot process this row.",
+                    "the model cannot process this row",
                     where=batch[0].where,
                     actual=_reason(error),
                 ) from error
@@ -129,7 +129,7 @@ class Predictor:
             raise
         except tf.errors.OpError as error:
             raise ServingError(
-                "The model failed during prediction.",
+                "the model failed during prediction",
                 where=self._dir,
                 actual=_reason(error),
             ) from error
@@ -156,7 +156,7 @@ class Predictor:
             values = [1.0 - values[0], values[0]]
         if len(values) != len(self._classes):
             raise ServingError(
-                "The model's class names do not match its output.",
+                "the model's class names do not match its output",
                 where=self._dir / _CLASSES_FILE,
                 expected=f"{len(values)} classes",
                 actual=f"{len(self._classes)}",
@@ -169,7 +169,7 @@ class Predictor:
             return tf.saved_model.load(str(self._dir))
         except Exception as error:  # IndexError, for one, where bytes are missing.
             raise ServingError(
-                "The model cannot be loaded.",
+                "the model cannot be loaded",
                 where=self._dir,
                 actual=_reason(error),
                 hint="push it again",
@@ -214,7 +214,7 @@ class Predictor:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ServingError(
-                "The model's class names cannot be read.",
+                "the model's class names cannot be read",
                 where=path,
                 expected='{"classes": [...]}',
                 actual=repr(error),
@@ -222,7 +222,7 @@ class Predictor:
 
     def _unexpected(self, expected: str, found: list[str]) -> ServingError:
         return ServingError(
-            "The model does not have the signatures that Sluice exports.",
+            "the model does not have the signatures that Sluice exports",
             where=self._dir,
             expected=expected,
             actual=", ".join(found) or "none",

@@ -53,7 +53,7 @@ def refuse_links(paths: Iterable[Path]) -> None:
     for path in paths:
         if path.is_symlink():
             raise UsageError(
-                "The serving directory contains a link, which is not followed.",
+                "the serving directory contains a link, which is not followed",
                 where=path,
                 expected="only files written by Sluice",
                 actual=f"a link to {os.readlink(path)}",

@@ -51,7 +51,7 @@ class SavedModelTree:
             }
             if not any(sizes.values()):
                 raise ServingError(
-                    "This is not a SavedModel; nothing was pushed.",
+                    "this is not a SavedModel; nothing was pushed",
                     where=root,
                     expected=f"{' or '.join(_MODEL_FILES)}, with content",
                     actual=f"an empty {next(iter(sizes))}"
@@ -60,7 +60,7 @@ class SavedModelTree:
                 )
             if strange:
                 raise ServingError(
-                    "The model contains special files; nothing was pushed.",
+                    "the model contains special files; nothing was pushed",
                     where=root,
                     expected="regular files and directories",
                     examples=[str(path) for path in strange],
@@ -70,7 +70,7 @@ class SavedModelTree:
             return cls(root, tuple(directories), tuple(files), digest.of_tree(root))
         except OSError as error:
             raise ServingError(
-                f"The model cannot be read ({error.strerror}); nothing was pushed.",
+                f"the model cannot be read ({error.strerror}); nothing was pushed",
                 where=root,
                 actual=str(error),
             ) from error
@@ -94,7 +94,7 @@ class SavedModelTree:
             atomic.sync_directory(directory)
         if digest.of_tree(target) != self.digest:
             raise ServingError(
-                "The model changed while it was being copied; nothing was pushed.",
+                "the model changed while it was being copied; nothing was pushed",
                 where=self.root,
                 hint="wait until it has been written, then push again",
             )

@@ -53,7 +53,7 @@ def check_owner(file: Path, publisher: Owner | None) -> None:
     if owner is None or (publisher and owner.is_same_as(publisher)):
         return
     raise UsageError(
-        "This serving directory belongs to another pipeline.",
+        "this serving directory belongs to another pipeline",
         where=file.parent.parent,
         expected=f"a push by {owner}, see {file}",
         actual=f"a push by {publisher or 'a publisher without a pipeline name'}",
@@ -90,7 +90,7 @@ def read_owner(file: Path) -> Owner | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            "The owner file of this serving directory cannot be read.",
+            "the owner file of this serving directory cannot be read",
             where=file,
             expected='JSON such as {"pipeline": "digits", "workspace_id": null}',
             actual=str(error),

@@ -77,8 +77,8 @@ class BaselineSummary:
                 f"its files were once damaged, and restored from {self.restored}"
             )
         if skipped:
-            stands_in = "an older model stands in: " if self.name else ""
-            parts.append(stands_in + "; ".join(skipped))
+            prefix = "an older model is used: " if self.name else ""
+            parts.append(prefix + "; ".join(skipped))
         name = "this model itself" if self.is_candidate else self.name or "none"
         why = "; ".join(parts)
         return Check("baseline", "overall", None, name, None, True, why)

@@ -96,7 +96,7 @@ def _directory(push_destination: str) -> Path:
     filesystem = given.filesystem
     if not filesystem.base_directory or filesystem.versioning != pusher_pb2.AUTO:
         raise UsageError(
-            "push_destination is not supported.",
+            "push_destination is not supported",
             where="push_destination",
             expected="filesystem.base_directory, and no versioning: versions are "
             "numbered one by one",

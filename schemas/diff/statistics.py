@@ -66,7 +66,7 @@ def _read(path: str) -> statistics_pb2.DatasetFeatureStatistics:
 
 def _unreadable(where: str, actual: str) -> WorkspaceError:
     return WorkspaceError(
-        "The statistics cannot be read.",
+        "the statistics cannot be read",
         where=where,
         expected="the output of StatisticsGen for each split",
         actual=actual,

@@ -41,7 +41,7 @@ def edit_schema(text: str, edits: Sequence[Edit], where: object) -> str:
     except (KeyError, ValueError, IndexError, text_format.ParseError) as error:
         problem = str(error)
     raise ConfigError(
-        "This schema's text cannot be edited safely; nothing was written.",
+        "this schema's text cannot be edited safely; nothing was written",
         where=where,
         actual=problem,
         hint="edit the file by hand, or write its features in the usual form: "
@@ -126,7 +126,7 @@ def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
     path = path.resolve()
     if read_schema_text(path) != text:
         raise UsageError(
-            "The schema was changed in the meantime; nothing was written.",
+            "the schema was changed in the meantime; nothing was written",
             where=path,
             hint="run the command again",
         )
@@ -134,7 +134,7 @@ def accept_changes(path: Path, text: str, edits: Sequence[Edit]) -> None:
         atomic.write_text(path, edited)
     except OSError as error:
         raise UsageError(
-            "The schema cannot be written; it is unchanged.",
+            "the schema cannot be written; it is unchanged",
             where=path,
             actual=error.strerror or str(error),
         ) from error
@@ -150,5 +150,5 @@ def read_schema_text(path: Path) -> str:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            "The schema cannot be read.", where=path, actual=str(error)
+            "the schema cannot be read", where=path, actual=str(error)
         ) from error

@@ -138,7 +138,7 @@ def _entry(
     if kind == "file":
         try:
             return _from_status(item.path, name, item.stat())
-        except OSError:  # A link that leads nowhere: whoever reads it is told.
+        except OSError:  # A dangling link; reading it raises.
             pass
     return Entry(item.path, name, kind)
 

@@ -47,11 +47,11 @@ def resolve_output_path(text: str, base: Path, what: str) -> Path:
     """
     if expected := output_path_problem(text):
         raise UsageError(
-            f"{what} is not a usable output path.", expected=expected, actual=repr(text)
+            f"{what} is not a usable output path", expected=expected, actual=repr(text)
         )
     try:
         return Path(base, os.path.expanduser(text)).resolve()
     except (OSError, RuntimeError) as error:  # A loop of links is a RuntimeError.
         raise UsageError(
-            f"{what} is not a usable output path.", where=text, actual=str(error)
+            f"{what} is not a usable output path", where=text, actual=str(error)
         ) from error

@@ -33,33 +33,33 @@ _GZIP_LEVEL = 6
 _OTHER_SUFFIXES = (".bz2", ".deflate", ".zst", ".zstd", ".xz", ".lzma")
 
 _FRAMED = "a record's length followed by the checksum of the length"
-_DAMAGED = "The file has been changed or damaged: copy or write it again."
-_CUT = "Copy or write the file again; compare its size with the original's."
+_DAMAGED = "the file has been changed or damaged: copy or write it again"
+_CUT = "copy or write the file again; compare its size with the original's"
 # Message, expected state and hint by kind of record error.
 _MESSAGES = {
     "empty_file": (
-        "This TFRecord file holds no records.",
+        "this TFRecord file holds no records",
         "at least one record",
-        "Write the file again, or remove it.",
+        "write the file again, or remove it",
     ),
     "not_tfrecord": (
-        "This file is not a TFRecord file.",
+        "this file is not a TFRecord file",
         _FRAMED,
-        "Check the pattern; write tf.Example records with a TFRecord writer.",
+        "check the pattern; write tf.Example records with a TFRecord writer",
     ),
     "compression": (
-        "This compressed TFRecord file is truncated or corrupt.",
+        "this compressed TFRecord file is truncated or corrupt",
         "a complete compressed stream",
         _CUT,
     ),
     "truncated": (
-        "This TFRecord file is truncated: bytes are missing at its end.",
+        "this TFRecord file is truncated: bytes are missing at its end",
         "a whole record",
         _CUT,
     ),
-    "length": ("A record's length does not match its checksum.", _FRAMED, _DAMAGED),
+    "length": ("a record's length does not match its checksum", _FRAMED, _DAMAGED),
     "checksum": (
-        "A record's data does not match its checksum.",
+        "a record's data does not match its checksum",
         "data with the checksum that follows it",
         _DAMAGED,
     ),
@@ -141,12 +141,12 @@ def verify(path: str | Path) -> int:
 def too_large(where: object, actual: str, max_bytes: int) -> DataError:
     """Returns the error for a record, an image or a line over the limit."""
     return DataError(
-        "A record is larger than the limit.",
+        "a record is larger than the limit",
         where=where,
         expected=f"at most {max_bytes:,} bytes",
         actual=actual,
-        hint="Write smaller records; the limit of a pipeline is "
-        "examples.max_record_bytes in its config.",
+        hint="write smaller records; the limit of a pipeline is "
+        "examples.max_record_bytes in its config",
     )
 
 
@@ -181,28 +181,28 @@ def _check_name(stream: InputStream) -> None:
     named, gzipped = _is_gzip_name(path), stream.compression == "gzip"
     if suffix in _OTHER_SUFFIXES:
         raise DataError(
-            f"This file's compression ({suffix}) is not supported.",
+            f"this file's compression ({suffix}) is not supported",
             where=path,
             expected="an uncompressed TFRecord file, or a gzip one named .gz",
             actual=f"a name that ends in {suffix}",
-            hint="Decompress the file, or compress it with gzip, and name it so.",
+            hint="decompress the file, or compress it with gzip, and name it so",
         )
     if gzipped and not named:
         raise DataError(
-            "This file is gzip-compressed, but its name does not end in .gz.",
+            "this file is gzip-compressed, but its name does not end in .gz",
             where=path,
             expected="an uncompressed TFRecord file: TFX detects compression by the "
             "name",
             actual="gzip-compressed content",
-            hint=f"Rename it to {Path(path).name}.gz, or decompress it.",
+            hint=f"rename it to {Path(path).name}.gz, or decompress it",
         )
     if named and not gzipped:
         raise DataError(
-            "This file's name ends in .gz, but it is not gzip-compressed.",
+            "this file's name ends in .gz, but it is not gzip-compressed",
             where=path,
             expected="gzip-compressed content: TFX detects compression by the name",
             actual=f"other content (first bytes: {stream.head.hex(' ')})",
-            hint="Remove .gz from the name, or compress the file with gzip.",
+            hint="remove .gz from the name, or compress the file with gzip",
         )
     if stream.compression == "zlib":
         reason = f"zlib-compressed content (first bytes: {stream.head.hex(' ')})"

@@ -114,7 +114,7 @@ def test_an_unknown_feature_names_the_nearest(write):
 
     with pytest.raises(ConfigError, match="no feature named 'inlien'") as caught:
         loader.class_values(schema, "inlien")
-    assert caught.value.hint == "Did you mean 'inline'?"
+    assert caught.value.hint == "did you mean 'inline'?"
     assert caught.value.expected == "one of its features: inline, shared, open"
     with pytest.raises(ConfigError) as caught:
         loader.class_values(schema, "zzz")

@@ -242,7 +242,7 @@ def test_racing_pipelines_leave_one_owner(tmp_path, make_saved_model):
     said = [racer.communicate(timeout=60)[0].strip() for racer in racers]
 
     assert (
-        sorted(said)[1:] == ["This serving directory belongs to another pipeline."] * 2
+        sorted(said)[1:] == ["this serving directory belongs to another pipeline"] * 2
     )
     (version,) = store.versions()
     owner = json.loads((store.root / ".versions" / "owner.json").read_text())

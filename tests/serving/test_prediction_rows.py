@@ -169,7 +169,7 @@ def test_path_that_is_no_file_is_refused_before_any_row(tmp_path, kind):
 def test_empty_file_is_refused(tmp_path):
     (tmp_path / "empty.jsonl").write_bytes(b"")
 
-    with pytest.raises(DataError, match=r"(?s)The file is empty.*empty\.jsonl"):
+    with pytest.raises(DataError, match=r"(?s)the file is empty.*empty\.jsonl"):
         rows(tmp_path / "empty.jsonl")
 
 

@@ -111,11 +111,11 @@ def _reason(path: str, record: Record) -> str | None:
 
 def _sequence_example(path: str, number: int) -> DataError:
     return DataError(
-        "This file contains tf.SequenceExamples, which are not supported.",
+        "this file contains tf.SequenceExamples, which are not supported",
         where=f"{path}, record {number:,}",
         expected="tf.Example records",
         actual="a tf.SequenceExample (it has feature_lists)",
-        hint="Write each sequence as a tf.Example whose features are lists of values.",
+        hint="write each sequence as a tf.Example whose features are lists of values",
     )
 
 

@@ -160,11 +160,11 @@ class _GroupIngestion:
                     self._write(file, item, stream.compression)
         if digest.hexdigest() != report.sha256:
             raise UsageError(
-                "This file changed while it was being read.",
+                "this file changed while it was being read",
                 where=file.path,
                 expected=f"SHA-256 {report.sha256}",
                 actual=f"SHA-256 {digest.hexdigest()}, a moment later",
-                hint="Wait until it has been written; see examples.complete_when.",
+                hint="wait until it has been written; see examples.complete_when",
             )
 
     def _sound(self, stream: InputStream) -> Iterator[Batch | RecordError]:
@@ -173,7 +173,7 @@ class _GroupIngestion:
         if not images:
             yield from scan_batches(stream, limit)
             return
-        # Imported only where images are looked into.
+        # Imports TensorFlow; only needed for images.
         from components.tfrecord_gen.checking.check_images import check_images
 
         for item in scan_batches(stream, limit):

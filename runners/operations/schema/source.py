@@ -117,9 +117,9 @@ def from_data(config: Config) -> Source:
         paths.setdefault(file.split or _HASHED, []).append(file.path)
     counted = {split: _count(items) for split, items in paths.items()}
     observed = observe_summary({split: item[0] for split, item in counted.items()})
-    faults = sum(item[1] for item in counted.values())
-    facts = {"kind": "data", "path": config.data_uri, "faults": faults}
-    text = f"the records in {config.data_uri}{_left_out(faults)}"
+    damaged = sum(item[1] for item in counted.values())
+    facts = {"kind": "data", "path": config.data_uri, "faults": damaged}
+    text = f"the records in {config.data_uri}{_left_out(damaged)}"
     return Source(observed, text, facts)
 
 
@@ -137,28 +137,28 @@ def summary_of(config: Config, examples: str | None) -> tuple[Summary, str]:
     else:
         found = find_examples(examples, None, Path.cwd())
         where, paths = examples, [str(found.path(file)) for file in found.files]
-    summary, faults = _count(paths)
-    return summary, f"{summary.records:,} records in {where}{_left_out(faults)}"
+    summary, damaged = _count(paths)
+    return summary, f"{summary.records:,} records in {where}{_left_out(damaged)}"
 
 
 def _count(paths: Iterable[str]) -> tuple[Summary, int]:
     """Returns the counts over all sound records of some files, and how many are not."""
-    faults = 0
+    damaged = 0
 
     def records() -> Iterator[bytes]:
-        nonlocal faults
+        nonlocal damaged
         for path in paths:
             for item in scan(path):
                 if isinstance(item, RecordError):
-                    faults += 1
+                    damaged += 1
                 else:
                     yield item.data
 
-    return summarize(records()), faults
+    return summarize(records()), damaged
 
 
-def _left_out(faults: int) -> str:
-    return f", {faults:,} damaged left out" if faults else ""
+def _left_out(damaged: int) -> str:
+    return f", {damaged:,} damaged left out" if damaged else ""
 
 
 def expectations(config: Config) -> Expectations:

@@ -208,7 +208,7 @@ def test_an_older_baseline_is_reported() -> None:
     stands_in = BaselineSummary(name="artifact 10 of run a", skipped=(DAMAGED, RETIRED))
     *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=stands_in).rows
     assert row.why == (
-        "an older model stands in: version 3 (artifact 30 of run c) is damaged: held "
+        "an older model is used: version 3 (artifact 30 of run c) is damaged: held "
         "5, now 4; artifact 20 of run b is retired: wrong labels"
     )
 

@@ -108,7 +108,7 @@ def test_a_damaged_baseline_is_skipped_or_restored(history: History) -> None:
     assert history.baseline("intact") == "b"
     assert history.told("b").skipped == ()
 
-    # No version has these bytes: the next older model stands in.
+    # No version has these bytes: the next older model is used.
     history.damage("b")
     assert history.baseline("older") == "a"
     told = history.told("a")
