@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def read_images(source: Source) -> Content:
     root = _checked_folder(source.path)
     if not (root / "train").is_dir():
         return _content({ALL: root}, None)
-    roots = {_PARTS.get(path.name, path.name): path for path in _visible(root)}
+    roots = {_PARTS.get(path.name, path.name): path for path in _entries(root)}
     if roots.keys() != set(_PARTS.values()):
         raise DataError(
             "These folders are not a complete set of splits.",
@@ -166,7 +165,7 @@ def _content(roots: dict[str, Path], class_names: tuple[str, ...] | None) -> Con
 
 
 def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path]:
-    entries = [_no_link(path) for path in _visible(root)]
+    entries = _entries(root)
     stray = [path.name for path in entries if path.suffix.lower() in _SUFFIXES]
     if stray:
         raise DataError(
@@ -177,9 +176,8 @@ def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path
         )
     folders = [path for path in entries if path.is_dir()]
     found = tuple(path.name for path in folders)
-    if len({unicodedata.normalize("NFC", name).casefold() for name in found}) < len(
-        found
-    ):
+    folded = {unicodedata.normalize("NFC", name).casefold() for name in found}
+    if len(folded) < len(found):
         raise DataError(
             "Two class names differ in case or encoding only.",
             where=root,
@@ -198,9 +196,12 @@ def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path
 
 
 def _image_files(folder: Path) -> list[Path]:
-    images = [_no_link(path) for path in _visible(folder)]
-    other = [path.name for path in images if path.suffix.lower() not in _SUFFIXES]
-    other += [path.name for path in images if not path.is_file()]
+    images = _entries(folder)
+    other = [
+        path.name
+        for path in images
+        if path.suffix.lower() not in _SUFFIXES or not path.is_file()
+    ]
     if other or not images:
         raise DataError(
             "This class contains other files than images."
@@ -214,22 +215,24 @@ def _image_files(folder: Path) -> list[Path]:
     return images
 
 
-def _visible(folder: Path) -> Iterator[Path]:
-    """Yields the sorted entries of a folder without hidden files such as .DS_Store."""
-    for path in sorted(folder.iterdir()):
-        if not path.name.startswith(".") and path.name != "Thumbs.db":
-            yield path
+def _entries(folder: Path) -> list[Path]:
+    """Returns the sorted entries of a folder without hidden files such as .DS_Store."""
+    entries = sorted(folder.iterdir())
+    entries = [path for path in entries if path.name[0] != "."]
+    for path in entries:
+        if path.is_symlink() or not _is_utf8(path.name):
+            raise DataError(
+                "This is a symbolic link, or its name is not UTF-8.",
+                where=path,
+                expected="folders and files",
+                hint="Replace it by a copy, or remove it.",
+            )
+    return [path for path in entries if path.name != "Thumbs.db"]
 
 
-def _no_link(path: Path) -> Path:
-    if path.is_symlink():
-        raise DataError(
-            "Symbolic links are not followed.",
-            where=path,
-            expected="folders and files",
-            hint="Replace the link by a copy, or remove it.",
-        )
-    return path
+def _is_utf8(name: str) -> bool:
+    # Bytes that cannot be decoded are surrogates in a path.
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _checked_folder(path: Path) -> Path:

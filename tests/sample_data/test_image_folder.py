@@ -187,12 +187,22 @@ def image_of_no_class(pets):
 
 def linked_image(pets):
     (pets / "dog" / "9.jpg").symlink_to(pets / "dog" / "0.jpg")
-    return "Symbolic links", pets / "dog" / "9.jpg"
+    return "symbolic link", pets / "dog" / "9.jpg"
 
 
 def linked_class(pets):
     (pets / "owl").symlink_to(pets / "dog")
-    return "Symbolic links", pets / "owl"
+    return "symbolic link", pets / "owl"
+
+
+def linked_part(pets):
+    (pets / "train").symlink_to(pets)
+    return "symbolic link", pets / "train"
+
+
+def class_that_is_not_utf8(pets):
+    os.mkdir(os.fsencode(pets) + b"/caf\xe9")
+    return "its name is not UTF-8", os.fsdecode(os.fsencode(pets) + b"/caf\xe9")
 
 
 def same_name_but_for_case(pets):
@@ -234,6 +244,8 @@ def gif_image(pets):
         image_of_no_class,
         linked_image,
         linked_class,
+        linked_part,
+        class_that_is_not_utf8,
         same_name_but_for_case,
         same_name_but_for_encoding,
         truncated_image,
