@@ -82,7 +82,11 @@ def validate_config(config: Config) -> ValidConfig:
     )
     _check_model_inputs(resolved, problems)
     problems.raise_if_any()
-    _warn(config, problems)
+    if not config.evaluate.thresholds:
+        problems.warn(
+            ("evaluate", "thresholds"),
+            "there are no thresholds, so every trained model is pushed",
+        )
     warn_of_data(config, problems)
     return ValidConfig(resolved, schema, tuple(problems.warnings))
 
@@ -269,14 +273,6 @@ def _check_model_inputs(config: Config, problems: Problems) -> None:
             expected="numeric, bucketized, vocabulary and hashed features",
             actual=f"the image {images[0]!r}",
             hint="use cnn or dense, or your own package.module:build_model",
-        )
-
-
-def _warn(config: Config, problems: Problems) -> None:
-    if not config.evaluate.thresholds:
-        problems.warn(
-            ("evaluate", "thresholds"),
-            "there are no thresholds, so every trained model is pushed",
         )
 
 

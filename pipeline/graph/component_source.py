@@ -12,9 +12,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pipeline.config.yaml_values import type_of
 from pipeline.graph.parameter_type import accepted_types
 from sluice.errors import ConfigError
 from sluice.project import find_module
@@ -40,12 +38,6 @@ class Argument:
     location: str
     required: bool
     accepts: frozenset[str] | None
-
-    def accepts_value(self, value: Any) -> bool:
-        """Whether a parameter of the config may have the declared type."""
-        if value is None and not self.required:
-            return True
-        return self.accepts is None or type_of(value) in self.accepts
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pipeline.config.custom_node import CustomNode
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig, validate_config
-from pipeline.config.yaml_values import describe, one_of, type_hint
+from pipeline.config.yaml_values import NULL, describe, one_of, type_hint, type_of
 from pipeline.graph.component_source import Argument, ComponentSource, read_component
 from pipeline.graph.custom_nodes import list_nodes, node_ids
 from pipeline.graph.node_registry import NODES, Node
@@ -160,9 +160,9 @@ def _check_type(
 ) -> None:
     *_, key, name = path
     is_input = key == "inputs"
-    if not argument.accepts:
-        return
-    if INPUT in argument.accepts if is_input else argument.accepts_value(value):
+    given = INPUT if is_input else type_of(value)
+    is_optional = given == NULL and not argument.required
+    if not argument.accepts or given in argument.accepts or is_optional:
         return
     problems.add(
         path,

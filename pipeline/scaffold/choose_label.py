@@ -42,22 +42,12 @@ class LabelCandidate:
     classes: int
 
 
-def label_candidates(summary: Summary) -> list[LabelCandidate]:
-    """Returns the features that are likely to be the label, the likeliest first."""
-    found = [
-        candidate
-        for feature in summary.features.values()
-        if why_no_label(feature) is None
-        and (candidate := label_candidate(feature)).score >= ENOUGH
-    ]
-    return sorted(found, key=lambda candidate: (-candidate.score, candidate.name))
-
-
-def is_ambiguous(candidates: list[LabelCandidate]) -> bool:
-    """Whether the first is not clearly ahead of the second."""
-    return len(candidates) > 1 and (
-        candidates[0].score - candidates[1].score < CLEAR_LEAD
-    )
+def label_candidates(summary: Summary, min_score: int = ENOUGH) -> list[LabelCandidate]:
+    """Returns the features that can be the label, the likeliest first."""
+    features = summary.features.values()
+    found = [label_candidate(item) for item in features if why_no_label(item) is None]
+    likely = [candidate for candidate in found if candidate.score >= min_score]
+    return sorted(likely, key=lambda candidate: (-candidate.score, candidate.name))
 
 
 def label_candidate(feature: FeatureSummary) -> LabelCandidate:
@@ -174,24 +164,17 @@ def choose_label(
     if requested is not None:
         return _check_requested(summary, requested, suggest)
     found = label_candidates(summary)
-    ambiguous = is_ambiguous(found)
+    ambiguous = len(found) > 1 and found[0].score - found[1].score < CLEAR_LEAD
     if found and not (ambiguous and ask):
         why = ", ".join(found[0].reasons)
         if ambiguous:
             others = " or ".join(candidate.name for candidate in found[1:4])
             why += f"; it could also be {others}: choose with --label"
         return ChosenLabel(found[0].name, why)
-    possible = found or _possible(summary)
+    possible = found or label_candidates(summary, min_score=0)
     if ask is None or not possible:
         raise _no_label(summary, possible, suggest)
     return ChosenLabel(ask(possible), "your choice")
-
-
-def _possible(summary: Summary) -> list[LabelCandidate]:
-    """Returns all features that could be a label, the likeliest first."""
-    features = summary.features.values()
-    able = [label_candidate(f) for f in features if why_no_label(f) is None]
-    return sorted(able, key=lambda candidate: (-candidate.score, candidate.name))
 
 
 def _check_requested(summary: Summary, label: str, suggest: Suggest) -> ChosenLabel:
@@ -207,7 +190,8 @@ def _check_requested(summary: Summary, label: str, suggest: Suggest) -> ChosenLa
             f"The feature {label!r} cannot be the label.",
             expected="one whole number or string in every record, from a few classes",
             actual=why,
-            hint=_another(_possible(summary), suggest) or _write(label),
+            hint=_another(label_candidates(summary, min_score=0), suggest)
+            or _write(label),
         )
     return ChosenLabel(label, "your choice")
 
