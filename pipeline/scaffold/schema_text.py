@@ -37,8 +37,8 @@ def schema_text(proposal: Proposal) -> str:
         if choice.spec is None:
             comments[choice.name] = [f"Not used: {choice.why}"]
     label = proposal.label
-    reasons = [f"The label, with {label.classes:,} classes", *label.reasons]
-    comments[label.name] = [", ".join(reasons)]
+    reasons = f": {', '.join(label.reasons)}" if label.reasons else ""
+    comments[label.name] = [f"The label, with {label.classes:,} classes{reasons}"]
     blocks = []
     for feature in schema.feature:
         seen = summary.features[feature.name]
