@@ -69,7 +69,7 @@ def get(name: str) -> DataSet:
         return _DATA_SETS[name]
     near = difflib.get_close_matches(name, _DATA_SETS, n=1, cutoff=0)
     raise UsageError(
-        f"There is no sample data set named {name!r}.",
+        f"there is no sample data set named {name!r}",
         expected=f"one of {', '.join(_DATA_SETS)}",
         hint=f"sluice data make {near[0]}",
     )
@@ -107,7 +107,7 @@ def make(
     target = Path(directory).resolve()
     if data_set.read is None and source:
         raise UsageError(
-            f"The data set {name} ships with a package and is not made from files.",
+            f"the data set {name} ships with a package and is not made from files",
             where=source.path,
             hint=f"sluice data make {name}",
         )
@@ -143,7 +143,7 @@ def make(
             return made
     except OSError as error:
         raise UsageError(
-            f"The sample data set {name} cannot be written.",
+            f"the sample data set {name} cannot be written",
             where=target,
             expected="a directory that can be created or replaced",
             actual=error.strerror or str(error),
@@ -164,7 +164,7 @@ def verify(directory: str | Path) -> Manifest:
         manifest.check(directory)
     except OSError as error:
         raise UsageError(
-            "This data set cannot be read.",
+            "this data set cannot be read",
             where=error.filename or directory,
             actual=error.strerror or str(error),
             hint="Check the path and its permissions.",
@@ -210,7 +210,7 @@ def _content(
         }
     except OSError as error:
         raise UsageError(
-            f"The files of the data set {data_set.name} cannot be read.",
+            f"the files of the data set {data_set.name} cannot be read",
             where=error.filename or source.path,
             expected=data_set.expected_files,
             actual=error.strerror or str(error),
@@ -250,7 +250,7 @@ def _check_replaceable(target: Path) -> None:
     )
     if foreign:
         raise UsageError(
-            "This directory contains other files too, so it is not replaced.",
+            "this directory contains other files too, so it is not replaced",
             where=target,
             examples=foreign,
             expected="an empty directory, or one with sample data alone",

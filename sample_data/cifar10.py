@@ -76,7 +76,7 @@ def parse_binary(content: bytes, where: Path) -> ImageArray:
 
     if not content or len(content) % _RECORD_BYTES:
         raise _error(
-            "This is not a binary batch of CIFAR-10.",
+            "this is not a binary batch of CIFAR-10",
             where,
             f"{len(content):,} bytes",
             f"a multiple of {_RECORD_BYTES:,} bytes",
@@ -97,7 +97,7 @@ def parse_python(content: bytes, where: Path) -> ImageArray:
         pixels, labels = cifar10_pickle.load_batch(content)
     except cifar10_pickle.NoBatchError as error:
         raise _error(
-            "This is not a Python batch of CIFAR-10.",
+            "this is not a Python batch of CIFAR-10",
             where,
             str(error),
             "a pickled dict of an array 'data' and a list 'labels', nothing else",
@@ -110,7 +110,7 @@ def _checked(rows: np.ndarray, labels: np.ndarray, where: Path) -> ImageArray:
     if (beyond := (labels < 0) | (labels >= len(_CLASSES))).any():
         position = int(beyond.argmax())
         raise _error(
-            f"The label of image {position + 1:,} is not the number of a class.",
+            f"the label of image {position + 1:,} is not the number of a class",
             where,
             str(labels[position]),
             f"0 to {len(_CLASSES) - 1}",
@@ -142,7 +142,7 @@ def _find(path: Path) -> tuple[Path, str]:
             if (place / f"{_TEST[0]}{suffix}").is_file():
                 return place, suffix
     raise UsageError(
-        "There is no copy of CIFAR-10 here.",
+        "there is no copy of CIFAR-10 here",
         where=path,
         expected=CIFAR10.expected_files,
         hint="--from DIR: the folder of the archive",
@@ -173,7 +173,7 @@ def _archive_files(archive: Path, names: list[str]) -> Iterator[tuple[str, bytes
                 yield name, content
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(
-            "This archive is truncated or corrupt.",
+            "this archive is truncated or corrupt",
             where=archive,
             actual=str(error),
             hint="Copy or download it again.",

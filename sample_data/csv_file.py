@@ -152,7 +152,7 @@ def _kind(cell: str) -> int:
 def _check_row(row: list[str], columns: list[str], label: int, where: str) -> None:
     if len(row) != len(columns):
         raise DataError(
-            "The number of cells in this row differs from the header.",
+            "the number of cells in this row differs from the header",
             where=where,
             expected=f"{len(columns)} cells",
             actual=f"{len(row)}",
@@ -160,7 +160,7 @@ def _check_row(row: list[str], columns: list[str], label: int, where: str) -> No
         )
     if row[label] in _MISSING:
         raise DataError(
-            f"This row has no label: its {columns[label]!r} is empty.",
+            f"this row has no label: its {columns[label]!r} is empty",
             where=where,
             expected="a label in every row",
             hint="Fill it in, or remove the row.",
@@ -171,7 +171,7 @@ def _header(rows: _Rows, path: Path) -> list[str]:
     columns = next(rows, [])
     if not columns or "" in columns or len(set(columns)) < len(columns):
         raise DataError(
-            "The first line of this CSV file is not a header.",
+            "the first line of this CSV file is not a header",
             where=f"{path}:1",
             expected="the name of each column, all different",
             actual=", ".join(map(repr, columns)) or "an empty line",
@@ -184,9 +184,9 @@ def _label_position(columns: list[str], label: str | None, path: Path) -> int:
     if label in columns:
         return columns.index(label)
     raise UsageError(
-        "The label column is not given."
+        "the label column is not given"
         if label is None
-        else f"This CSV file has no column {label!r}.",
+        else f"this CSV file has no column {label!r}",
         where=path,
         expected=f"one of {', '.join(columns)}",
         hint="sluice data make csv --from FILE --label COLUMN"
@@ -200,9 +200,9 @@ def _find(path: Path) -> Path:
     if len(found) == 1 and found[0].is_file():
         return found[0]
     raise UsageError(
-        "There is no CSV file here."
+        "there is no CSV file here"
         if len(found) < 2
-        else "There are several CSV files here.",
+        else "there are several CSV files here",
         where=path,
         examples=[item.name for item in found if path.is_dir()],
         expected=CSV.expected_files,

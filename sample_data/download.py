@@ -42,7 +42,7 @@ def download(
     own = folder / data_set.name
     if not data_set.downloads:
         raise UsageError(
-            f"The data set {data_set.name} is made from your own files.",
+            f"the data set {data_set.name} is made from your own files",
             expected=data_set.expected_files,
             hint=f"sluice data make {data_set.name} --from DIR --to DIR",
         )
@@ -80,7 +80,7 @@ def unpack(archive: Path, folder: Path, name: str) -> None:
                         shutil.copyfileobj(file, copy)
     except (tarfile.TarError, EOFError) as error:
         raise DataError(
-            "This archive is truncated or corrupt.",
+            "this archive is truncated or corrupt",
             where=archive,
             actual=str(error),
             hint="Remove it, and run the command again.",
@@ -106,7 +106,7 @@ def _download(
         failures = 0 if _size(part) > before else failures + 1
         if failures == _ATTEMPTS:
             raise UsageError(
-                f"{file.name} of the data set {data_set.name} cannot be downloaded.",
+                f"{file.name} of the data set {data_set.name} cannot be downloaded",
                 where=file.url,
                 actual=reason,
                 expected=f"a network, or the files: {data_set.expected_files}",
@@ -117,7 +117,7 @@ def _download(
     if found != (file.size_bytes, file.sha256):
         part.unlink()
         raise DataError(
-            "The downloaded file has another size or digest than expected.",
+            "the downloaded file has another size or digest than expected",
             where=file.url,
             expected=f"{file.size_bytes:,} bytes, SHA-256 {file.sha256}",
             actual=f"{found[0]:,} bytes, SHA-256 {found[1]}",

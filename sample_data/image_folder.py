@@ -75,7 +75,7 @@ def read_images(source: Source) -> Content:
     roots = {_PARTS.get(path.name, path.name): path for path in _entries(root)}
     if roots.keys() != set(_PARTS.values()):
         raise DataError(
-            "These folders are not a complete set of splits.",
+            "these folders are not a complete set of splits",
             where=root,
             expected=f"the folders {', '.join(_PARTS)}; or a folder per class",
             actual=", ".join(path.name for path in roots.values()),
@@ -116,7 +116,7 @@ def read_image(path: Path, side: int | None) -> bytes:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(
-            "An image file cannot be read.",
+            "an image file cannot be read",
             where=path,
             actual=error.strerror or str(error),
         ) from error
@@ -134,7 +134,7 @@ def read_image(path: Path, side: int | None) -> bytes:
     # Pillow raises all of these for damaged files.
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise DataError(
-            "This file is not an image that can be decoded.",
+            "this file is not an image that can be decoded",
             where=path,
             expected=f"a JPEG or PNG, at most {_MAX_PIXELS:,} pixels, {_MAX_BYTES:,} "
             "bytes",
@@ -169,7 +169,7 @@ def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path
     stray = [path.name for path in entries if path.suffix.lower() in _SUFFIXES]
     if stray:
         raise DataError(
-            "These images are outside the class folders.",
+            "these images are outside the class folders",
             where=root,
             examples=stray,
             expected="one folder of images per class",
@@ -179,14 +179,14 @@ def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path
     folded = {unicodedata.normalize("NFC", name).casefold() for name in found}
     if len(folded) < len(found):
         raise DataError(
-            "Two class names differ in case or encoding only.",
+            "two class names differ in case or encoding only",
             where=root,
             examples=found,
         )
     if (class_names and found != class_names) or len(found) < 2:
         expected = ", ".join(class_names) if class_names else "at least two"
         raise DataError(
-            "The folders are not the expected classes.",
+            "the folders are not the expected classes",
             where=root,
             expected=f"the folders of classes: {expected}",
             actual=", ".join(found) or "no folder",
@@ -204,9 +204,9 @@ def _image_files(folder: Path) -> list[Path]:
     ]
     if other or not images:
         raise DataError(
-            "This class contains other files than images."
+            "this class contains other files than images"
             if other
-            else "This class is empty.",
+            else "this class is empty",
             where=folder,
             examples=other,
             expected=f"files that end in {', '.join(_SUFFIXES)}",
@@ -222,7 +222,7 @@ def _entries(folder: Path) -> list[Path]:
     for path in entries:
         if path.is_symlink() or not _is_utf8(path.name):
             raise DataError(
-                "This is a symbolic link, or its name is not UTF-8.",
+                "this is a symbolic link, or its name is not UTF-8",
                 where=path,
                 expected="folders and files",
                 hint="Replace it by a copy, or remove it.",
@@ -239,7 +239,7 @@ def _checked_folder(path: Path) -> Path:
     if path.is_dir():
         return path
     raise UsageError(
-        "This is not a folder.",
+        "this is not a folder",
         where=path,
         expected="a folder that contains a folder of images per class",
         actual="a file" if path.exists() else "no such folder",

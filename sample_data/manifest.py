@@ -121,8 +121,8 @@ class Manifest:
         for path in sorted(directory.iterdir()):
             if path.name.startswith(prefixes) and path.name not in listed:
                 raise DataError(
-                    "This file is not in the manifest, but a split's pattern matches "
-                    "it.",
+                    "this file is not in the manifest, but a split's pattern matches "
+                    "it",
                     where=path,
                     expected=f"only the {len(listed)} files of {MANIFEST_FILE}",
                     hint=f"Move it away, or: sluice data make {self.data_set}",
@@ -132,7 +132,7 @@ class Manifest:
         hint = f"sluice data make {self.data_set}"
         if not path.is_file():
             raise DataError(
-                f"A file of the data set {self.data_set} is missing.",
+                f"a file of the data set {self.data_set} is missing",
                 where=path,
                 expected=f"{shard.records:,} records, {shard.size_bytes:,} bytes",
                 hint=hint,
@@ -142,7 +142,7 @@ class Manifest:
             return
         records = tfrecord.verify(path)  # Raises a more specific error if it can.
         raise DataError(
-            f"A file of the data set {self.data_set} has changed.",
+            f"a file of the data set {self.data_set} has changed",
             where=path,
             expected=f"{shard.records:,} records, SHA-256 {shard.sha256}",
             actual=f"{records:,} records, SHA-256 {found}",
@@ -152,7 +152,7 @@ class Manifest:
 
 def _unreadable(path: Path, actual: str) -> DataError:
     return DataError(
-        "This directory has no readable manifest.",
+        "this directory has no readable manifest",
         where=path,
         expected=f"a manifest of format {FORMAT}",
         actual=actual,

@@ -73,14 +73,14 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
             longer = bool(file.read(1))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
-            "This gzip file is truncated or corrupt.",
+            "this gzip file is truncated or corrupt",
             where=path,
             actual=str(error),
             hint="Copy or download it again.",
         ) from error
     if len(content) < size or longer:
         raise DataError(
-            "The length of this idx file does not match its header.",
+            "the length of this idx file does not match its header",
             where=path,
             expected=f"{size:,} values ({' x '.join(map(str, shape))})",
             actual="more" if longer else f"{len(content):,}",
@@ -93,14 +93,14 @@ def _read_part(images: Path, labels: Path, classes: int) -> ImageArray:
     pixels, numbers = read_idx(images, 3), read_idx(labels, 1)
     if pixels.shape[1:] != (SIDE, SIDE):
         raise DataError(
-            "The images have another size than those of MNIST.",
+            "the images have another size than those of MNIST",
             where=images,
             expected=f"{SIDE} x {SIDE} pixels",
             actual=" x ".join(map(str, pixels.shape[1:])),
         )
     if len(pixels) != len(numbers):
         raise DataError(
-            "The numbers of images and labels differ.",
+            "the numbers of images and labels differ",
             where=labels,
             expected=f"{len(pixels):,} labels, as many as images in {images.name}",
             actual=f"{len(numbers):,} labels",
@@ -109,7 +109,7 @@ def _read_part(images: Path, labels: Path, classes: int) -> ImageArray:
     if (beyond := numbers >= classes).any():
         position = int(beyond.argmax())
         raise DataError(
-            "A label is not the number of a class.",
+            "a label is not the number of a class",
             where=f"{labels}, label {position + 1:,}",
             expected=f"0 to {classes - 1}",
             actual=str(numbers[position]),
@@ -125,7 +125,7 @@ def _find(directory: Path, name: str) -> Path:
     if len(found) == 1:
         return found[0]
     raise UsageError(
-        "This file exists more than once." if found else "A file is missing.",
+        "this file exists more than once" if found else "a file is missing",
         where=directory,
         examples=[path.name for path in found],
         expected=f"{name} or {name}.gz",
@@ -143,7 +143,7 @@ def _not_idx(
     path: Path, expected: str, header: bytes, actual: str | None = None
 ) -> DataError:
     return DataError(
-        "This file is not an idx file of the expected type.",
+        "this file is not an idx file of the expected type",
         where=path,
         expected=expected,
         actual=actual or f"the first bytes {header[:4].hex(' ') or '(none)'}",

@@ -84,7 +84,7 @@ def _source() -> Path:
     package = importlib.util.find_spec("tfx")
     if package is None or not package.submodule_search_locations:
         raise UsageError(
-            "The taxi data set ships inside TFX, which is not installed here.",
+            "the taxi data set ships inside TFX, which is not installed here",
             expected="the package tfx in this Python's environment",
             hint="make setup",
         )
@@ -92,7 +92,7 @@ def _source() -> Path:
     found = digest.of_file(path) if path.is_file() else "no such file"
     if found != _SOURCE_SHA256:
         raise DataError(
-            "The source file of the taxi data set has an unexpected digest.",
+            "the source file of the taxi data set has an unexpected digest",
             where=path,
             expected=f"SHA-256 {_SOURCE_SHA256}",
             actual=found,

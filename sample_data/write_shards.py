@@ -94,7 +94,7 @@ def _write_shard(directory: Path, plan: _Plan) -> Shard:
 
 def _too_few(data_set: DataSet, split: Split, count: int) -> DataError:
     return DataError(
-        f"The data set {data_set.name} has too few examples for {split.name}.",
+        f"the data set {data_set.name} has too few examples for {split.name}",
         expected=f"examples for {', '.join(item.name for item in data_set.splits)}",
         actual=f"{count:,} in the part {split.part!r} of the source",
         hint="Add examples; ten are enough.",

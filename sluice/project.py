@@ -53,7 +53,7 @@ def find_root(start: Path) -> Path:
         if (directory / "configs").is_dir():
             return directory
     raise UsageError(
-        "The current directory is not inside a project.",
+        "the current directory is not inside a project",
         where=start,
         expected="a directory with configs/, here or above",
         hint="mkdir configs beside your data and move the config into it; "
@@ -100,7 +100,7 @@ def check_imports(names: Sequence[str]) -> None:
 
 def _hidden(name: str, hiding: Path, names: Sequence[str]) -> ConfigError:
     return ConfigError(
-        f"This project's {name!r} shadows Sluice's package of that name.",
+        f"this project's {name!r} shadows Sluice's package of that name",
         where=hiding,
         expected="no package or module named " + ", ".join(names),
         hint=f"rename it, for example to my_{name}, and change its imports",
@@ -142,7 +142,7 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
         line = getattr(error, "lineno", None)
         location = f"{path}:{line}" if line else path
         raise ConfigError(
-            f"{location} is not valid Python: {getattr(error, 'msg', error)}."
+            f"{location} is not valid Python: {getattr(error, 'msg', error)}"
         ) from error
     bound = list(_bound_names(tree.body))
     if name in bound or {"*", "__getattr__"} & {*bound}:
@@ -157,7 +157,7 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
     known = [item for item in defined or bound if not item.startswith("_")]
     near = difflib.get_close_matches(name, known, n=1)
     raise ConfigError(
-        f"There is no {kind} {name!r} in {path}.",
+        f"there is no {kind} {name!r} in {path}",
         expected=f"one of {', '.join(bounded(known, _MAX_LISTED))}" if known else None,
         hint=f"did you mean {module}:{near[0]}?" if near else None,
     )
@@ -173,7 +173,7 @@ def _not_an_import_path(root: Path, reference: str, kind: str) -> ConfigError:
         except ConfigError:
             hint = f"write a colon before the name: {module}:{name}"
     return ConfigError(
-        f"{reference!r} is not an import path.",
+        f"{reference!r} is not an import path",
         expected=f"package.module:{kind}",
         hint=hint,
     )
@@ -195,7 +195,7 @@ def find_module(root: Path, module: str) -> Path:
     meant = [*parts[:depth], *near, *parts[depth + 1 :]]
     exists = near and _search(root, meant)[0] is not None
     raise ConfigError(
-        f"There is no module {module!r}.",
+        f"there is no module {module!r}",
         expected=f"the file {root}/{'/'.join(parts)}.py, or an installed package",
         hint=f"did you mean {'.'.join(meant)!r}?"
         if exists

@@ -101,7 +101,7 @@ def _receive(
         process = processes[connection]
         process.join()
         raise NodeError(
-            "A worker process died.",
+            "a worker process died",
             where=f"process {process.pid}",
             actual=f"exit code {process.exitcode}",
             hint="If memory ran out, use fewer workers by giving it fewer cores "
@@ -117,7 +117,7 @@ def _receive(
 
 def _unexpected(error: Exception) -> SluiceError:
     return NodeError(
-        "A worker failed.",
+        "a worker failed",
         actual=f"{type(error).__name__}: {error}",
         examples=traceback.format_exc().splitlines()[-5:],
         hint="The full traceback is in the node's log.",

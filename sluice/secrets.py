@@ -127,13 +127,13 @@ def _value_of(match: re.Match[str]) -> str:
         return match[0][1:]
     if name is None:
         raise ConfigError(
-            "A secret reference names no environment variable.",
+            "a secret reference names no environment variable",
             expected="${env:NAME}",
             hint="for the text itself, write $${env:",
         )
     if name not in os.environ:
         raise ConfigError(
-            f"The environment variable {name} is not set.",
+            f"the environment variable {name} is not set",
             hint=f"export {name}=..., then run again",
         )
     _remember(name, os.environ[name])

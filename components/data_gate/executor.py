@@ -26,13 +26,18 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        stop_unless_passed(
-            Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
-        )
+        verdict = Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
+        pipeline = self._context.pipeline_info if self._context else None
+        stop_unless_passed(verdict, pipeline.id if pipeline else "NAME")
 
 
-def stop_unless_passed(verdict: Verdict) -> None:
-    """Raises GateError with the failed rows unless the verdict has passed."""
+def stop_unless_passed(verdict: Verdict, pipeline: str) -> None:
+    """Raises GateError with the failed rows unless the verdict has passed.
+
+    Args:
+      verdict: on the data.
+      pipeline: its name, for the hint.
+    """
     if verdict.passed:
         return
     count = len(verdict.failures)
@@ -40,12 +45,12 @@ def stop_unless_passed(verdict: Verdict) -> None:
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],
-        hint=f"{_way_out(verdict)}; then run again. Or override the gate once, with a "
+        hint=f"{_way_out(verdict, pipeline)}; then run again. Or override the gate once, with a "
         'reason: --accept-data "..."',
     )
 
 
-def _way_out(verdict: Verdict) -> str:
+def _way_out(verdict: Verdict, pipeline: str) -> str:
     """Returns a hint for the first failed row."""
     kind = verdict.failures[0].kind
     if kind == "corrupt":
@@ -55,7 +60,7 @@ def _way_out(verdict: Verdict) -> str:
     if kind in SCHEMA_KINDS:
         return (
             "correct the data; or, if the data is right, the schema: "
-            "`sluice schema diff NAME` lists the changes"
+            f"`sluice schema diff {pipeline}` lists the changes"
         )
     return "correct the data, or the limits in the config's `validate`"
 

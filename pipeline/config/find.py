@@ -25,7 +25,7 @@ def find_config(name_or_path: str, cwd: Path) -> Path:
         if path.is_file():
             return _absolute(path)
         raise UsageError(
-            "The config file does not exist.",
+            "the config file does not exist",
             where=path,
             actual="a directory" if path.is_dir() else None,
             hint="pass the path of a YAML file, or the name of a config in configs/",
@@ -38,7 +38,7 @@ def find_config(name_or_path: str, cwd: Path) -> Path:
         if len(folders) > 1 or folders[0].parent in (cwd, *cwd.parents):
             raise
         raise UsageError(
-            f"There is no config {name_or_path!r}, and this is not inside a project.",
+            f"there is no config {name_or_path!r}, and this is not inside a project",
             where=cwd,
             expected="a directory that holds configs/, here or above",
             hint=f"{error.hint or 'cd to the project'}; without one, only the samples "
@@ -65,7 +65,7 @@ def _named(name: str, folders: Sequence[Path], what: str) -> Path:
             return _absolute(path)
     known = _names(folders)
     raise UsageError(
-        f"There is no {what} {name!r}.",
+        f"there is no {what} {name!r}",
         where=", ".join(str(folder) for folder in folders),
         expected=f"one of {', '.join(known)}" if known else f"a {what} there",
         hint=did_you_mean(name, known),

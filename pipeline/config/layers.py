@@ -78,12 +78,12 @@ def read_file(path: Path, shown: str) -> Layer:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise UsageError(
-            "The config cannot be read.", where=shown, actual=error.strerror
+            "the config cannot be read", where=shown, actual=error.strerror
         ) from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ConfigError(
-            "The config is not UTF-8 text.",
+            "the config is not UTF-8 text",
             where=f"{shown}:{line}",
             actual=f"the byte 0x{error.object[error.start]:02x}",
             hint="save it as UTF-8",
@@ -92,7 +92,7 @@ def read_file(path: Path, shown: str) -> Layer:
     data = reader.read(text)
     if not isinstance(data, dict):
         raise ConfigError(
-            "The config is empty." if data is None else "The config is not a mapping.",
+            "the config is empty" if data is None else "the config is not a mapping",
             where=shown,
             expected="keys and values, such as 'version: 1'",
             actual=describe(data),
@@ -112,20 +112,20 @@ def read_override(text: str) -> Layer:
     keys = key.strip().split(".")
     if not equals or not all(keys):
         raise UsageError(
-            "A --set has no key or no value.",
+            "a --set has no key or no value",
             where=shown,
             expected="a key path, '=' and a value, such as --set train.epochs=5",
         )
     if len(keys) > MAX_DEPTH:
         raise UsageError(
-            "A --set key is nested too deeply.",
+            "a --set key is nested too deeply",
             where=shown,
             expected=f"at most {MAX_DEPTH} levels",
             actual=f"{len(keys):,} levels",
         )
     if not value.strip():
         raise UsageError(
-            "A --set has no value.",
+            "a --set has no value",
             where=shown,
             hint=f"for no value, --set {key}=null; for an empty string, "
             f"--set '{key}=\"\"'",
@@ -133,7 +133,7 @@ def read_override(text: str) -> Layer:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ConfigError("This is not UTF-8 text.", where=shown) from error
+        raise ConfigError("this is not UTF-8 text", where=shown) from error
     path: KeyPath = tuple(keys)
     reader = YamlReader(shown, lines=False)
     data = reader.read(value, path)

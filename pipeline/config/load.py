@@ -92,7 +92,7 @@ def _refuse_name_of_another(config: Config, file: Path) -> None:
     if file.stem == config.name or not other.is_file() or other.samefile(file):
         return
     raise ConfigError(
-        f"The config has the name of another config: {config.name!r}.",
+        f"the config has the name of another config: {config.name!r}",
         where=config.origin.location(("name",)),
         expected=f"a name of its own, such as {file.stem!r}",
         actual=f"{other} has the workspace and the serving directory of that name",
@@ -106,7 +106,7 @@ def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:
     for end, key in enumerate(keys):
         if isinstance(value, list):
             raise UsageError(
-                f"--set cannot reach into a list: {key_path(keys[:end])} is one.",
+                f"--set cannot reach into a list: {key_path(keys[:end])} is one",
                 where=f"--set {override}",
                 expected="the whole list",
                 hint=f"--set '{key_path(keys[:end])}=[...]', or a profile",
@@ -123,14 +123,14 @@ def _check_version(data: dict[str, Any], problems: Problems) -> None:
     if "version" in data:
         problems.add(
             ("version",),
-            "This Sluice cannot read the config's version.",
+            "this Sluice cannot read the config's version",
             expected=right,
             actual=describe(version),
         )
     else:
         problems.add(
             ("version",),
-            "The config has no version.",
+            "the config has no version",
             expected=right,
             hint=f"write '{right}' as the first line",
         )

@@ -97,7 +97,7 @@ class Problems:
 
     def unknown_feature(self, path: KeyPath, name: str, known: Iterable[str]) -> None:
         """Adds a feature that is not in the schema."""
-        self.unknown(path, f"The schema has no feature {name!r}.", name, known)
+        self.unknown(path, f"the schema has no feature {name!r}", name, known)
 
     def warn(self, path: KeyPath, what: str) -> None:
         """Adds a warning: valid, but probably not intended."""
@@ -109,7 +109,7 @@ class Problems:
             raise self._found[0]
         if self._found:
             raise ConfigError(
-                f"The config has {len(self._found)} problems.",
+                f"the config has {len(self._found)} problems",
                 examples=[_one_line(problem) for problem in self._found],
             )
 
@@ -128,19 +128,19 @@ class Problems:
         hint: str | None = None
         match details["type"]:
             case "missing":
-                self.add(path, f"The key {path[-1]!r} is missing.")
+                self.add(path, f"the key {path[-1]!r} is missing")
                 return
             case "extra_forbidden":
                 known = _known_keys(details["loc"])
-                self.unknown(path, f"Unknown key {path[-1]!r}.", path[-1], known)
+                self.unknown(path, f"unknown key {path[-1]!r}", path[-1], known)
                 return
             case "union_tag_invalid" | "union_tag_not_found":
                 kind = details["ctx"].get("tag")
                 self.unknown(
                     (*path, "kind"),
-                    f"Unknown kind {kind!r}."
+                    f"unknown kind {kind!r}"
                     if kind
-                    else "The feature's kind is missing.",
+                    else "the feature's kind is missing",
                     kind or "",
                     FEATURE_KINDS,
                 )
@@ -159,7 +159,7 @@ class Problems:
         what = "key" if details["loc"][-1] == "[key]" else "value for"
         self.add(
             path,
-            f"Invalid {what} {key_path(path)}.",
+            f"invalid {what} {key_path(path)}",
             expected=expected,
             actual=describe(details["input"]),
             hint=hint or type_hint(details["input"], types),

@@ -73,7 +73,7 @@ def resolve_features(
         if isinstance(spec, str):
             problems.add(
                 ("features",),
-                f"The feature {feature.name!r} {spec}",
+                f"the feature {feature.name!r} {spec}",
                 hint="list the features to use, such as "
                 f"features: {{{feature.name}: "
                 "{kind: image, height: 28, width: 28, channels: 1}}",

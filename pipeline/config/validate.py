@@ -95,7 +95,7 @@ def _load_schema(config: Config, problems: Problems) -> schema_pb2.Schema:
     if not config.schema_path.is_file():
         problems.add(
             ("schema",),
-            "There is no schema.",
+            "there is no schema",
             expected=f"a reviewed schema, {config.schema_path}",
             hint="write 'schema: PATH', relative to the project root"
             if config.schema_file is None
@@ -118,14 +118,14 @@ def _check_label(
     if kind not in (schema_pb2.INT, schema_pb2.BYTES):
         problems.add(
             path,
-            f"The label {label.feature!r} must be categorical.",
+            f"the label {label.feature!r} must be categorical",
             expected="an INT or BYTES feature",
             actual=f"{schema_pb2.FeatureType.Name(kind)} in the schema",
         )
         return ()
     if problem := _value_problem(features[label.feature], optional=False):
         problems.add(
-            path, f"The label {label.feature!r} {problem}.", **_one_value(False)
+            path, f"the label {label.feature!r} {problem}", **_one_value(False)
         )
     values = loader.class_values(schema, label.feature)
     classes = resolve_classes(label, schema) or ()
@@ -134,7 +134,7 @@ def _check_label(
     if len(classes) < 2:
         problems.add(
             path,
-            f"The classes of {label.feature!r} are unknown.",
+            f"the classes of {label.feature!r} are unknown",
             expected="at least 2, here or in the schema's domain",
             actual=_listed(classes) or None,
             hint="write 'classes: [...]', or give the feature a categorical "
@@ -143,22 +143,22 @@ def _check_label(
     elif not isinstance(classes[0], wanted):
         problems.add(
             path,
-            "The classes do not have the type of the label in the schema.",
+            "the classes do not have the type of the label in the schema",
             expected="whole numbers" if wanted is int else "strings",
             actual=describe(classes[0]),
         )
     elif values is None:
         problems.add(
             path,
-            f"The schema has no domain for {label.feature!r}, so labels outside the "
-            "classes would go unnoticed.",
+            f"the schema has no domain for {label.feature!r}, so labels outside the "
+            "classes would go unnoticed",
             expected="a categorical int_domain or a string_domain in the schema",
             hint="add one with these classes: " + _listed(classes),
         )
     elif set(values) != set(classes):
         problems.add(
             path,
-            "The classes are not those of the schema's domain.",
+            "the classes are not those of the schema's domain",
             expected=_listed(values),
             actual=_listed(classes),
             hint="change the one that is wrong, or leave 'classes' out",
@@ -180,7 +180,7 @@ def _check_features(
             if config.features is not None:
                 problems.add(
                     path,
-                    f"{name!r} is the label.",
+                    f"{name!r} is the label",
                     hint="the label must not be a feature",
                 )
             continue
@@ -190,15 +190,15 @@ def _check_features(
         image = config.features is not None and config.features[name].kind == "image"
         if is_left_to_preprocessing(features[name], config):
             if problem := _shape_problem(features[name]):
-                problems.add(path, f"The feature {name!r} {problem}.", **_VECTOR)
+                problems.add(path, f"the feature {name!r} {problem}", **_VECTOR)
             continue
         if problem := _value_problem(features[name], optional=not image):
-            problems.add(path, f"The feature {name!r} {problem}.", **_one_value(own))
+            problems.add(path, f"the feature {name!r} {problem}", **_one_value(own))
         kinds = _KINDS_OF_TYPE.get(features[name].type, ())
         if config.features is not None and config.features[name].kind not in kinds:
             problems.add(
                 (*path, "kind"),
-                f"The kind {config.features[name].kind!r} does not fit {name!r}.",
+                f"the kind {config.features[name].kind!r} does not fit {name!r}",
                 expected="one of " + ", ".join(kinds),
                 actual=schema_pb2.FeatureType.Name(features[name].type)
                 + " in the schema",
@@ -241,7 +241,7 @@ def _check_code(config: Config, problems: Problems) -> None:
         _check_reference(config, "model", config.model, problems)
     elif config.model not in BUNDLED_MODELS:
         known = (*BUNDLED_MODELS, "or your own package.module:build_model")
-        what = f"There is no model {config.model!r}."
+        what = f"there is no model {config.model!r}"
         problems.unknown(("model",), what, config.model, known)
 
 
@@ -260,7 +260,7 @@ def _check_model_inputs(config: Config, problems: Problems) -> None:
     if config.model == "cnn" and (len(images) != 1 or len(features) != 1):
         problems.add(
             ("model",),
-            "The model 'cnn' takes exactly one image and no other feature.",
+            "the model 'cnn' takes exactly one image and no other feature",
             expected="'features' with one feature, of the kind image",
             actual=f"{len(images)} image(s) and {len(features) - len(images)} other(s)",
             hint="list only the image in 'features', or use wide_deep or dense for "
@@ -269,7 +269,7 @@ def _check_model_inputs(config: Config, problems: Problems) -> None:
     if config.model == "wide_deep" and images:
         problems.add(
             ("model",),
-            f"The model {config.model!r} takes no images.",
+            f"the model {config.model!r} takes no images",
             expected="numeric, bucketized, vocabulary and hashed features",
             actual=f"the image {images[0]!r}",
             hint="use cnn or dense, or your own package.module:build_model",

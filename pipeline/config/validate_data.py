@@ -30,7 +30,7 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
         elif features[hashed.by].type not in (schema_pb2.INT, schema_pb2.BYTES):
             problems.add(
                 path,
-                f"Records cannot be split by the feature {hashed.by!r}.",
+                f"records cannot be split by the feature {hashed.by!r}",
                 expected="a feature of the type INT or BYTES",
                 actual=schema_pb2.FeatureType.Name(features[hashed.by].type),
                 hint="choose a feature that identifies the user or object of a record",
@@ -41,7 +41,7 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
         elif name == config.label.feature:
             problems.add(
                 ("sensitive", index),
-                "The label cannot be sensitive: its classes are shown everywhere.",
+                "the label cannot be sensitive: its classes are shown everywhere",
                 hint="leave it out, or use class names that reveal nothing",
             )
     _check_images(config, problems)
@@ -49,7 +49,7 @@ def check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) ->
     for index, rule in enumerate(config.validate_data.rules):
         path = ("validate", "rules", index)
         if rule.anomaly is not None and rule.anomaly not in KINDS:
-            what = f"There is no kind of anomaly {rule.anomaly!r}."
+            what = f"there is no kind of anomaly {rule.anomaly!r}"
             problems.unknown((*path, "anomaly"), what, rule.anomaly, KINDS)
         elif rule.feature is not None:
             _check_feature_rule(rule, (*path, "feature"), features, problems)
@@ -64,8 +64,8 @@ def _check_feature_rule(
     if rule.anomaly in OF_NO_FEATURE:
         problems.add(
             path,
-            f"Anomalies of the kind {rule.anomaly!r} have no feature, so this rule can "
-            "never apply.",
+            f"anomalies of the kind {rule.anomaly!r} have no feature, so this rule can "
+            "never apply",
             hint="leave out 'feature'",
         )
     # A feature that is not in the schema is a `new_feature` anomaly.
@@ -94,7 +94,7 @@ def _check_patterns(config: Config, problems: Problems) -> None:
     if len(set(patterns)) < len(patterns):
         problems.add(
             ("data", "splits"),
-            "Two splits have the same pattern.",
+            "two splits have the same pattern",
             expected="each file in one split, so that no model is evaluated on its "
             "training data",
         )
@@ -112,7 +112,7 @@ def _check_images(config: Config, problems: Problems) -> None:
             possible = {number for item in formats for number in CHANNELS[item]}
             problems.add(
                 ("features", name, "channels"),
-                f"No allowed image format can be decoded to {spec.channels} channels.",
+                f"no allowed image format can be decoded to {spec.channels} channels",
                 expected=" or ".join(map(str, sorted(possible)))
                 + f" for {', '.join(formats)} (examples.images.formats)",
                 actual=str(spec.channels),
@@ -135,7 +135,7 @@ def _check_slices(config: Config, problems: Problems) -> None:
             if name in config.sensitive:
                 problems.add(
                     path,
-                    f"Metrics per value of {name!r} would show its values.",
+                    f"metrics per value of {name!r} would show its values",
                     expected="features that are not in 'sensitive'",
                 )
 
@@ -145,7 +145,7 @@ def _check_counts(config: Config, problems: Problems) -> None:
     for key in ("min_examples", "max_examples"):
         for split in getattr(limits, key):
             if split not in config.data.split_names:
-                what = f"There is no split {split!r} in data."
+                what = f"there is no split {split!r} in data"
                 path = ("validate", key, split)
                 problems.unknown(path, what, split, config.data.split_names)
     for split, least in limits.min_examples.items():
@@ -153,7 +153,7 @@ def _check_counts(config: Config, problems: Problems) -> None:
         if most is not None and most < least:
             problems.add(
                 ("validate", "max_examples", split),
-                "max_examples is less than min_examples.",
+                "max_examples is less than min_examples",
                 expected=f"{least} or more (validate.min_examples.{split})",
                 actual=str(most),
             )

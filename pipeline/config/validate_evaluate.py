@@ -73,20 +73,20 @@ def _check_metrics(
         if "name" in metric.params:
             problems.add(
                 (*path, "params", "name"),
-                "A metric's name does not belong in its params.",
+                "a metric's name does not belong in its params",
                 hint=f"{{class: {metric.class_name}, name: ...}}",
             )
         name = metric.name or result_name(metric.class_name)
         if name == EXAMPLES_PER_CLASS:
             problems.add(
                 path,
-                f"The name {name!r} is reserved: every evaluation has such a metric.",
+                f"the name {name!r} is reserved: every evaluation has such a metric",
                 hint=f"rename this one: {{class: {metric.class_name}, name: {name}_2}}",
             )
         elif name in named:
             problems.add(
                 path,
-                f"Two metrics are called {name!r}.",
+                f"two metrics are called {name!r}",
                 hint=f"rename this one: {{class: {metric.class_name}, name: {name}_2}}",
             )
         named[name] = metric.model_copy(update={"name": name})
@@ -103,7 +103,7 @@ def _check_task(
     fitting += [n for n, r in METRICS.items() if task in r.tasks and n not in fitting]
     problems.add(
         path,
-        f"The metric {class_name!r} does not fit a label of {classes} classes.",
+        f"the metric {class_name!r} does not fit a label of {classes} classes",
         expected="one of " + ", ".join(bounded(fitting, 8)),
         actual="a metric for two classes; for more, TFMA pools one-against-the-rest "
         "predictions, most of which are easy negatives"
@@ -119,7 +119,7 @@ def _check_params(
         if param != "name" and param not in row.params:
             problems.add(
                 (*path, "params", param),
-                f"The metric {metric.class_name!r} has no parameter {param!r}.",
+                f"the metric {metric.class_name!r} has no parameter {param!r}",
                 expected="one of " + ", ".join(row.params) if row.params else "none",
                 hint=did_you_mean(param, row.params),
             )
@@ -127,7 +127,7 @@ def _check_params(
         if param not in metric.params:
             problems.add(
                 path,
-                f"The metric {metric.class_name!r} needs the parameter {param!r}.",
+                f"the metric {metric.class_name!r} needs the parameter {param!r}",
                 hint=f"{{class: {metric.class_name}, params: {{{param}: 0.9}}}}",
             )
 
@@ -143,7 +143,7 @@ def _check_slices(
             if name not in features:
                 problems.unknown_feature(path, name, features)
             elif name in names[:position]:
-                problems.add(path, f"The feature {name!r} is crossed with itself.")
+                problems.add(path, f"the feature {name!r} is crossed with itself")
             elif features[name].type == schema_pb2.FLOAT:
                 problems.warn(
                     path,
@@ -165,13 +165,13 @@ def _check_thresholds(
         path: KeyPath = ("evaluate", "thresholds", index)
         metric = named.get(threshold.metric)
         if metric is None:
-            what = f"No metric of this config is called {threshold.metric!r}."
+            what = f"no metric of this config is called {threshold.metric!r}"
             names = map(str, named)
             problems.unknown((*path, "metric"), what, threshold.metric, names)
         elif "class_id" in metric.params:
             problems.add(
                 (*path, "metric"),
-                f"{threshold.metric!r} is of one class (class_id): no limits allowed.",
+                f"{threshold.metric!r} is of one class (class_id): no limits allowed",
                 hint="slice by the label instead, or set a threshold on another metric",
             )
         _check_slice((*path, "slice"), threshold, features, sliced, schema, problems)
@@ -180,8 +180,8 @@ def _check_thresholds(
             if key in seen:
                 problems.add(
                     path,
-                    f"There are two thresholds on the {limit} of "
-                    f"{threshold.metric!r} for the same slice.",
+                    f"there are two thresholds on the {limit} of "
+                    f"{threshold.metric!r} for the same slice",
                     hint="keep one of them",
                 )
             seen.add(key)
@@ -210,7 +210,7 @@ def _check_slice(
         listed = ", ".join(names)
         problems.add(
             path,
-            f"There are no slices of {' x '.join(names)}.",
+            f"there are no slices of {' x '.join(names)}",
             expected="the same features in evaluate.slices",
             hint=f"add [{listed}] to evaluate.slices",
         )
@@ -230,7 +230,7 @@ def _check_value(
     if isinstance(value, str) != text:
         problems.add(
             path,
-            f"The value does not have the type of {feature.name!r}.",
+            f"the value does not have the type of {feature.name!r}",
             expected="a string" if text else "a whole number",
             actual=describe(value),
             hint=f'quote it: "{value}"' if text else None,
@@ -240,7 +240,7 @@ def _check_value(
     if known is not None and value not in known:
         problems.add(
             path,
-            f"{value!r} is not in the domain of {feature.name!r}.",
+            f"{value!r} is not in the domain of {feature.name!r}",
             expected="one of " + ", ".join(bounded([str(v) for v in known], 12)),
             hint=did_you_mean(value, known) if text else None,
         )

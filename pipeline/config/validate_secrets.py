@@ -32,11 +32,11 @@ def check_secrets(config: Config, problems: Problems) -> None:
         misspelt = list(_MISSPELT.finditer(text))
         if not _is_allowed(path) or is_key:
             found += [(match[1], match[0]) for match in misspelt]
-            what = "A key" if is_key else key_path(path)
+            what = "a key" if is_key else key_path(path)
             for _, reference in found[:1]:
                 problems.add(
                     path,
-                    f"{what} cannot refer to a secret.",
+                    f"{what} cannot refer to a secret",
                     expected=f"references {_ALLOWED}",
                     actual=reference,
                 )
@@ -44,14 +44,14 @@ def check_secrets(config: Config, problems: Problems) -> None:
         for match in misspelt:
             problems.add(
                 path,
-                f"{match[0]} looks like a secret reference but is not one.",
+                f"{match[0]} looks like a secret reference but is not one",
                 hint=f"did you mean ${{env:{match[1]}}}?",
             )
         for name, reference in found:
             if name is None:
                 problems.add(
                     path,
-                    "A secret reference names no environment variable.",
+                    "a secret reference names no environment variable",
                     expected="${env:NAME}",
                     actual=reference,
                     hint=f"for the text itself, write ${reference}",
@@ -59,7 +59,7 @@ def check_secrets(config: Config, problems: Problems) -> None:
             elif name not in os.environ:
                 problems.add(
                     path,
-                    f"The environment variable {name} is not set.",
+                    f"the environment variable {name} is not set",
                     hint=f"export {name}=..., or write ${reference} for the text "
                     "itself",
                 )

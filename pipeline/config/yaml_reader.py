@@ -26,6 +26,12 @@ _MAX_VALUES = 10_000
 
 _TAG = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {_TAG + name for name in ("null", "bool", "int", "float", "str")}
+# What to do about an error of the parser, by a part of its text.
+_HINTS = (
+    ("'\\t'", "indent with spaces"),
+    ("alias", "put a value that begins with * into quotes"),
+    ("anchor", "put a value that begins with & into quotes"),
+)
 
 
 class _Resolver(VersionedResolver):
@@ -44,7 +50,7 @@ class _Scanner(Scanner):
     def scan_tag(self) -> Any:
         token = super().scan_tag()
         name = "".join(part for part in token.value if part)
-        raise _UnsupportedYaml(f"The tag {name!r}", token.start_mark, "quote the value")
+        raise _UnsupportedYaml(f"the tag {name!r}", token.start_mark, "quote the value")
 
     def scan_yaml_directive_value(self, start_mark: Any) -> Any:
         version = super().scan_yaml_directive_value(start_mark)
@@ -89,7 +95,7 @@ class YamlReader:
         """
         if len(text) > _MAX_BYTES:
             raise ConfigError(
-                "The config is too large.",
+                "the config is too large",
                 where=self.shown,
                 expected=f"at most {_MAX_BYTES:,} characters",
                 actual=f"{len(text):,}",
@@ -99,7 +105,7 @@ class YamlReader:
         except _UnsupportedYaml as error:
             what, mark, hint = error.args
             raise ConfigError(
-                f"{what} is not supported.", where=self._location(mark), hint=hint
+                f"{what} is not supported", where=self._location(mark), hint=hint
             ) from error
         except (YAMLError, ValueError, OverflowError) as error:
             raise self._syntax_error(error, text) from error
@@ -111,7 +117,7 @@ class YamlReader:
         if isinstance(error, ReaderError):
             line = text.count("\n", 0, error.position) + 1
             return ConfigError(
-                "This is not valid YAML.",
+                "this is not valid YAML",
                 where=f"{self.shown}:{line}" if self._lines else self.shown,
                 actual=f"a control character, 0x{error.character:02x}",
             )
@@ -124,15 +130,15 @@ class YamlReader:
         found.append(getattr(error, "problem", str(error)))
         column = f", column {mark.column + 1}" if mark and self._lines else ""
         return ConfigError(
-            "This is not valid YAML.",
+            "this is not valid YAML",
             where=f"{self._location(mark)}{column}",
             actual=", ".join(part for part in found if part),
-            hint="indent with spaces" if "'\\t'" in str(found[-1]) else None,
+            hint=next((hint for sign, hint in _HINTS if sign in str(found)), None),
         )
 
     def _too_complex(self, where: str) -> ConfigError:
         return ConfigError(
-            "The YAML is nested too deeply, or has too many values.",
+            "the YAML is nested too deeply, or has too many values",
             where=where,
             expected=f"at most {MAX_DEPTH} levels and {_MAX_VALUES} values",
             hint="look for an alias (*name) inside the value that it stands for",
@@ -163,14 +169,14 @@ class YamlReader:
             key = self._scalar(key_node) if isinstance(key_node, ScalarNode) else None
             if not isinstance(key, str):
                 raise ConfigError(
-                    "A key is not a string.",
+                    "a key is not a string",
                     where=location,
                     actual=None if key is None else describe(key),
                     hint="quote it",
                 )
             if key == "<<" and key_node.style is None:
                 raise ConfigError(
-                    "Merge keys (<<) are not supported.",
+                    "merge keys (<<) are not supported",
                     where=location,
                     hint="write the keys out; an alias can stand for a whole value, "
                     "such as 'train: *train'",
@@ -178,7 +184,7 @@ class YamlReader:
             here = (*path, key)
             if key in result:
                 raise ConfigError(
-                    f"The key {key_path(here)} is given twice.",
+                    f"the key {key_path(here)} is given twice",
                     where=location,
                     actual=f"it is already at {self.locations[here]}",
                     hint="keep one of them",
@@ -192,7 +198,7 @@ class YamlReader:
             return self._yaml.constructor.construct_object(node)
         except (YAMLError, ValueError) as error:
             raise ConfigError(
-                "This value cannot be parsed.",
+                "this value cannot be parsed",
                 where=self._location(node.start_mark),
                 actual=describe(node.value),
                 hint="quote it",

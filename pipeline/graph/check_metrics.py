@@ -30,7 +30,7 @@ def check_metrics(config: Config) -> None:
         if metric.class_name not in classes:
             problems.add(
                 path,
-                f"There is no metric {metric.class_name!r}.",
+                f"there is no metric {metric.class_name!r}",
                 expected="a metric class of TFMA or tf_keras.metrics",
                 hint=did_you_mean(metric.class_name, classes),
             )
@@ -41,7 +41,7 @@ def check_metrics(config: Config) -> None:
             signature = inspect.signature(classes[metric.class_name])
             problems.add(
                 path,
-                f"The metric {metric.class_name!r} cannot be created.",
+                f"the metric {metric.class_name!r} cannot be created",
                 expected=f"{metric.class_name}{signature}",
                 actual=str(error).partition("\n")[0],
             )

@@ -113,7 +113,7 @@ def _output(producer: Any, name: str, node: Node, config: Config) -> Any:
     if name in producer.outputs:
         return producer.outputs[name]
     raise ConfigError(
-        f"{producer.id} has no output {name!r}.",
+        f"{producer.id} has no output {name!r}",
         where=_where(node, config),
         expected="one of " + ", ".join(producer.outputs),
         hint=did_you_mean(name, producer.outputs),
@@ -137,14 +137,14 @@ def _instantiate_custom(
         found = _import(node.component)
     except Exception as error:
         raise ConfigError(
-            f"The component {node.component!r} cannot be imported: "
+            f"the component {node.component!r} cannot be imported: "
             f"{type(error).__name__}: {error}",
             where=where,
             hint="correct its module",
         ) from error
     if not (isinstance(found, type) and issubclass(found, BaseComponent)):
         raise ConfigError(
-            f"{node.component!r} is not a TFX component.",
+            f"{node.component!r} is not a TFX component",
             where=where,
             expected="a subclass of TFX's BaseComponent, or a function with "
             "@tfx.dsl.components.component",
@@ -155,7 +155,7 @@ def _instantiate_custom(
     except Exception as error:
         first, *more = _readable(str(error)).splitlines() or [type(error).__name__]
         raise ConfigError(
-            f"The component of {node.id!r} cannot be created: {first}",
+            f"the component of {node.id!r} cannot be created: {first}",
             details=[line.strip() for line in more[:5]],
             where=where,
             hint=f"correct 'inputs' and 'parameters': they are the arguments of "

@@ -43,7 +43,7 @@ def sort_nodes(config: Config) -> list[Node]:
         )
         if ready is None:
             raise ConfigError(
-                "These nodes depend on each other, or on a node that does not exist: "
+                "these nodes depend on each other, or on a node that does not exist: "
                 + ", ".join(waiting),
                 where=config.origin.location(("nodes",)),
             )

@@ -60,7 +60,7 @@ def _check_names(config: Config, problems: Problems) -> None:
         if node.id in config.nodes:
             problems.add(
                 ("nodes", node.id),
-                f"The pipeline has a node {node.id!r} already.",
+                f"the pipeline has a node {node.id!r} already",
                 hint="give yours another name",
             )
 
@@ -70,7 +70,7 @@ def _check_known(
 ) -> bool:
     if name in known:
         return True
-    problems.unknown(path, f"There is no node {name!r}.", name, known)
+    problems.unknown(path, f"there is no node {name!r}", name, known)
     return False
 
 
@@ -96,7 +96,7 @@ def _check_node(config: Config, name: str, own: CustomNode, problems: Problems) 
     if source.not_component:
         problems.add(
             (*path, "component"),
-            f"{own.component} is not a TFX component.",
+            f"{own.component} is not a TFX component",
             expected="a class with TFX's base class BaseComponent, or a function with "
             "@component",
             actual=f"{source.not_component}, {source.location}",
@@ -115,7 +115,7 @@ def _check_output(
     if known is not None and output not in known:
         problems.add(
             path,
-            f"{node.id} has no output {output!r}.",
+            f"{node.id} has no output {output!r}",
             expected=f"one of {', '.join(known)}" if known else "a node with outputs",
             hint=did_you_mean(output, known),
         )
@@ -142,7 +142,7 @@ def _check_arguments(
         elif key == "parameters" and name in own.inputs:
             problems.add(
                 here,
-                f"{name!r} is an input and a parameter.",
+                f"{name!r} is an input and a parameter",
                 hint="leave one of them out",
             )
         elif argument is not None:
@@ -150,7 +150,7 @@ def _check_arguments(
     if missing:
         problems.add(
             path,
-            f"{component} requires {', '.join(map(repr, missing))}.",
+            f"{component} requires {', '.join(map(repr, missing))}",
             hint="add it to 'inputs', as <node>.<output>, or to 'parameters'",
         )
 
@@ -166,7 +166,7 @@ def _check_type(
         return
     problems.add(
         path,
-        f"The argument {name!r} has the wrong type.",
+        f"the argument {name!r} has the wrong type",
         expected=f"{one_of(argument.accepts)}, as declared in {argument.location}",
         actual="an output of a node" if is_input else describe(value),
         hint=type_hint(value, argument.accepts),
@@ -182,6 +182,6 @@ def _check_order(config: Config, problems: Problems) -> None:
         own = next(name for name in cycle if name in config.nodes)
         problems.add(
             ("nodes", own),
-            "The graph has a cycle: " + " -> ".join(cycle) + ".",
+            "the graph has a cycle: " + " -> ".join(cycle) + "",
             hint="correct 'inputs', 'after' or 'before'",
         )

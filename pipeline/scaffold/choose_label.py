@@ -181,13 +181,13 @@ def _check_requested(summary: Summary, label: str, suggest: Suggest) -> ChosenLa
     feature = summary.features.get(label)
     if feature is None:
         raise UsageError(
-            f"The records have no feature {label!r}.",
+            f"the records have no feature {label!r}",
             expected="one of " + ", ".join(summary.features),
             hint=did_you_mean(label, summary.features),
         )
     if why := why_no_label(feature):
         raise UsageError(
-            f"The feature {label!r} cannot be the label.",
+            f"the feature {label!r} cannot be the label",
             expected="one whole number or string in every record, from a few classes",
             actual=why,
             hint=_another(label_candidates(summary, min_score=0), suggest)
@@ -213,7 +213,7 @@ def _no_label(
     else:
         hint = another or correct
     return UsageError(
-        "No feature looks like the label.",
+        "no feature looks like the label",
         expected="a feature named label, target or class, or with the values 0 and 1",
         actual=f"features that could be: {', '.join(names[:_SHOWN])}{more}"
         if names

@@ -64,7 +64,7 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
     for given in (pattern, directory or ""):
         if is_remote(given):
             raise UsageError(
-                "sluice init reads local files only.",
+                "sluice init reads local files only",
                 where=given,
                 expected="a local path",
                 hint="copy two or three files here, run sluice init on them, then "
@@ -104,7 +104,7 @@ def _parse(pattern: str) -> FilePattern:
         return FilePattern.parse(pattern)
     except PatternError as error:
         raise UsageError(
-            f"The pattern {pattern!r} is invalid.",
+            f"the pattern {pattern!r} is invalid",
             expected=error.expected,
             actual=error.actual,
             hint="correct the pattern after --examples, or give a directory to use all "
@@ -180,7 +180,7 @@ def _nothing(
             else f"the pattern is relative to {cwd}"
         )
     return UsageError(
-        f"The pattern {pattern!r} matches no TFRecord file.",
+        f"the pattern {pattern!r} matches no TFRecord file",
         where=base,
         expected="at least one TFRecord file of tf.Examples",
         actual=actual,

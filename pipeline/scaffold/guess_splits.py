@@ -81,7 +81,7 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     pattern = _pattern(files, examples.others, examples.pattern)
     if pattern is None:
         raise UsageError(
-            "No single file pattern matches exactly these files.",
+            "no single file pattern matches exactly these files",
             where=examples.directory,
             examples=[*examples.files],
             hint="put the records into a directory of their own, or give a pattern "

@@ -151,7 +151,7 @@ def propose(
     features = tuple(choose_features(summary, label, leaks, split_by))
     if not any(choice.spec for choice in features):
         raise DataError(
-            "No feature can be used by a model.",
+            "no feature can be used by a model",
             where=f"the records of {sample.files[0].parent}",
             examples=[f"{choice.name}: {choice.why}" for choice in features],
             hint="add a feature with one value per record, or write the config by "

@@ -187,7 +187,7 @@ def summarize(
             example = parse_tf_example.parse(data)
         except ValueError as error:
             raise DataError(
-                f"A record is {error}.",
+                f"a record is {error}",
                 where=place() if place else f"record {number:,}",
                 expected="a tf.Example in every record",
                 hint="correct the pattern, or write the file again",

@@ -59,7 +59,7 @@ def check_absent(*files: Path) -> None:
     there = [str(file) for file in files if os.path.lexists(file)]
     if there:
         raise UsageError(
-            "The config or schema already exists.",
+            "the config or schema already exists",
             where=there[0],
             examples=there[1:],
             hint="choose another NAME, or use --force to overwrite config and schema",
@@ -74,7 +74,7 @@ def _explain(file: Path) -> Iterator[None]:
         if isinstance(error, FileExistsError):
             check_absent(file)
         raise UsageError(
-            "A file cannot be written.",
+            "a file cannot be written",
             where=error.filename or file,
             actual=error.strerror or str(error),
             hint="check the directory's permissions and the disk's space",

@@ -50,7 +50,7 @@ def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """
     if expanded:
         raise UsageError(
-            f"Unexpected argument: {expanded[0]}",
+            f"unexpected argument: {expanded[0]}",
             expected="one pattern after --examples",
             actual=f"{len(expanded):,} more arguments",
             hint="quote the pattern, so that the shell does not expand it",

@@ -156,7 +156,7 @@ def _check_name(name: str) -> None:
     except ValidationError as error:
         near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         raise UsageError(
-            f"{name!r} is not a valid pipeline name.",
+            f"{name!r} is not a valid pipeline name",
             expected=error.errors()[0]["msg"].removeprefix("Input should be "),
             hint=f"sluice init {near} ..." if near else None,
         ) from error

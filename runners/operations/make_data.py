@@ -56,7 +56,7 @@ def make_data(
     files = Source(Path(source), label) if source is not None else None
     if files and not files.path.exists():
         raise UsageError(
-            "There is nothing at this path.",
+            "there is nothing at this path",
             where=files.path,
             expected=data_set.expected_files or None,
         )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from components.data_gate.executor import stop_unless_passed
+from components.data_verdict.anomaly_kind import SCHEMA_KINDS
 from sluice.errors import DataError, ExitCode
 from sluice.record.verdict import Check, Verdict
 
@@ -26,7 +27,7 @@ def _message(**fields: Any) -> str:
         "policy": "validate.default: fail",
     }
     with pytest.raises(DataError) as failure:
-        stop_unless_passed(Verdict("data", (Check(**(known | fields)),)))
+        stop_unless_passed(Verdict("data", (Check(**(known | fields)),)), "taxi")
     assert failure.value.exit_code == ExitCode.DATA
     (line,) = failure.value.examples
     return line
@@ -58,6 +59,13 @@ def test_a_final_period_is_dropped_before_the_expected_value() -> None:
 def test_at_most_five_failures_are_listed() -> None:
     row = Check("drift", "train", None, None, None, False, "too far", "fail")
     with pytest.raises(DataError) as failure:
-        stop_unless_passed(Verdict("data", (row,) * 30))
+        stop_unless_passed(Verdict("data", (row,) * 30), "taxi")
     assert "30 checks failed" in str(failure.value)
     assert "and 25 more" in str(failure.value)
+
+
+def test_the_hint_names_the_pipeline_of_a_schema_difference() -> None:
+    (kind, *_) = SCHEMA_KINDS
+    row = Check("x", "train", None, None, None, False, "new", "fail", kind=kind)
+    with pytest.raises(DataError, match="`sluice schema diff taxi` lists the changes"):
+        stop_unless_passed(Verdict("data", (row,)), "taxi")

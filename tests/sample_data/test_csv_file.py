@@ -187,12 +187,12 @@ def test_the_label_must_be_a_column(path):
 
 
 def test_a_folder_has_one_csv_file(tmp_path):
-    with pytest.raises(UsageError, match="There is no CSV file here"):
+    with pytest.raises(UsageError, match="there is no CSV file here"):
         read_csv(Source(tmp_path, "label"))
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("label\n1\n")
     with pytest.raises(UsageError, match="several CSV files") as caught:
         read_csv(Source(tmp_path, "label"))
     assert caught.value.examples == ("a.csv", "b.csv")
-    with pytest.raises(UsageError, match="There is no CSV file here"):
+    with pytest.raises(UsageError, match="there is no CSV file here"):
         read_csv(Source(tmp_path / "c.csv", "label"))

@@ -157,7 +157,7 @@ def test_an_unknown_and_a_missing_flower(tmp_path):
 
 def empty_class(pets):
     (pets / "owl").mkdir()
-    return "This class is empty", pets / "owl"
+    return "this class is empty", pets / "owl"
 
 
 def one_class(pets):
@@ -287,7 +287,7 @@ def test_an_image_that_cannot_be_read(pets):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(UsageError, match="This is not a folder"):
+    with pytest.raises(UsageError, match="this is not a folder"):
         read_images(Source(tmp_path / "pets"))
 
 

@@ -186,7 +186,7 @@ def test_a_truncated_gzip_file(folder):
 def test_a_missing_file(folder):
     (folder / "t10k-labels-idx1-ubyte").unlink()
 
-    with pytest.raises(UsageError, match="A file is missing") as caught:
+    with pytest.raises(UsageError, match="a file is missing") as caught:
         read_mnist(Source(folder), DIGITS)
     expected = "t10k-labels-idx1-ubyte or t10k-labels-idx1-ubyte.gz"
     assert caught.value.expected == expected

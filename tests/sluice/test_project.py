@@ -230,7 +230,7 @@ def test_find_user_code_suggests_a_module_that_exists(
     write(project / "mine" / "__init__.py")
     write(project / "mine" / "models.py")
 
-    with pytest.raises(ConfigError, match="There is no module") as caught:
+    with pytest.raises(ConfigError, match="there is no module") as caught:
         find_user_code(project, f"{module}:build_model")
 
     assert caught.value.hint == hint

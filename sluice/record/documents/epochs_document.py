@@ -52,7 +52,7 @@ def _scalars(path: Path) -> list[tuple[int, str, float]]:
             event = event_pb2.Event.FromString(record)
         except DecodeError as error:
             raise WorkspaceError(
-                "This training log cannot be read.",
+                "this training log cannot be read",
                 where=path,
                 expected="TensorBoard's events",
                 actual=str(error),
@@ -143,7 +143,7 @@ def _is_number(value: Any) -> bool:
 
 def _damaged(path: Path, actual: str) -> WorkspaceError:
     return WorkspaceError(
-        "This training history cannot be read.",
+        "this training history cannot be read",
         where=path,
         expected="an object of metrics, each a list with one number or null per epoch",
         actual=actual,

@@ -92,7 +92,7 @@ def metrics_document(directory: Path) -> Evaluation | None:
     )
     if not metrics:
         raise WorkspaceError(
-            "This evaluation contains no metrics.",
+            "this evaluation contains no metrics",
             where=directory,
             expected="metrics*.tfrecord as TFX's Evaluator writes them",
             actual=", ".join(bounded(sorted(names))),
@@ -123,7 +123,7 @@ def _records(
                 yield parse(record)
             except DecodeError as error:
                 raise WorkspaceError(
-                    "This evaluation cannot be read.",
+                    "this evaluation cannot be read",
                     where=path,
                     expected=f"TFMA's {kind}",
                     actual=str(error),

@@ -101,7 +101,7 @@ def _read(path: Path) -> tuple[statistics_pb2.DatasetFeatureStatistics, int]:
         overall, problem = None, str(error)
     if overall is None:
         raise WorkspaceError(
-            "These statistics cannot be read.",
+            "these statistics cannot be read",
             where=path,
             expected="a DatasetFeatureStatisticsList as StatisticsGen writes it",
             actual=problem,

@@ -74,7 +74,7 @@ def test_a_project_s_own_config_comes_first(project: Path, config_text: str) -> 
 
 
 def test_an_unknown_name_lists_the_configs_and_the_nearest(project: Path) -> None:
-    with pytest.raises(UsageError, match="There is no config 'fare'") as caught:
+    with pytest.raises(UsageError, match="there is no config 'fare'") as caught:
         load_config("fare", cwd=project)
 
     message = str(caught.value)
@@ -86,7 +86,7 @@ def test_an_unknown_name_lists_the_configs_and_the_nearest(project: Path) -> Non
 
 @pytest.mark.parametrize("name", ["FARES", "", "..", "profiles"])
 def test_odd_names_are_unknown_names(project: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="There is no config"):
+    with pytest.raises(UsageError, match="there is no config"):
         load_config(name, cwd=project)
 
 

@@ -49,7 +49,7 @@ def test_hashed_splits_are_named_and_counted(validate: Validate) -> None:
         ("data.splits.train='{YYYY}/train-*'", r"all of \{YYYY\}, \{MM\} and \{DD\}"),
         ("data.serving='{DAY}/x'", r"\{SPAN\}, \{SPAN:2\}"),
         ("sensitive=[compani]", "no feature 'compani'[\\s\\S]*'company'"),
-        ("sensitive=[big_tip]", "The label cannot be sensitive"),
+        ("sensitive=[big_tip]", "the label cannot be sensitive"),
         ("sensitive=[payment_type]", "'payment_type' would show its values"),
         (
             "validate.rules=[{anomaly: new_vale, action: warn}]",
@@ -85,7 +85,7 @@ def test_some_allowed_format_must_decode_to_the_channels_of_a_feature() -> None:
     for formats in ("[gif]", "[bmp, gif]"):
         config = validate(one, f"examples.images.formats={formats}")
         with pytest.raises(
-            ConfigError, match="No allowed image format can be decoded to 1"
+            ConfigError, match="no allowed image format can be decoded to 1"
         ) as caught:
             validate_config(config)
         assert "features.image.channels" in str(caught.value)

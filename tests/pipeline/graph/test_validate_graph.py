@@ -154,7 +154,7 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
             {"parameters": {"name": 7}},
             "parameters.name",
             [
-                "The argument 'name' has the wrong type",
+                "the argument 'name' has the wrong type",
                 "expected: a string, as declared in",
                 "parts.py:12",
                 "7 (a number)",
@@ -197,7 +197,7 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
         ({"after": ["Traner"]}, "after[0]", ["did you mean 'Trainer'?"]),
         ({"before": ["Traner"]}, "before[0]", ["did you mean 'Trainer'?"]),
         ({"before": ["TFRecordGen"]}, "nodes.Count", ["has a cycle", "Count"]),
-        ({"after": ["Count"]}, "nodes.Count", ["a cycle: Count -> Count."]),
+        ({"after": ["Count"]}, "nodes.Count", ["a cycle: Count -> Count"]),
         ({"component": "mine.part:Count"}, "component", ["no module 'mine.part'"]),
         (
             {"component": "mine.parts:Cuont"},

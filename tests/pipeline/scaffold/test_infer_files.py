@@ -141,7 +141,7 @@ def test_placeholders_beside_a_set_of_characters_are_kept():
 
 
 def test_files_without_a_pattern_that_matches_only_them():
-    with pytest.raises(UsageError, match="No single file pattern") as caught:
+    with pytest.raises(UsageError, match="no single file pattern") as caught:
         guess("a/1", "b/c/2", others=("a/2.json", "b/c/3.json", "1"))
     assert "directory of their own" in (caught.value.hint or "")
 

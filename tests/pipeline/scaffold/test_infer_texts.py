@@ -235,7 +235,7 @@ def test_warnings_of_a_proposal(tmp_path):
 
 
 def test_no_usable_feature(tmp_path):
-    with pytest.raises(DataError, match="No feature can be used") as caught:
+    with pytest.raises(DataError, match="no feature can be used") as caught:
         proposed(tmp_path, label=lambda n: n % 3, row=lambda n: n)
     assert caught.value.examples == ("row: 120 values, a running number",)
 

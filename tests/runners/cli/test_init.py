@@ -97,7 +97,7 @@ def test_control_characters_in_feature_names_are_escaped(here, call, write_table
 
 
 def test_a_pattern_expanded_by_the_shell_is_refused(clicks, call):
-    with pytest.raises(UsageError, match="Unexpected argument: b") as caught:
+    with pytest.raises(UsageError, match="unexpected argument: b") as caught:
         call("clicks", "--examples", "a", "b", "c")
     assert "quote the pattern" in (caught.value.hint or "")
 

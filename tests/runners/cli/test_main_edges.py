@@ -75,7 +75,7 @@ def test_a_deeply_nested_override_is_refused(
     deep = "--set=" + ".".join("a" * 2000) + "=1"
     code, _, err = sluice("config", "digits", deep, deep)
     assert code == 2
-    assert "error: A --set key is nested too deeply." in err
+    assert "error: a --set key is nested too deeply" in err
     assert "found:    2,000 levels" in err
 
 
@@ -87,7 +87,7 @@ def test_an_override_that_is_not_utf_8_is_refused(
     monkeypatch.chdir(project)
     code, _, err = sluice("config", "digits", "--set", "description=\udcff")
     assert code == 2
-    assert "error: This is not UTF-8 text." in err
+    assert "error: this is not UTF-8 text" in err
     assert r"--set description=\udcff" in err
 
 

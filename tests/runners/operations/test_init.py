@@ -343,7 +343,7 @@ def test_a_missing_folder_is_refused_with_close_matches(here, write_table):
 def test_data_without_a_usable_feature_is_refused(here, write_table):
     write_table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
 
-    with pytest.raises(DataError, match="No feature can be used") as caught:
+    with pytest.raises(DataError, match="no feature can be used") as caught:
         propose("clicks", "d")
     assert caught.value.examples == (
         "colour: it has one value in all records that have it",
