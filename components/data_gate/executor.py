@@ -45,8 +45,8 @@ def stop_unless_passed(verdict: Verdict, pipeline: str) -> None:
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],
-        hint=f"{_way_out(verdict, pipeline)}; then run again. Or override the gate once, with a "
-        'reason: --accept-data "..."',
+        hint=f"{_way_out(verdict, pipeline)}; then run again. "
+        'Or override the gate once, with a reason: --accept-data "..."',
     )
 
 

@@ -128,12 +128,13 @@ class YamlReader:
             found[0] = f"{found[0]} that begins on line {begin.line + 1}"
         # An escape beyond Unicode is an error without a mark.
         found.append(getattr(error, "problem", str(error)))
+        actual = ", ".join(part for part in found if part)
         column = f", column {mark.column + 1}" if mark and self._lines else ""
         return ConfigError(
             "this is not valid YAML",
             where=f"{self._location(mark)}{column}",
-            actual=", ".join(part for part in found if part),
-            hint=next((hint for sign, hint in _HINTS if sign in str(found)), None),
+            actual=actual,
+            hint=next((hint for sign, hint in _HINTS if sign in actual), None),
         )
 
     def _too_complex(self, where: str) -> ConfigError:
