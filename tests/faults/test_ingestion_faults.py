@@ -118,7 +118,7 @@ def test_a_worker_that_is_killed_fails_the_node(node: Node, is_gone) -> None:
     said = node.end()
 
     assert node.process.returncode == 1
-    assert "NodeError: A worker process died." in said
+    assert "NodeError: a worker process died" in said
     assert "exit code -9" in said
     assert all(map(is_gone, node.workers))
     assert node.leftovers == []
