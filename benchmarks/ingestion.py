@@ -4,7 +4,7 @@
 
 Two data sets of gzip-compressed shards: *fashion* is 60,000 records of 550 bytes that
 compress as Fashion-MNIST's do; *jpeg* is 20,000 records of 25 kB that do not compress.
-Each run is a new process, which imports TFX before the clock starts:
+Each run is a new process, which imports TFX and our ingestion before the clock starts:
 
 * *ours*: ``ingest`` on two workers, every record checked and every file digested.
 * *stock*: the executor of TFX's ImportExampleGen with Beam's in-process runner, as TFX
@@ -106,6 +106,9 @@ def child(which: str, data: str, out: str, what: str) -> None:
 
     prepare_environment()
     from tfx.components.example_gen.import_example_gen import executor  # noqa: F401
+
+    # The process of a node has imported both before it starts.
+    import components.tfrecord_gen.ingest  # noqa: F401
 
     watcher = None
     if what == "memory":

@@ -86,7 +86,7 @@ if __name__ == "__main__":
 """
 
 _MODEL = """
-from pipeline.models.{module} import build_model as built
+from pipeline.training.models.{module} import build_model as built
 
 def build_model(inputs, params):
     return built(inputs, params)
