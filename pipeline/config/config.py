@@ -21,11 +21,11 @@ from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSpec, Label
 from pipeline.config.origin import Origin
+from pipeline.config.train import Train
 from sluice.config_section import (
     Count,
     Destination,
     NotEmpty,
-    Number,
     Params,
     PipelineName,
     Section,
@@ -43,36 +43,6 @@ BUNDLED_MODELS = {
     "cnn": "pipeline.training.models.cnn:build_model",
     "wide_deep": "pipeline.training.models.wide_deep:build_model",
 }
-
-
-class EarlyStopping(Section):
-    """When training stops before its last epoch."""
-
-    patience: Count = Field(
-        default=3,
-        description="Stop after this many epochs without a better loss on `eval`.",
-    )
-
-
-class Train(Section):
-    """How the model is trained."""
-
-    epochs: Count = Field(
-        default=10, description="Maximum number of passes over the train split."
-    )
-    batch_size: Count = Field(
-        default=128,
-        description="Examples per step over all replicas (the global batch size).",
-    )
-    learning_rate: Annotated[Number, Field(gt=0)] = Field(
-        default=0.001, description="Learning rate of the optimizer."
-    )
-    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = Field(
-        default=17, description="Seed of shuffling, initial weights and dropout."
-    )
-    early_stopping: EarlyStopping | None = Field(
-        default=None, description="When to stop early. null: train all epochs."
-    )
 
 
 class Push(Section):

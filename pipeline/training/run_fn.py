@@ -47,13 +47,13 @@ class TrainingSettings:
             data=DataSettings(
                 train_files=fn_args.train_files,
                 eval_files=fn_args.eval_files,
-                batch_size=train["batch_size"],
+                batch_size=train["batch_size"] or 128,
                 seed=train["seed"],
             ),
             model=ModelSettings(
                 model=config["model"],
                 params=resolve(config["model_params"]),
-                learning_rate=train["learning_rate"],
+                learning_rate=train["learning_rate"]["initial"],
                 seed=train["seed"],
             ),
             fit=FitSettings(

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline.config.config import Config, EarlyStopping, Train
+from pipeline.config.config import Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import Bucketized, Hashed, Image, Numeric, Vocabulary
 from pipeline.config.origin import Origin, key_path
+from pipeline.config.train import EarlyStopping, Train
 
 pytestmark = pytest.mark.unit
 
