@@ -1,4 +1,4 @@
-"""Training step 2, build: a compiled model, with a distribution strategy."""
+"""Training step 2, build: the model with its initial weights."""
 
 from __future__ import annotations
 
@@ -34,73 +34,16 @@ class ModelSettings:
     seed: int = 0
 
 
-def build_model(
-    settings: ModelSettings,
-    feature_set: FeatureSet,
-    tf_transform_output: Any,
-    strategy: tf.distribute.Strategy | None = None,
-) -> tf.keras.Model:
-    """Returns a compiled model with its initial weights.
-
-    Seeds Python, NumPy and TensorFlow first, so that building and fitting is
-    reproducible.
+def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInputs:
+    """Returns what the model is given.
 
     Args:
-      settings: the model, its parameters and learning rate.
       feature_set: the features and the label.
       tf_transform_output: of Transform; has shapes, dtypes and vocabulary sizes.
-      strategy: distributes training steps over devices; None: no distribution.
 
     Raises:
       ValueError: preprocessing returned a sparse feature.
     """
-    exclude_keras_from_autograph()
-    tf.keras.utils.set_random_seed(settings.seed)
-    with (strategy or tf.distribute.get_strategy()).scope():
-        build = _load_function(settings.model)
-        inputs = _model_inputs(feature_set, tf_transform_output)
-        model = build(inputs, dict(settings.params))
-        compile_model(model, feature_set, settings.learning_rate)
-    return model
-
-
-def choose_strategy() -> tuple[tf.distribute.Strategy, str]:
-    """Returns a ``tf.distribute`` strategy, and one line that explains it.
-
-    Several GPUs train as mirrored replicas. With one GPU or none there is no
-    distribution: a MirroredStrategy of one replica only adds overhead.
-    """
-    gpus = tf.config.list_logical_devices("GPU")
-    if len(gpus) > 1:
-        return (
-            tf.distribute.MirroredStrategy([gpu.name for gpu in gpus]),
-            f"mirrored over {len(gpus)} GPUs, gradients are averaged at each step",
-        )
-    device = "one GPU" if gpus else "CPU, no accelerator found"
-    return tf.distribute.get_strategy(), f"plain training on {device}"
-
-
-def compile_model(
-    model: tf.keras.Model, feature_set: FeatureSet, learning_rate: float
-) -> None:
-    """Sets Adam and the cross-entropy that fits the number of classes."""
-    binary = len(feature_set.label.classes) == 2
-    keras = tf.keras
-    model.compile(
-        optimizer=keras.optimizers.Adam(learning_rate),
-        loss="binary_crossentropy" if binary else "sparse_categorical_crossentropy",
-        metrics=["binary_accuracy", keras.metrics.AUC(name="auc")]
-        if binary
-        else ["sparse_categorical_accuracy"],
-    )
-
-
-def _load_function(import_path: str) -> Any:
-    module, _, name = import_path.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInputs:
     spec = tf_transform_output.transformed_feature_spec()
     spec.pop(feature_set.label.key)
     sparse = [
@@ -126,3 +69,62 @@ def _model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInp
             if feature.kind in _CATEGORICAL and feature.key in shapes
         },
     )
+
+
+def build_model(
+    settings: ModelSettings,
+    inputs: ModelInputs,
+    strategy: tf.distribute.Strategy | None = None,
+) -> tf.keras.Model:
+    """Returns the uncompiled model with its initial weights.
+
+    Seeds Python, NumPy and TensorFlow first, so that building and fitting is
+    reproducible.
+
+    Args:
+      settings: the model and its parameters.
+      inputs: the transformed features; see ``model_inputs``.
+      strategy: creates the variables, so that training steps can be distributed over
+        devices; None: no distribution.
+    """
+    exclude_keras_from_autograph()
+    tf.keras.utils.set_random_seed(settings.seed)
+    with (strategy or tf.distribute.get_strategy()).scope():
+        return _load_function(settings.model)(inputs, dict(settings.params))
+
+
+def choose_strategy() -> tuple[tf.distribute.Strategy, str]:
+    """Returns a ``tf.distribute`` strategy, and one line that explains it.
+
+    Several GPUs train as mirrored replicas. With one GPU or none there is no
+    distribution: a MirroredStrategy of one replica only adds overhead.
+    """
+    gpus = tf.config.list_logical_devices("GPU")
+    if len(gpus) > 1:
+        return (
+            tf.distribute.MirroredStrategy([gpu.name for gpu in gpus]),
+            f"mirrored over {len(gpus)} GPUs, gradients are averaged at each step",
+        )
+    device = "one GPU" if gpus else "CPU, no accelerator found"
+    return tf.distribute.get_strategy(), f"plain training on {device}"
+
+
+def compile_model(
+    model: tf.keras.Model, feature_set: FeatureSet, learning_rate: float
+) -> None:
+    """Sets Adam and the cross-entropy that fits the number of classes."""
+    binary = len(feature_set.label.classes) == 2
+    keras = tf.keras
+    with model.distribute_strategy.scope():
+        model.compile(
+            optimizer=keras.optimizers.Adam(learning_rate),
+            loss="binary_crossentropy" if binary else "sparse_categorical_crossentropy",
+            metrics=["binary_accuracy", keras.metrics.AUC(name="auc")]
+            if binary
+            else ["sparse_categorical_accuracy"],
+        )
+
+
+def _load_function(import_path: str) -> Any:
+    module, _, name = import_path.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -13,7 +13,13 @@ from typing import Any
 import tensorflow_transform as tft
 
 from pipeline.config.feature_set import FeatureSet
-from pipeline.training.build import ModelSettings, build_model, choose_strategy
+from pipeline.training.build import (
+    ModelSettings,
+    build_model,
+    choose_strategy,
+    compile_model,
+    model_inputs,
+)
 from pipeline.training.data import DataSettings, make_datasets
 from pipeline.training.export import ExportSettings, export_model, write_model_run
 from pipeline.training.fit import FitSettings, fit_model
@@ -88,7 +94,8 @@ def run_fn(fn_args: Any) -> None:
     strategy, why = choose_strategy()
     progress.report(event="strategy", line=why)
     datasets = make_datasets(settings.data, features, transform)
-    model = build_model(settings.model, features, transform, strategy)
+    model = build_model(settings.model, model_inputs(features, transform), strategy)
+    compile_model(model, features, settings.model.learning_rate)
     history = fit_model(model, datasets, settings.fit)
     write_model_run(model, history, settings.model_run_dir)
     export_model(model, settings.export, features, transform)

@@ -67,7 +67,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
-    from pipeline.training.build import ModelSettings, build_model
+    from pipeline.training.build import (
+        ModelSettings,
+        build_model,
+        compile_model,
+        model_inputs,
+    )
     from pipeline.training.data import DataSettings, make_datasets
     from pipeline.training.export import ExportSettings, export_model
     from pipeline.training.fit import FitSettings, fit_model
@@ -85,7 +90,8 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
 
     def attempt(learning_rate: float) -> tuple[float, Any]:
         settings = dataclasses.replace(base, learning_rate=learning_rate)
-        model = build_model(settings, FEATURES, Output())
+        model = build_model(settings, model_inputs(FEATURES, Output()))
+        compile_model(model, FEATURES, settings.learning_rate)
         history = fit_model(model, datasets, FitSettings(epochs=3))
         assert {len(values) for values in history.values()} == {3}
         return history["val_loss"][-1], model
@@ -106,11 +112,11 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
 
 
 def test_the_model_run_has_readable_json(tmp_path: Path) -> None:
-    from pipeline.training.build import ModelSettings, build_model
+    from pipeline.training.build import ModelSettings, build_model, model_inputs
     from pipeline.training.export import write_model_run
 
     settings = ModelSettings("pipeline.training.models.dense:build_model")
-    model = build_model(settings, FEATURES, Output())
+    model = build_model(settings, model_inputs(FEATURES, Output()))
     write_model_run(model, {"loss": [math.nan, 0.5]}, tmp_path / "run")
     assert json.loads((tmp_path / "run/history.json").read_text()) == {
         "loss": [None, 0.5]
