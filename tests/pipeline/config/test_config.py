@@ -41,9 +41,9 @@ def problems(**changes: Any) -> dict[str, str]:
 def test_a_minimal_config_has_defaults() -> None:
     config = Config.model_validate(document())
 
-    assert config.train == Train(
-        epochs=10, batch_size=128, learning_rate=0.001, seed=17, early_stopping=None
-    )
+    assert config.train == Train(epochs=10, batch_size=None, seed=17)
+    assert config.train.learning_rate == Constant(initial=0.001)
+    assert config.train.early_stopping is None
     assert config.features is None
     assert config.data.splits is not None
     assert config.data.splits.test is None
