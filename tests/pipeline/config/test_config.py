@@ -11,7 +11,7 @@ from pipeline.config.config import Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import Bucketized, Hashed, Image, Numeric, Vocabulary
 from pipeline.config.origin import Origin, key_path
-from pipeline.config.train import EarlyStopping, Train
+from pipeline.config.train import Constant, EarlyStopping, Train
 
 pytestmark = pytest.mark.unit
 
