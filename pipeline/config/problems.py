@@ -136,13 +136,14 @@ class Problems:
                 return
             case "union_tag_invalid" | "union_tag_not_found":
                 kind = details["ctx"].get("tag")
+                kinds = re.findall("'([^']+)'", details["ctx"].get("expected_tags", ""))
                 self.unknown(
                     (*path, "kind"),
                     f"unknown kind {kind!r}"
                     if kind
                     else "the feature's kind is missing",
                     kind or "",
-                    FEATURE_KINDS,
+                    [name for name in kinds if name != "number"] or FEATURE_KINDS,
                 )
                 return
             case kind if kind in _TYPES:

@@ -20,7 +20,6 @@ from pydantic.json_schema import GenerateJsonSchema
 from pipeline.config.config import Config
 from pipeline.config.train import (
     Augment,
-    Constant,
     Devices,
     Input,
     KerasObject,
@@ -64,7 +63,7 @@ class _Generate(GenerateJsonSchema):
 
 def json_schema() -> _Json:
     """Returns the JSON schema (draft 2020-12) of a whole config, without overlays."""
-    for section in (KerasObject, Constant, TensorBoard, Input, Augment, Devices):
+    for section in (KerasObject, TensorBoard, Input, Augment, Devices):
         section.model_rebuild()  # Defaults, which are not built when imported.
     schema = Config.model_json_schema(schema_generator=_Generate)
     return {"$schema": _Generate.schema_dialect, **schema}

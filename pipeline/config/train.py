@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from sluice.config_section import (
     Count,
@@ -19,7 +19,6 @@ from sluice.config_section import (
     PositiveNumber,
     Section,
     Text,
-    expect,
 )
 
 Fraction = Annotated[Number, Field(ge=0, le=1)]
@@ -62,7 +61,7 @@ class _Schedule(Section):
 
 
 class Constant(_Schedule):
-    """The same learning rate throughout. A number is short for it."""
+    """The same learning rate throughout, as with a number, but with a warm-up."""
 
     kind: Literal["constant"] = Field(default="constant", description=_KIND)
 
@@ -106,22 +105,19 @@ class Piecewise(_Schedule):
     )
 
 
-def _learning_rate(value: Any) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return {"kind": "constant", "initial": float(value)}
-    if not isinstance(value, dict | Section):
-        expect("a number")
-    return value
+def _schedule_kind(value: Any) -> str:
+    if isinstance(value, dict):
+        return value.get("kind", "constant")
+    return getattr(value, "kind", "number")
 
 
-_AnySchedule = Annotated[
-    Constant | Cosine | Exponential | Piecewise, Field(discriminator="kind")
-]
 LearningRate = Annotated[
-    _AnySchedule,
-    BeforeValidator(
-        _learning_rate, json_schema_input_type=PositiveNumber | _AnySchedule
-    ),
+    Annotated[PositiveNumber, Tag("number")]
+    | Annotated[Constant, Tag("constant")]
+    | Annotated[Cosine, Tag("cosine")]
+    | Annotated[Exponential, Tag("exponential")]
+    | Annotated[Piecewise, Tag("piecewise")],
+    Discriminator(_schedule_kind),
 ]
 
 _METRIC = "What is watched, by its name in the history, such as `val_loss`."
@@ -329,7 +325,7 @@ class Train(Section):
         description="A class of `tf.keras.optimizers`.",
     )
     learning_rate: LearningRate = Field(
-        default=Constant.model_construct(), description="A number, or a schedule."
+        default=0.001, description="A number, or a schedule."
     )
     learning_rate_scaling: Literal["none", "linear", "sqrt"] = Field(
         default="none",

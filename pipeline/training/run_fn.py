@@ -59,7 +59,7 @@ class TrainingSettings:
             model=ModelSettings(
                 model=config["model"],
                 params=resolve(config["model_params"]),
-                learning_rate=train["learning_rate"]["initial"],
+                learning_rate=train["learning_rate"],
                 seed=train["seed"],
             ),
             fit=FitSettings(

@@ -11,7 +11,14 @@ from pipeline.config.config import Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import Bucketized, Hashed, Image, Numeric, Vocabulary
 from pipeline.config.origin import Origin, key_path
-from pipeline.config.train import Constant, EarlyStopping, Train
+from pipeline.config.train import (
+    Constant,
+    Cosine,
+    EarlyStopping,
+    Exponential,
+    Piecewise,
+    Train,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -41,9 +48,9 @@ def problems(**changes: Any) -> dict[str, str]:
 def test_a_minimal_config_has_defaults() -> None:
     config = Config.model_validate(document())
 
-    assert config.train == Train(epochs=10, batch_size=None, seed=17)
-    assert config.train.learning_rate == Constant(initial=0.001)
-    assert config.train.early_stopping is None
+    assert config.train == Train(
+        epochs=10, batch_size=None, learning_rate=0.001, seed=17, early_stopping=None
+    )
     assert config.features is None
     assert config.data.splits is not None
     assert config.data.splits.test is None
@@ -172,17 +179,39 @@ def test_empty_features_are_rejected() -> None:
         ("epochs", "3"),
         ("batch_size", 0),
         ("batch_size", 1.5),
-        ("learning_rate", 0),
-        ("learning_rate", -1e-3),
-        ("learning_rate", float("nan")),
-        ("learning_rate", float("inf")),
-        ("learning_rate", "fast"),
         ("seed", -1),
         ("seed", 2**31),
     ],
 )
 def test_bounds_of_training(key: str, value: Any) -> None:
     assert list(problems(train={key: value})) == [f"train.{key}"]
+
+
+@pytest.mark.parametrize("value", [0, -1e-3, float("nan"), float("inf"), "fast"])
+def test_bounds_of_the_learning_rate(value: Any) -> None:
+    assert list(problems(train={"learning_rate": value})) == [
+        "train.learning_rate.number"
+    ]
+    assert list(problems(train={"learning_rate": {"initial": value}})) == [
+        "train.learning_rate.constant.initial"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (0.1, float),
+        ({"initial": 0.1, "warmup_epochs": 2}, Constant),
+        ({"kind": "cosine", "final_fraction": 0.1}, Cosine),
+        ({"kind": "exponential", "rate": 0.5}, Exponential),
+        ({"kind": "piecewise", "boundaries": [1], "values": [0.1]}, Piecewise),
+    ],
+)
+def test_a_learning_rate_is_a_number_or_a_schedule(value: Any, kind: type) -> None:
+    found = Train(learning_rate=value).learning_rate
+
+    assert type(found) is kind
+    assert Train(learning_rate=found).learning_rate == found
 
 
 def test_early_stopping_may_be_given_or_null() -> None:

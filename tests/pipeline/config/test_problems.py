@@ -170,6 +170,41 @@ def test_a_value_of_the_wrong_type_says_how_to_write_it(
 
 
 @pytest.mark.parametrize(
+    ("override", "where", "found"),
+    [
+        ("train.learning_rate=0", "train.learning_rate", "0"),
+        ("train.learning_rate=.nan", "train.learning_rate", "nan"),
+        ("train.learning_rate={initial: 0}", "train.learning_rate.initial", "0"),
+    ],
+)
+def test_learning_rates_out_of_bounds(
+    project: Path, override: str, where: str, found: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^invalid value for {where}\n") as caught:
+        load_config("fares", overrides=[override], cwd=project)
+
+    assert (caught.value.actual or "").startswith(found)
+
+
+def test_an_unknown_learning_rate_schedule(project: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown kind 'cosin'") as caught:
+        load_config(
+            "fares", overrides=["train.learning_rate={kind: cosin}"], cwd=project
+        )
+
+    assert caught.value.expected == "one of constant, cosine, exponential, piecewise"
+    assert caught.value.hint == "did you mean 'cosine'?"
+
+
+def test_an_unknown_key_of_a_schedule(project: Path) -> None:
+    override = "train.learning_rate={kind: cosine, final_fractoin: 0.1}"
+    with pytest.raises(ConfigError, match="unknown key .final_fractoin.") as caught:
+        load_config("fares", overrides=[override], cwd=project)
+
+    assert caught.value.hint == "did you mean 'final_fraction'?"
+
+
+@pytest.mark.parametrize(
     ("override", "words"),
     [
         (

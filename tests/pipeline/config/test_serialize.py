@@ -39,7 +39,8 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
 
 
 def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
-    config = load_config("fares", overrides=["train.epochs=3"], cwd=project)
+    overrides = ["train.epochs=3", "train.learning_rate={kind: cosine, epochs: 2}"]
+    config = load_config("fares", overrides=overrides, cwd=project)
 
     text = to_yaml(config)
     (project / "configs" / "fares.yaml").write_text(text)
@@ -51,7 +52,7 @@ def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
         "# from: --set train.epochs=3\n"
     )
     assert "dir: data/fares" in text
-    assert "batch_size: 128" in text
+    assert "optimizer:\n    class: Adam\n" in text
 
 
 @pytest.mark.parametrize("name", ["digits", "taxi"])

@@ -134,7 +134,7 @@ def test_settings_are_parsed_from_what_tfx_gives(
             "train": {
                 "epochs": 7,
                 "batch_size": 8,
-                "learning_rate": {"kind": "constant", "initial": 0.5},
+                "learning_rate": 0.5,
                 "seed": 17,
                 "early_stopping": {"patience": 2},
             },
