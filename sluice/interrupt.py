@@ -46,13 +46,13 @@ _state = _State()
 def listen() -> None:
     """Handles SIGTERM as a request to stop, and ignores SIGINT, in this process.
 
-    An earlier request, such as one inherited by a fork, is reset.
+    An earlier request and a ``cooperative`` block, as inherited by a fork, are reset.
 
     Raises:
       ValueError: called in another thread than the main one.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _state.requested = False
+    _state.requested, _state.cooperating = False, 0
     signal.signal(signal.SIGTERM, _on_signal)
 
 

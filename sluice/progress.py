@@ -27,6 +27,11 @@ def report(**facts: Any) -> None:
         file.write(json.dumps(facts).encode() + b"\n")
 
 
+def note(line: str, **facts: Any) -> None:
+    """Reports a line that is also kept: it ends in the notes of the run's record."""
+    report(line=line, note=True, **facts)
+
+
 def read(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
     """Returns the complete lines after ``offset`` and the offset after them (bytes).
 

@@ -12,7 +12,7 @@ from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import PREPARE, RESOLVE_CACHED, forget_result, read_result
 from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
-from runners.local.processes.process_pool import ProcessPool, describe_end
+from runners.local.processes.process_pool import ProcessPool
 from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunCallbacks, RunOptions, Scheduler, result_of
@@ -20,6 +20,7 @@ from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
 from sluice import secrets
 from sluice.errors import ExitCode, UsageError, unknown_node
+from sluice.process_tree import describe_end
 from sluice.record.events import (
     Finished,
     GraphCompiled,

@@ -16,8 +16,8 @@ from contextlib import suppress
 import psutil
 
 from runners.engine import MemoryLimits
-from runners.local.processes.process_tree import descendants, kill_group
 from sluice.errors import NodeError
+from sluice.process_tree import descendants, kill_group
 
 _MB = 1_000_000
 

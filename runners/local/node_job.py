@@ -18,6 +18,7 @@ from tfx.orchestration.portable import cache_utils, launcher
 from runners.cache.node_cache import NodeCache
 from runners.local.bad_records import bad_records
 from runners.local.explain_failure import explain_failure
+from runners.local.follow_progress import progress_file
 from runners.local.graph_file import GraphFile, PlannedNode
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_exception, write_result
@@ -27,7 +28,7 @@ from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
 from runners.local.write_documents import write_documents
-from sluice import interrupt
+from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
 from sluice.record.events import NodeFailure
 from sluice.secrets import redact, redact_output
@@ -54,6 +55,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     planned = next(node for node in graph.nodes if node.id == node_id)
     cache = make_cache(ir, node_id, job_environment, use_cache=use_cache)
     started = time.monotonic()
+    _, reported = progress.read(progress_file(place, node_id))
     error: NodeFailure | None = None
     stopped = False
     try:
@@ -76,7 +78,10 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
             )
             if not job_environment.project_root:
                 write_exception(place, node_id, raised)
-    ended = Ended(time.monotonic() - started, error, stopped)
+    duration_s = time.monotonic() - started
+    lines, _ = progress.read(progress_file(place, node_id), reported)
+    notes = tuple(line["line"] for line in lines if line.get("note"))
+    ended = Ended(duration_s, error, stopped, notes)
     # A request to stop must no longer interrupt the report.
     with interrupt.cooperative():
         report_node(place, planned, ir, cache, ended)
@@ -84,11 +89,19 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    """Outcome of a launch: wall time, the explained error, whether it was stopped."""
+    """Outcome of a launch.
+
+    Attributes:
+      duration_s: wall time.
+      error: the explained exception; None if it raised none.
+      stopped: whether it ended because of a request to stop.
+      notes: what it reported to be kept, see ``sluice.progress.note``.
+    """
 
     duration_s: float
     error: NodeFailure | None = None
     stopped: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def report_node(
@@ -110,6 +123,7 @@ def report_node(
     facts = asdict(result)
     facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
     facts.update(_describe(node_id, result.outputs, run_dir))
+    facts["notes"] += [f"{node_id}: {note}" for note in ended.notes]
     write_result(run_dir, node_id, facts)
 
 

@@ -13,8 +13,9 @@ from pipeline.config.serialize import write_stored_config
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import read_result
 from runners.local.processes.job import Job
-from runners.local.processes.process_pool import ProcessPool, describe_end
+from runners.local.processes.process_pool import ProcessPool
 from sluice.errors import ExitCode, NodeError, UsageError
+from sluice.process_tree import describe_end
 from sluice.workspace import new_run_id
 
 

@@ -21,7 +21,7 @@ from runners.local.job_result import forget_result, read_result
 from runners.local.limit_memory import LimitMemory, MemoryLimits
 from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
-from runners.local.processes.process_pool import POLL_S, ProcessPool, describe_end
+from runners.local.processes.process_pool import POLL_S, ProcessPool
 from runners.local.read_node_result import read_node_result
 from runners.local.run_result import (
     NOT_ASKED_FOR,
@@ -34,6 +34,7 @@ from runners.metadata.read_metadata import open_store
 from sluice import secrets
 from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.interrupt import CHECKPOINT_DIR
+from sluice.process_tree import describe_end
 from sluice.progress import PROGRESS_FILE
 from sluice.record.events import NodeFailure, NodeRetried, NodeStarted, Stopping
 from sluice.retries import Retries

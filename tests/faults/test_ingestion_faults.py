@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runners.local.processes.process_tree import descendants
+from sluice.process_tree import descendants
 from sluice.project import own_root
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.frame_encoding import frame

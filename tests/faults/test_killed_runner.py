@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from runners.local.processes.process_tree import descendants
 from sluice import progress
+from sluice.process_tree import descendants
 from sluice.record.events import Stopping
 from sluice.record.journal import Journal
 

@@ -127,12 +127,16 @@ def test_listen_ignores_ctrl_c_and_resets_old_requests() -> None:
             if os.fork() == 0:
                 interrupt.listen()
                 print("child", interrupt.requested(), flush=True)
+                try:
+                    term()
+                except interrupt.Interrupted:
+                    print("stopped", flush=True)
                 os._exit(0)
             os.wait()
         """
     )
     assert done.returncode == STOPPED, done.stderr
-    assert done.stdout == "child False\nthe node was asked to stop\n"
+    assert done.stdout == "child False\nstopped\nthe node was asked to stop\n"
 
 
 @pytest.mark.unit

@@ -19,7 +19,11 @@ def test_lines_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     lines, offset = progress.read(path)
     assert lines == [{"event": "epoch", "epoch": 1}]
     progress.report(event="epoch", epoch=2)
-    assert progress.read(path, offset)[0] == [{"event": "epoch", "epoch": 2}]
+    progress.note("restarted", event="restarted")
+    assert progress.read(path, offset)[0] == [
+        {"event": "epoch", "epoch": 2},
+        {"event": "restarted", "line": "restarted", "note": True},
+    ]
 
 
 def test_an_incomplete_line_is_read_later(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from runners.local.processes.process_tree import die_with
 from sluice import interrupt
+from sluice.process_tree import die_with
 
 # Set in every process of a run.
 INSIDE_JOB = "SLUICE_INSIDE_JOB"

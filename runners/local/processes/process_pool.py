@@ -21,7 +21,6 @@ from typing import Any
 
 from runners.local.processes.forked_process import ForkedProcess
 from runners.local.processes.job import Job, redirect_output
-from runners.local.processes.process_tree import kill_group
 from runners.local.processes.zygote import (
     FORK,
     SPAWN,
@@ -32,6 +31,7 @@ from runners.local.processes.zygote import (
 from runners.local.processes.zygote import main as zygote_main
 from sluice.compat import child_environment
 from sluice.errors import NodeError, UsageError
+from sluice.process_tree import describe_end, kill_group
 
 START_METHOD = "SLUICE_START_METHOD"
 POLL_S = 0.2
@@ -334,23 +334,3 @@ def can_fork() -> bool:
     eager = sys.modules.get("tensorflow.python.eager.context")
     has_devices = getattr(eager, "_context", None) is not None
     return threading.active_count() == 1 and not has_devices
-
-
-def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:
-    """Returns how a process ended, as the predicate of a sentence.
-
-    Args:
-      status: as in ``subprocess``: negative after a signal; None if unknown.
-      peak_memory_bytes: its largest resident size.
-    """
-    peak = f": peak {peak_memory_bytes / 1e9:.1f} GB" if peak_memory_bytes else ""
-    if status is None:
-        return "is gone"
-    if status == -signal.SIGKILL:
-        return f"was killed by signal 9, probably out of memory{peak}"
-    if status < 0:
-        what = (signal.strsignal(-status) or "no description").lower()
-        with suppress(ValueError):  # the real-time signals have no names
-            what = f"{signal.Signals(-status).name}, {what}"
-        return f"was killed by signal {-status} ({what}){peak}"
-    return f"ended its process with status {status}{peak}"

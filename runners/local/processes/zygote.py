@@ -40,7 +40,7 @@ from contextlib import suppress
 from typing import Any
 
 from runners.local.processes.job import Job, run_job
-from runners.local.processes.process_tree import (
+from sluice.process_tree import (
     adopt_orphans,
     die_with,
     kill_descendants,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from runners.local.explain_failure import explain_failure
-from runners.local.processes.process_pool import describe_end
 from sluice.errors import ConfigError, DataError, TransientError
+from sluice.process_tree import describe_end
 
 pytestmark = pytest.mark.unit
 

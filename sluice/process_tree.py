@@ -1,4 +1,4 @@
-"""Ties child processes to their parent, so that none outlives its run.
+"""Ties child processes to their parent, so that none outlives its run; how they ended.
 
 Linux can kill a child with its parent and give a process its descendants' orphans.
 Elsewhere only process groups are used.
@@ -77,3 +77,23 @@ def descendants(root: int) -> list[int]:
     except psutil.NoSuchProcess:
         return []
     return [child.pid for child in children]
+
+
+def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:
+    """Returns how a process ended, as the predicate of a sentence.
+
+    Args:
+      status: as in ``subprocess``: negative after a signal; None if unknown.
+      peak_memory_bytes: its largest resident size.
+    """
+    peak = f": peak {peak_memory_bytes / 1e9:.1f} GB" if peak_memory_bytes else ""
+    if status is None:
+        return "is gone"
+    if status == -signal.SIGKILL:
+        return f"was killed by signal 9, probably out of memory{peak}"
+    if status < 0:
+        what = (signal.strsignal(-status) or "no description").lower()
+        with suppress(ValueError):  # the real-time signals have no names
+            what = f"{signal.Signals(-status).name}, {what}"
+        return f"was killed by signal {-status} ({what}){peak}"
+    return f"ended its process with status {status}{peak}"
