@@ -22,7 +22,7 @@ from sluice.project import own_root
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("name", ["digits", "taxi"])
+@pytest.mark.parametrize("name", ["digits", "flowers", "taxi"])
 def test_round_trip(tmp_path: Path, name: str) -> None:
     config = validate_config(
         load_config(name, cwd=own_root(), overrides=["train.epochs=3"])
@@ -55,7 +55,7 @@ def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
     assert "optimizer:\n    class: Adam\n" in text
 
 
-@pytest.mark.parametrize("name", ["digits", "taxi"])
+@pytest.mark.parametrize("name", ["digits", "flowers", "taxi"])
 def test_the_yaml_of_our_configs_loads_as_the_same_config(
     project: Path, name: str
 ) -> None:
