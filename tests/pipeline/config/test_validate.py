@@ -44,14 +44,16 @@ CONFIGS = sorted(path.stem for path in (own_root() / "configs").glob("*.yaml"))
 PROFILES = sorted(path.stem for path in (own_root() / "configs/profiles").iterdir())
 
 
+FOR_ALL = {"quick", "gpu", "tpu"}
+
+
+def _profiles_of(name: str) -> list[str]:
+    return [p for p in PROFILES if p in FOR_ALL or p.startswith(f"{name}-")]
+
+
 @pytest.mark.parametrize(
     ("name", "profile"),
-    [
-        (name, profile)
-        for name in CONFIGS
-        for profile in (None, *PROFILES)
-        if profile in (None, "quick", "gpu", "tpu") or profile.startswith(f"{name}-")
-    ],
+    [(name, p) for name in CONFIGS for p in (None, *_profiles_of(name))],
 )
 def test_our_own_configs_are_valid(name: str, profile: str | None) -> None:
     valid = validate_config(load_config(name, profile=profile, cwd=own_root()))
@@ -60,9 +62,7 @@ def test_our_own_configs_are_valid(name: str, profile: str | None) -> None:
 
 
 def test_every_profile_is_for_all_configs_or_for_one() -> None:
-    for_one = {p for p in PROFILES for name in CONFIGS if p.startswith(f"{name}-")}
-
-    assert set(PROFILES) - for_one == {"quick", "gpu", "tpu"}
+    assert set(PROFILES) == {p for name in CONFIGS for p in _profiles_of(name)}
 
 
 @pytest.mark.parametrize(
