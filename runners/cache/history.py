@@ -139,7 +139,7 @@ def _about_baseline(old: Any, new: Any) -> Iterator[str]:
         for values in (was, new)
     ]
     for name, _, why in _differences(*skipped):
-        gone = "no longer passed over"
+        gone = "no longer skipped"
         yield f"baseline: {name} is {gone if why is _MISSING else _cut(why)}"
 
 

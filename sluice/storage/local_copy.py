@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sluice.errors import SluiceError
+from sluice.errors import NodeError, SluiceError
 from sluice.storage.storage import is_remote, storage_for
 
 
@@ -24,6 +24,7 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
       patterns: names of the files to copy.
 
     Raises:
+      NodeError: a name in the remote folder leads outside the copy.
       SluiceError: as raised in the block, with the remote address of the file.
       OSError: the folder does not exist or cannot be read.
     """
@@ -39,6 +40,12 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
             name = os.path.basename(entry.name)
             if any(fnmatch(name, pattern) for pattern in patterns):
                 path = Path(folder, entry.name)
+                if ".." in path.parts:
+                    raise NodeError(
+                        "the name of an object leads outside its folder",
+                        where=entry.uri,
+                        expected="names without '..'",
+                    )
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with storage.open(entry.uri, "rb") as source, path.open("wb") as target:
                     shutil.copyfileobj(source, target)

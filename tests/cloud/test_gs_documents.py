@@ -11,7 +11,7 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from components.tfrecord_gen.report import REPORT_FILE, Report
 from runners.local.write_documents import write_documents
-from sluice.errors import WorkspaceError
+from sluice.errors import NodeError, WorkspaceError
 
 pytestmark = pytest.mark.cloud
 
@@ -86,3 +86,13 @@ def test_a_missing_artifact_is_an_error(bucket: Any, tmp_path: Path) -> None:
     outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/6"))]}
     with pytest.raises(FileNotFoundError, match="model_run/6"):
         write_documents("Trainer", outputs, tmp_path)
+
+
+def test_an_object_whose_name_leads_outside_is_refused(
+    bucket: Any, tmp_path: Path
+) -> None:
+    uri = bucket.put("model_run/7/../../../history.json", b"{}")
+    outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/7"))]}
+    with pytest.raises(NodeError, match="leads outside") as caught:
+        write_documents("Trainer", outputs, tmp_path)
+    assert caught.value.where == uri

@@ -127,7 +127,7 @@ def test_changes_of_the_baseline_are_described(root: Path) -> None:
         ["input baseline_model: none, or the model itself"],
         ["baseline: artifact 7 of run b is damaged: 1 file"],
         [
-            "baseline: artifact 7 of run b is no longer passed over",
+            "baseline: artifact 7 of run b is no longer skipped",
             "input baseline_model: is new",
         ],
     ]
