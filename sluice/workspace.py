@@ -5,6 +5,7 @@ Layout, below ``<project root>/workspace/<pipeline>/`` unless told otherwise::
     workspace.json  format and versions; a newer format is refused
     metadata.db     ML Metadata (SQLite)
     artifacts/      outputs of the nodes (TFX's pipeline root)
+    checkpoints/    of unfinished trainings, by node and cache key
     inputs/         content-addressed copies of files that the config names
     state/          the lock, the workspace's id, the inputs of the last complete run,
                     digests of files, a copy of metadata.db
@@ -94,6 +95,10 @@ class Workspace:
     @property
     def artifacts(self) -> Path:
         return self.root / "artifacts"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
 
     @property
     def inputs(self) -> Path:

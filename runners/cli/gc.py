@@ -20,6 +20,7 @@ _KINDS = {
     "artifacts": "outputs of nodes",
     "runs": "logs of runs",
     "inputs": "copies of input files",
+    "checkpoints": "checkpoints of trainings",
     "leftovers": "temporary files of nodes",
 }
 

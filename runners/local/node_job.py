@@ -28,19 +28,24 @@ from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
 from runners.local.write_documents import write_documents
+from runners.retention.training_checkpoints import NodeCheckpoints
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
 from sluice.record.events import NodeFailure
 from sluice.secrets import redact, redact_output
+from sluice.workspace import Workspace
 
 
-def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
+def run_node(
+    run_dir: str, node_id: str, use_cache: bool, from_scratch: bool = False
+) -> None:
     """Runs a node of a prepared run and writes its result.
 
     Args:
       run_dir: of the run, with the compiled pipeline.
       node_id: the node.
       use_cache: whether cached outputs may be used instead of running it.
+      from_scratch: whether earlier checkpoints of its training are deleted.
     """
     place = Path(run_dir)
     interrupt.listen()
@@ -54,6 +59,13 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     assert graph is not None
     planned = next(node for node in graph.nodes if node.id == node_id)
     cache = make_cache(ir, node_id, job_environment, use_cache=use_cache)
+    checkpoints = _checkpoints_of(place, node_id, job_environment)
+
+    def choose_checkpoint_dir() -> None:
+        assert cache.key is not None
+        folder = checkpoints.begin(cache.key, from_scratch=from_scratch)
+        os.environ[interrupt.CHECKPOINT_DIR] = str(folder)
+
     started = time.monotonic()
     _, reported = progress.read(progress_file(place, node_id))
     error: NodeFailure | None = None
@@ -63,6 +75,7 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
             ir,
             node_id,
             cache,
+            before_executor=choose_checkpoint_dir,
             in_project=bool(job_environment.project_root),
             resolves_secrets=node_id in _custom_nodes(place),
         )
@@ -84,7 +97,9 @@ def run_node(run_dir: str, node_id: str, use_cache: bool) -> None:
     ended = Ended(duration_s, error, stopped, notes)
     # A request to stop must no longer interrupt the report.
     with interrupt.cooperative():
-        report_node(place, planned, ir, cache, ended)
+        result = report_node(place, planned, ir, cache, ended)
+        if cache.key and result.state in ("ran", "cached"):
+            checkpoints.delete(cache.key)
 
 
 @dataclass(frozen=True)
@@ -106,8 +121,8 @@ class Ended:
 
 def report_node(
     run_dir: Path, planned: PlannedNode, ir: Any, cache: NodeCache, ended: Ended
-) -> None:
-    """Writes the result of a node that has been launched."""
+) -> NodeResult:
+    """Writes and returns the result of a node that has been launched."""
     node_id, error = planned.id, ended.error
     try:
         with metadata.Metadata(connection_of(ir)) as handle:
@@ -125,6 +140,7 @@ def report_node(
     facts.update(_describe(node_id, result.outputs, run_dir))
     facts["notes"] += [f"{node_id}: {note}" for note in ended.notes]
     write_result(run_dir, node_id, facts)
+    return result
 
 
 def make_cache(
@@ -145,11 +161,16 @@ def launch(
     ir: Any,
     node_id: str,
     cache: NodeCache,
-    *,
-    in_project: bool = False,
-    resolves_secrets: bool = False,
+    **options: Any,
 ) -> None:
-    """Launches a node with TFX's portable launcher and our cache."""
+    """Launches a node with TFX's portable launcher and our cache.
+
+    Args:
+      ir: the compiled pipeline.
+      node_id: the node.
+      cache: of the node.
+      **options: of ``NodeLauncher``.
+    """
     node = next(
         node.pipeline_node
         for node in ir.nodes
@@ -159,8 +180,7 @@ def launch(
     launcher.cache_utils = cache
     tfx_log_filter()
     NodeLauncher(
-        in_project=in_project,
-        resolves_secrets=resolves_secrets,
+        **options,
         pipeline_node=node,
         mlmd_connection=metadata.Metadata(connection_of(ir)),
         pipeline_info=ir.pipeline_info,
@@ -169,6 +189,19 @@ def launch(
         custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, node_id),
         platform_config=_platform_config(deployment, node_id),
     ).launch()
+
+
+def _checkpoints_of(
+    run_dir: Path, node_id: str, job_environment: JobEnvironment
+) -> NodeCheckpoints:
+    """Returns a node's checkpoint folders.
+
+    They are the workspace's, whose lock keeps other runs away. Runs of a script's
+    pipeline have no such lock: each has its own.
+    """
+    in_project = job_environment.project_root is not None
+    owner = run_dir.parents[1] if in_project else run_dir
+    return NodeCheckpoints(Workspace(owner).checkpoints / node_id)
 
 
 def _platform_config(deployment: Any, node_id: str) -> Any:

@@ -35,6 +35,7 @@ class NodeLauncher(launcher.Launcher):
     def __init__(
         self,
         *,
+        before_executor: Callable[[], None] = lambda: None,
         in_project: bool = False,
         resolves_secrets: bool = False,
         **options: Any,
@@ -42,12 +43,15 @@ class NodeLauncher(launcher.Launcher):
         """Creates the launcher of one node.
 
         Args:
+          before_executor: called before the executor, when the cache key is known;
+            not called for a cached node.
           in_project: true for ``sluice run``, false for a script's pipeline.
           resolves_secrets: whether secret references in the exec properties are
             resolved for the executor. TFX logs and stores the references.
           **options: of TFX's launcher.
         """
         super().__init__(**options)
+        self._before_executor = before_executor
         self._in_project = in_project
         if resolves_secrets and self._executor_operator is not None:
             operator: Any = self._executor_operator
@@ -89,6 +93,7 @@ class NodeLauncher(launcher.Launcher):
             if name and kind.takes_module_path:
                 execution_info.exec_properties[_MODULE_FILE] = None
                 execution_info.exec_properties[_MODULE_PATH] = name
+        self._before_executor()
         return super()._run_executor(execution_info)
 
     def _publish_successful_execution(

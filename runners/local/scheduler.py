@@ -7,7 +7,6 @@ or, if that was killed, from ML Metadata.
 
 from __future__ import annotations
 
-import shutil
 import signal
 import time
 from collections.abc import Mapping
@@ -33,7 +32,6 @@ from runners.local.stop_request import StopRequest
 from runners.metadata.read_metadata import open_store
 from sluice import secrets
 from sluice.errors import ExitCode, NodeError, WorkspaceError
-from sluice.interrupt import CHECKPOINT_DIR
 from sluice.process_tree import describe_end
 from sluice.progress import PROGRESS_FILE
 from sluice.record.events import NodeFailure, NodeRetried, NodeStarted, Stopping
@@ -204,19 +202,20 @@ class Scheduler:
         self._progress.begin(node.id)
         log = self._log_of(node.id)
         self._log_starts[node.id] = log.stat().st_size if log.exists() else 0
-        forced = node.id in self._options.forced
+        use_cache = self._options.use_cache and node.id not in self._options.forced
         job = Job(
             function="runners.local.node_job:run_node",
             arguments={
                 "run_dir": str(self._run_dir),
                 "node_id": node.id,
-                "use_cache": self._options.use_cache and not forced,
+                "use_cache": use_cache,
+                # Later attempts resume the training that the first one began.
+                "from_scratch": not use_cache and attempt == 1,
             },
             log=str(log),
             environment={
                 **self._options.environment,
                 PROGRESS_FILE: str(progress_file(self._run_dir, node.id)),
-                CHECKPOINT_DIR: str(self._checkpoints_of(node.id)),
             },
         )
         self._process_pool.start(node.id, job)
@@ -312,16 +311,11 @@ class Scheduler:
         self, result: NodeResult, facts: dict[str, Any] | None = None
     ) -> None:
         self._results[result.node] = result
-        if result.state in ("ran", "cached"):
-            shutil.rmtree(self._checkpoints_of(result.node), ignore_errors=True)
         node = self._graph.node(result.node)
         self._callbacks.on_event(node_finished(self._run_dir, node, result, facts))
 
     def _log_of(self, node_id: str) -> Path:
         return self._run_dir / "logs" / f"{node_id}.log"
-
-    def _checkpoints_of(self, node_id: str) -> Path:
-        return self._run_dir / "checkpoints" / node_id
 
 
 @dataclass(frozen=True)

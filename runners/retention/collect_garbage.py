@@ -136,7 +136,8 @@ def _prune(workspace: Workspace, protected: Iterable[str]) -> None:
         for path in (*node.glob(".system/*"), *node.iterdir(), node):
             if inside.may_delete(path):
                 _remove_if_empty(path)
-    for folder in (*folders(workspace.inputs), *folders(workspace.runs)):
+    parents = (workspace.inputs, workspace.runs, workspace.checkpoints)
+    for folder in (folder for parent in parents for folder in folders(parent)):
         _remove_if_empty(folder)
 
 

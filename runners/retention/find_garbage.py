@@ -11,6 +11,7 @@ from pathlib import Path
 from runners.metadata.metadata_graph import Execution, MetadataGraph
 from runners.retention.deletion_guard import DeletionGuard, folders, size_bytes
 from runners.retention.retention_policy import Kept, is_complete
+from runners.retention.training_checkpoints import expired_checkpoints
 from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.workspace import Workspace
 
@@ -41,6 +42,7 @@ class Garbage:
       artifacts: files of artifacts, named by URI.
       runs: files of other runs except their records, named by run id.
       inputs: copies of input files, named by path.
+      checkpoints: of unfinished trainings that are too old or too many.
       leftovers: TFX's own folders and unfinished outputs, named by path.
       mark: ids of artifacts to mark as deleted.
       close: ids of executions to close, whose run was killed.
@@ -50,6 +52,7 @@ class Garbage:
     artifacts: tuple[Item, ...] = ()
     runs: tuple[Item, ...] = ()
     inputs: tuple[Item, ...] = ()
+    checkpoints: tuple[Item, ...] = ()
     leftovers: tuple[Item, ...] = ()
     mark: tuple[int, ...] = ()
     close: tuple[int, ...] = ()
@@ -61,6 +64,7 @@ class Garbage:
             "artifacts": self.artifacts,
             "runs": self.runs,
             "inputs": self.inputs,
+            "checkpoints": self.checkpoints,
             "leftovers": self.leftovers,
         }
 
@@ -97,6 +101,7 @@ def find_garbage(
         artifacts=artifacts,
         runs=tuple(scan.runs()),
         inputs=tuple(scan.inputs()),
+        checkpoints=tuple(scan.checkpoints()),
         leftovers=tuple(scan.leftovers()),
         mark=mark,
         close=tuple(
@@ -165,6 +170,12 @@ class _Scan:
             for copy in folders(kind):
                 if _SHA256.fullmatch(copy.name) and copy.name not in named:
                     yield _item(str(copy), copy)
+
+    def checkpoints(self) -> Iterator[Item]:
+        """Yields the folders of trainings that will hardly be resumed."""
+        if not self.running:
+            for path in expired_checkpoints(self.workspace.checkpoints):
+                yield _item(str(path), path)
 
     def leftovers(self) -> Iterator[Item]:
         """Yields paths in the folders of nodes that are not artifacts."""

@@ -137,7 +137,7 @@ def terminated(
         "outcome": training.end(),
         "gone": all(map(is_gone, training.pids)),
         "record": json.loads((place.run_dir / "run.json").read_text()),
-        "checkpoints": list(place.run_dir.glob("checkpoints/Trainer/ckpt-*.index")),
+        "checkpoints": list(place.workspace.checkpoints.glob("Trainer/*/ckpt-*.index")),
     }
 
 
@@ -340,7 +340,7 @@ def test_training_resumes_from_its_checkpoint(completed: Any, place: Any) -> Non
     (model_run,) = place.record().node("Trainer").outputs["model_run"]
     history = json.loads((Path(model_run) / "history.json").read_text())
     assert {len(values) for values in history.values()} == {EPOCHS}
-    assert not (run_dir / "checkpoints" / "Trainer").exists()
+    assert not list(place.workspace.checkpoints.iterdir())
 
 
 def test_a_run_that_waited_is_up_to_date(completed: Any) -> None:

@@ -1,7 +1,8 @@
 """A user's model; copied into a project as ``my_models.py``.
 
 Files beside it control it. ``hold``: the number of training steps after which the next
-epoch waits until the file is deleted; meanwhile ``held`` exists. ``sleeper``: starts a
+epoch waits until the file is deleted; meanwhile ``held`` exists. ``kill``: the number
+of training steps after which the process kills itself, once. ``sleeper``: starts a
 process that outlives the node, and writes its id to the file. ``exit``: ``_crash``,
 which a test adds to the code, exits with status 3 instead of a segmentation fault.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -31,11 +33,14 @@ class HeldModel(tf.keras.Model):
             self._evaluates = False
 
     def reset_metrics(self) -> None:
-        """Waits while ``hold`` exists; called before each epoch and evaluation."""
+        """Waits or dies as told; called before each epoch and evaluation."""
         super().reset_metrics()
         if getattr(self, "_evaluates", False):
             return
-        hold = _HERE / "hold"
+        kill, hold = _HERE / "kill", _HERE / "hold"
+        if kill.exists() and self.optimizer.iterations >= int(kill.read_text()):
+            kill.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
         while hold.exists() and self.optimizer.iterations >= int(hold.read_text()):
             (_HERE / "held").touch()
             time.sleep(0.02)

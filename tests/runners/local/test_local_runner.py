@@ -209,6 +209,9 @@ def test_a_run_is_resumed_and_another_uses_the_cache(foreign, own) -> None:
     # What the killed attempt had written is gone, not read together with the rest.
     assert [note["found"] for note in foreign.notes("Dies")] == [[], []]
     assert [path.name for path in continued.uri("DieAtFirst").iterdir()] == ["part-2"]
+    # Its checkpoints were kept until it had succeeded.
+    assert [note["checkpoints"] for note in foreign.notes("Dies")] == [[], ["ckpt-1"]]
+    assert not list((foreign.root / "runs" / "one" / "checkpoints").iterdir())
     assert foreign.execution_states() == {"COMPLETE": 3}
 
     again = foreign.run(nodes(), cache=True)

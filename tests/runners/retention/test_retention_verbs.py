@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from runners.cli.gc import gc
 from runners.cli.lineage import lineage
+from runners.retention.training_checkpoints import MAX_AGE_S
 from sluice.errors import LockedError, UsageError
 
 pytestmark = pytest.mark.unit
@@ -51,7 +54,13 @@ def test_gc_as_json(past: Any, call: Call) -> None:
     killed = past.execution(kept, "Trainer", state=2)
     out, err = call(gc, "digits", "--keep", "1", "--json")
     document = json.loads(out)
-    assert document["deleted"].keys() == {"artifacts", "runs", "inputs", "leftovers"}
+    assert document["deleted"].keys() == {
+        "artifacts",
+        "runs",
+        "inputs",
+        "checkpoints",
+        "leftovers",
+    }
     assert document["deleted"]["runs"] == [dropped]
     assert len(document["deleted"]["artifacts"]) == 4
     assert document["freed_bytes"] > 0
@@ -100,6 +109,26 @@ def test_gc_during_a_run_exits_with_6(past: Any, call: Call) -> None:
 def test_gc_before_any_run(past: Any, call: Call) -> None:
     past.workspace.metadata_db.unlink()
     assert call(gc, "digits")[0].endswith("kept runs: none\n")
+
+
+def test_gc_deletes_checkpoints_that_will_hardly_be_needed(
+    past: Any, call: Call
+) -> None:
+    past.run()
+    expired, kept = (past.workspace.checkpoints / n / "key" for n in ("Old", "New"))
+    for folder in (expired, kept):
+        folder.mkdir(parents=True)
+        (folder / "ckpt-1.index").write_text("index")
+    long_ago_s = time.time() - MAX_AGE_S - 60
+    os.utime(expired, (long_ago_s, long_ago_s))
+    out, _ = call(gc, "digits", "--dry-run")
+    assert "checkpoints of trainings" in out
+    assert str(expired) in out and str(kept) not in out
+    with past.workspace.exclusive("sluice run digits"):
+        assert "checkpoints" not in call(gc, "digits", "--dry-run")[0]
+    document = json.loads(call(gc, "digits", "--json")[0])
+    assert document["deleted"]["checkpoints"] == [str(expired)]
+    assert list(past.workspace.checkpoints.iterdir()) == [kept.parent]
 
 
 def test_gc_lists_no_empty_folders(past: Any, call: Call) -> None:
