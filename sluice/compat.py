@@ -50,3 +50,9 @@ def exclude_keras_from_autograph() -> None:
         rule = config.DoNotConvert(module)
         if not any(str(known) == str(rule) for known in config.CONVERSION_RULES):
             config.CONVERSION_RULES = (rule, *config.CONVERSION_RULES)
+
+
+def tensorflow_has_started() -> bool:
+    """Whether TensorFlow has devices and threads, which do not survive a fork."""
+    eager = sys.modules.get("tensorflow.python.eager.context")
+    return getattr(eager, "_context", None) is not None

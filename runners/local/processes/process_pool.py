@@ -29,7 +29,7 @@ from runners.local.processes.zygote import (
     python_command,
 )
 from runners.local.processes.zygote import main as zygote_main
-from sluice.compat import child_environment
+from sluice.compat import child_environment, tensorflow_has_started
 from sluice.errors import NodeError, UsageError
 from sluice.process_tree import describe_end, kill_group
 
@@ -331,6 +331,4 @@ def can_fork() -> bool:
     """
     if start_method() != FORK or "tfx.orchestration" not in sys.modules:
         return False
-    eager = sys.modules.get("tensorflow.python.eager.context")
-    has_devices = getattr(eager, "_context", None) is not None
-    return threading.active_count() == 1 and not has_devices
+    return threading.active_count() == 1 and not tensorflow_has_started()

@@ -1,0 +1,228 @@
+"""Supervises the processes of one training on this machine.
+
+Workers that average their gradients cannot go on without each other: when one is lost,
+all are restarted and resume from the last checkpoint. Workers of parameter servers can:
+a lost one is replaced. A process that does not progress is killed with SIGKILL: others
+may wait for it without end, and TensorFlow ignores SIGTERM while it waits.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+
+from pipeline.training.strategy.task_process import Task, TaskProcess
+from sluice import interrupt, progress
+from sluice.compat import tensorflow_has_started
+from sluice.errors import NodeError
+
+# Maximum time in which a checkpoint is written after a request to stop.
+STOP_S = 60.0
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class ProcessSettings:
+    """Processes of a training, and how often they are restarted.
+
+    Attributes:
+      workers: number of workers.
+      parameter_servers: number of parameter servers. If there are any, a coordinator is
+        started too.
+      max_restarts: of processes that were lost.
+      stalled_after_s: time without progress after which a process is killed.
+    """
+
+    workers: int
+    parameter_servers: int = 0
+    max_restarts: int = 3
+    stalled_after_s: float = 600.0
+
+    @property
+    def tasks(self) -> list[Task]:
+        """Returns the tasks of the cluster, the chief first."""
+        workers = [Task("worker", index) for index in range(self.workers)]
+        servers = [Task("ps", index) for index in range(self.parameter_servers)]
+        return [Task("chief", 0), *workers, *servers] if servers else workers
+
+
+def supervise(train: Callable[[], None], settings: ProcessSettings) -> None:
+    """Runs a training in several processes to its end.
+
+    Each process has its own ``TF_CONFIG`` and folder for temporary files. Their output
+    goes to this process' standard error, each line with the name of its process. Only
+    the chief reports progress.
+
+    Args:
+      train: called in each process; must call ``beat``. In the processes of parameter
+        servers and their workers it serves without end.
+      settings: the processes.
+
+    Raises:
+      Interrupted: a stop was requested.
+      NodeError: processes were lost too often, or TensorFlow has been started in this
+        process.
+      Exception: the training raised it.
+    """
+    if tensorflow_has_started():
+        # Its threads would be missing in a fork, which then waits for them.
+        raise NodeError(
+            "the training cannot start processes: TensorFlow is already in use in the "
+            "node's process",
+            hint="do not call TensorFlow while a module of yours is imported",
+        )
+    supervisor = _Supervisor(train, settings)
+    with interrupt.cooperative():
+        while not supervisor.run():
+            pass
+
+
+class _Supervisor:
+    def __init__(self, train: Callable[[], None], settings: ProcessSettings) -> None:
+        self._train = train
+        self._settings = settings
+        self._losses: list[str] = []
+        self._running: list[TaskProcess] = []
+
+    def run(self) -> bool:
+        """Runs all processes; returns whether they need not be started again."""
+        tasks = self._settings.tasks
+        configs = _tf_configs(tasks)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+
+            def start(task: Task) -> None:
+                own_folder = tempfile.mkdtemp(dir=folder)
+                process = TaskProcess(task, self._train, configs[task], own_folder)
+                self._running.append(process)
+
+            try:
+                for task in tasks:
+                    start(task)
+                while self._is_unfinished():
+                    self._poll()
+                    lost = [item for item in self._running if item.state == "lost"]
+                    if not lost:
+                        continue
+                    if not self._can_go_on_without(lost):
+                        self._count(lost, "all processes restart")
+                        return False
+                    replace = len(self._losses) < self._settings.max_restarts
+                    if replace:
+                        self._count(lost, "its process restarts")
+                    else:
+                        _note(f"{_ends(lost)}; training goes on without")
+                    for item in lost:
+                        self._running.remove(item)
+                        item.close()
+                        if replace:
+                            start(item.task)
+            finally:
+                for item in self._running:
+                    item.kill()
+                while self._running:
+                    self._running.pop().close()
+        return True
+
+    @property
+    def _leaders(self) -> list[TaskProcess]:
+        """The processes in which the training ends: the coordinator, or all."""
+        chiefs = [item for item in self._running if item.task.type == "chief"]
+        return chiefs or self._running
+
+    def _is_unfinished(self) -> bool:
+        return any(item.state not in ("done", "stopped") for item in self._leaders)
+
+    def _poll(self) -> None:
+        """Waits for something to happen.
+
+        Raises:
+          Interrupted: a stop was requested.
+          Exception: the training raised it.
+        """
+        self._wait()
+        for item in self._running:
+            item.kill_if_stalled(self._settings.stalled_after_s)
+            if item.state == "failed" and item.error is not None:
+                raise item.error
+        if interrupt.requested():
+            self._stop()
+
+    def _stop(self) -> None:
+        """Waits for the leaders' checkpoint if they are fitting; raises Interrupted."""
+        if all(item.fitting for item in self._leaders):
+            for item in self._leaders:
+                item.stop()
+            deadline = time.monotonic() + STOP_S
+            while self._is_unfinished() and time.monotonic() < deadline:
+                self._wait()
+                if any(item.state in ("lost", "failed") for item in self._leaders):
+                    break
+        interrupt.check()
+
+    def _wait(self) -> None:
+        wait([one for item in self._running for one in item.waitables], _POLL_S)
+        for item in self._running:
+            item.poll()
+
+    def _can_go_on_without(self, lost: list[TaskProcess]) -> bool:
+        """Whether the coordinator and enough of the others are left."""
+        if self._leaders == self._running:
+            return False
+        if any(item.task.type != "worker" for item in lost):
+            return False
+        return self._settings.max_restarts > len(self._losses) or any(
+            item.task.type == "worker" and item.state == "running"
+            for item in self._running
+        )
+
+    def _count(self, lost: list[TaskProcess], consequence: str) -> None:
+        """Counts and notes a restart.
+
+        Raises:
+          NodeError: it is one too many.
+        """
+        self._losses.append(_ends(lost))
+        number, maximum = len(self._losses), self._settings.max_restarts
+        if number > maximum:
+            raise NodeError(
+                f"the training was given up after {maximum} restarts of its processes",
+                where=lost[0].task.name,
+                actual=self._losses[-1],
+                examples=[f"before: {loss}" for loss in self._losses[:-1]],
+                hint="read the node's log, in which each line names its process",
+            )
+        _note(f"{self._losses[-1]}; restart {number} of {maximum}: {consequence}")
+
+
+def _ends(lost: list[TaskProcess]) -> str:
+    return ", ".join(f"{item.task.name} {item.end}" for item in lost)
+
+
+def _note(line: str) -> None:
+    progress.note(line, event="restarted")
+    print(line, file=sys.stderr, flush=True)
+
+
+def _tf_configs(tasks: list[Task]) -> dict[Task, str]:
+    """Returns each task's ``TF_CONFIG``, with free ports of this machine."""
+    cluster: dict[str, list[str]] = {}
+    with ExitStack() as stack:
+        # All are open at once, so that no port is given twice.
+        for task in tasks:
+            probe = stack.enter_context(socket.socket())
+            probe.bind(("localhost", 0))
+            address = f"localhost:{probe.getsockname()[1]}"
+            cluster.setdefault(task.type, []).append(address)
+    return {
+        task: json.dumps(
+            {"cluster": cluster, "task": {"type": task.type, "index": task.index}}
+        )
+        for task in tasks
+    }
