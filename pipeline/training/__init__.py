@@ -1,6 +1,6 @@
 """Training of a model, as TFX's Trainer runs it.
 
 ``preprocessing`` is the function of Transform. ``run_fn`` calls, in this order,
-``data`` (datasets), ``build`` (model), ``fit`` (with ``checkpoint``) and
+``input`` (datasets), ``build`` (model), ``fit`` (with ``checkpoint``) and
 ``export`` (SavedModel). ``models`` has the built-in models.
 """

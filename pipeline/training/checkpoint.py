@@ -10,9 +10,9 @@ After a kill, everything since the last checkpoint is repeated. After a stop req
 nothing is, except the last batch of an epoch whose batches were all done, because Keras
 cannot run an epoch without batches.
 
-The order of the examples is reproduced (each iteration over the dataset uses the next
-order of its seeded shuffles), and so are the weights, if the model uses no random
-numbers and the machine computes deterministically. Dropout masks are not: their state
+The order of the examples is reproduced (it is a function of seed and epoch), and so are
+the weights, if the model uses no random numbers and the machine computes
+deterministically. Dropout masks are not: their state
 is in TensorFlow's kernels. Replicas resume with the mean of their moving averages. In
 the history, the training metrics of an interrupted epoch cover only the batches after
 the interruption; its validation metrics are complete.
@@ -24,7 +24,6 @@ import io
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ SHARE_OF_TIME = 0.02
 # Maximum time between checkpoints during an epoch.
 LONG_EPOCH_S = 600.0
 _KEPT = 2
-_FACTS = ("epoch", "batch", "batches", "history", "remembered", "shapes")
+_FACTS = ("epoch", "batch", "history", "remembered", "shapes")
 _REMEMBERED = ("wait", "best", "best_epoch", "stopped_epoch")
 
 
@@ -118,39 +117,14 @@ class Checkpoint(tf.keras.callbacks.Callback):
         line = f"restored: {self._position()}"
         _report("restored", line, epoch=self.epoch, epochs=self._epochs)
 
-    def rest_of(self, make_dataset: Callable[[], tf.data.Dataset]) -> tf.data.Dataset:
-        """Returns the rest of the dataset, as if training had not stopped.
-
-        Its shuffles are advanced by the completed epochs, each of which fills their
-        buffers once. Completed batches of an interrupted epoch are read and skipped.
-
-        Args:
-          make_dataset: returns one epoch of batches, in a new order at each iteration.
-        """
-        dataset, state = make_dataset(), self._state
-        self._cut = state.batch > 0
-        if state.epoch == self._epochs:
-            return dataset
-        for _ in range(state.epoch):
-            # A shuffle after another one determines its order with the first record.
-            next(iter(dataset), None)
-        if self._cut:
-            if state.batches is None:
-                after = next(iter(make_dataset().skip(state.batch)), None)
-                complete = after is None
-            else:
-                complete = state.batch == state.batches
-            state.batch -= complete
-            dataset = dataset.skip(state.batch)
-        if state.batches is None:
-            return dataset
-        # Otherwise Keras reads past the end once, as in the first epoch, and counts one
-        # optimizer step too many (seen with tf_keras 2.16).
-        left = state.batches - state.batch
-        return dataset.apply(tf.data.experimental.assert_cardinality(left))
+    def position(self, steps_per_epoch: int) -> tuple[int, int]:
+        """Returns the epoch and the batch to go on with, both from 0."""
+        # Keras cannot run an epoch without batches: the last one is repeated.
+        self._state.batch = min(self.batch, steps_per_epoch - 1)
+        return self.epoch, self.batch
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        self._running_epoch = self.epoch
+        self._running_epoch, self._cut = self.epoch, self.batch > 0
         self._batches_before = self._batches = self.batch
         self._history.history = {
             name: list(values) for name, values in self._state.history.items()
@@ -178,7 +152,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         done = self.model.stop_training or epoch + 1 == self._epochs
-        self._state.batches, self._batches_before = self._batches, 0
+        self._batches_before = 0
         next_epoch = self._epochs if done else epoch + 1
         age_s = time.monotonic() - self._saved_at_s
         if interrupt.requested():
@@ -237,7 +211,6 @@ class _State(tf.train.experimental.PythonState):
     def __init__(self) -> None:
         self.epoch = 0
         self.batch = 0
-        self.batches: int | None = None
         self.history: dict[str, list[float]] = {}
         self.remembered: dict[str, Any] = {}
         self.shapes: list[list[int]] = []

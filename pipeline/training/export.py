@@ -31,7 +31,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet, identifier
-from pipeline.training.data import decode_images
+from pipeline.training.input.images import decode_images
 from schemas.loader import has_one_value
 from sluice.storage import atomic
 

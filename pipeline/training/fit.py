@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.training.checkpoint import Checkpoint
-from pipeline.training.data import Datasets
+from pipeline.training.input.training_input import TrainingInput
 from sluice import interrupt, progress
 
 
@@ -35,7 +34,7 @@ class FitSettings:
 
 
 def fit_model(
-    model: tf.keras.Model, datasets: Datasets, settings: FitSettings
+    model: tf.keras.Model, training_input: TrainingInput, settings: FitSettings
 ) -> dict[str, list[float]]:
     """Trains a compiled model, or resumes its training.
 
@@ -55,29 +54,36 @@ def fit_model(
     if early_stopping is not None:
         callbacks.append(early_stopping)
     callbacks.append(history)
-    fit = functools.partial(
-        model.fit, validation_data=datasets.eval, callbacks=callbacks, verbose=0
-    )
+    evaluation = training_input.eval()
+
+    def fit(epoch: int, batch: int, until: int) -> None:
+        model.fit(
+            training_input.train(epoch, batch),
+            steps_per_epoch=training_input.steps_per_epoch - batch,
+            initial_epoch=epoch,
+            epochs=until,
+            validation_data=evaluation,
+            callbacks=callbacks,
+            verbose=0,
+        )
+
     if settings.checkpoint_dir is None:
-        fit(datasets.make_train(), epochs=settings.epochs)
+        fit(0, 0, until=settings.epochs)
         return history.history
     checkpoint = Checkpoint(
         settings.checkpoint_dir, model, settings.epochs, history, early_stopping
     )
     callbacks.append(checkpoint)
 
-    def fit_rest(until: int) -> None:
-        rest = checkpoint.rest_of(datasets.make_train)
-        fit(rest, initial_epoch=checkpoint.epoch, epochs=until)
-
     with interrupt.cooperative():
         if checkpoint.restore():
             checkpoint.report_restored()
         if checkpoint.batch:
-            fit_rest(until=checkpoint.epoch + 1)
+            epoch, batch = checkpoint.position(training_input.steps_per_epoch)
+            fit(epoch, batch, until=epoch + 1)
             # At the end of ``fit``, early stopping has restored the best weights.
             checkpoint.restore()
-        fit_rest(until=settings.epochs)
+        fit(checkpoint.epoch, 0, until=settings.epochs)
     return history.history
 
 

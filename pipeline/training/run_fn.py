@@ -1,4 +1,4 @@
-"""``run_fn`` of TFX's Trainer: data, build, fit and export, in this order.
+"""``run_fn`` of TFX's Trainer: input, build, fit and export, in this order.
 
 Each step is a module of this package that can be called on its own.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import tensorflow_transform as tft
@@ -20,9 +21,9 @@ from pipeline.training.build import (
     compile_model,
     model_inputs,
 )
-from pipeline.training.data import DataSettings, make_datasets
 from pipeline.training.export import ExportSettings, export_model, write_model_run
 from pipeline.training.fit import FitSettings, fit_model
+from pipeline.training.input.training_input import InputSettings, make_input
 from sluice import interrupt, progress
 from sluice.secrets import resolve
 
@@ -34,7 +35,8 @@ class TrainingSettings:
     feature_set: FeatureSet
     transform_graph_dir: str
     model_run_dir: Path
-    data: DataSettings
+    batch_size: int
+    input: InputSettings
     model: ModelSettings
     fit: FitSettings
     export: ExportSettings
@@ -50,11 +52,14 @@ class TrainingSettings:
             feature_set=FeatureSet.from_dict(config["feature_set"]),
             transform_graph_dir=fn_args.transform_graph_path,
             model_run_dir=model_run_dir,
-            data=DataSettings(
+            batch_size=train["batch_size"] or 128,
+            input=InputSettings(
                 train_files=fn_args.train_files,
                 eval_files=fn_args.eval_files,
-                batch_size=train["batch_size"] or 128,
                 seed=train["seed"],
+                class_weights=train["class_weights"],
+                sample_weight=train["sample_weight"],
+                **train["input"],
             ),
             model=ModelSettings(
                 model=config["model"],
@@ -93,9 +98,10 @@ def run_fn(fn_args: Any) -> None:
     transform = tft.TFTransformOutput(settings.transform_graph_dir)
     strategy, why = choose_strategy()
     progress.report(event="strategy", line=why)
-    datasets = make_datasets(settings.data, features, transform)
+    distribution = SimpleNamespace(batch_size=settings.batch_size)
+    training_input = make_input(settings.input, features, transform, distribution)
     model = build_model(settings.model, model_inputs(features, transform), strategy)
     compile_model(model, features, settings.model.learning_rate)
-    history = fit_model(model, datasets, settings.fit)
+    history = fit_model(model, training_input, settings.fit)
     write_model_run(model, history, settings.model_run_dir)
     export_model(model, settings.export, features, transform)

@@ -173,7 +173,7 @@ def _no_graph_outlives_tensorflow():
 def trainer(channels: int):
     import tensorflow as tf
 
-    from pipeline.training.data import decode_images
+    from pipeline.training.input.images import decode_images
 
     size = {"height": SIDE, "width": SIDE, "channels": channels}
     feature = Feature("image", "image", size)

@@ -40,6 +40,7 @@ import tensorflow as tf
 from pipeline.training import checkpoint
 from pipeline.training import run_fn as training
 from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.config.train import Train
 from sluice import interrupt
 
 FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
@@ -133,13 +134,12 @@ def train(job):
     stopping = {{"patience": job["patience"]}} if job["patience"] else None
     training.run_fn(types.SimpleNamespace(
         custom_config={{
-            "train": {{
+            "train": Train.model_validate({{
                 "epochs": job["epochs"],
                 "batch_size": 8,
                 "learning_rate": job["learning_rate"],
-                "seed": 17,
                 "early_stopping": stopping,
-            }},
+            }}).model_dump(),
             "feature_set": FEATURES.to_dict(),
             "model": "__main__:build_model",
             "model_params": {{}},

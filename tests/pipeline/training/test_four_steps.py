@@ -15,6 +15,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.config.train import Train
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice import interrupt
@@ -73,14 +74,15 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
         compile_model,
         model_inputs,
     )
-    from pipeline.training.data import DataSettings, make_datasets
     from pipeline.training.export import ExportSettings, export_model
     from pipeline.training.fit import FitSettings, fit_model
+    from pipeline.training.input.training_input import InputSettings, make_input
 
-    datasets = make_datasets(
-        DataSettings([f"{data}/train*"], [f"{data}/eval*"], batch_size=16, seed=1),
+    training_input = make_input(
+        InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=1),
         FEATURES,
         Output(),
+        SimpleNamespace(batch_size=16),
     )
     base = ModelSettings(
         "pipeline.training.models.dense:build_model",
@@ -92,7 +94,7 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
         settings = dataclasses.replace(base, learning_rate=learning_rate)
         model = build_model(settings, model_inputs(FEATURES, Output()))
         compile_model(model, FEATURES, settings.learning_rate)
-        history = fit_model(model, datasets, FitSettings(epochs=3))
+        history = fit_model(model, training_input, FitSettings(epochs=3))
         assert {len(values) for values in history.values()} == {3}
         return history["val_loss"][-1], model
 
@@ -131,13 +133,9 @@ def test_settings_are_parsed_from_what_tfx_gives(
 
     fn_args = SimpleNamespace(
         custom_config={
-            "train": {
-                "epochs": 7,
-                "batch_size": 8,
-                "learning_rate": 0.5,
-                "seed": 17,
-                "early_stopping": {"patience": 2},
-            },
+            "train": Train.model_validate(
+                {"epochs": 7, "batch_size": 8, "early_stopping": {"patience": 2}}
+            ).model_dump(),
             "feature_set": FEATURES.to_dict(),
             "model": "my_models:build_model",
             "model_params": {"units": 3},
@@ -152,7 +150,7 @@ def test_settings_are_parsed_from_what_tfx_gives(
     monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
     settings = TrainingSettings.from_fn_args(fn_args)
     assert settings.feature_set == FEATURES
-    assert settings.data.seed == settings.model.seed == 17
+    assert settings.input.seed == settings.model.seed == 17
     assert settings.model.params == {"units": 3}
     assert (settings.fit.epochs, settings.fit.patience) == (7, 2)
     assert settings.fit.checkpoint_dir is None

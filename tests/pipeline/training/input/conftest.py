@@ -1,0 +1,88 @@
+"""Transformed examples as Transform writes them, and the input that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+from sample_data.tf_example import encode
+from sluice.tfrecords import tfrecord
+
+FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1, 2)))
+# Of unequal shards, more than are read at a time.
+SHARDS = (3, 1, 11, 0, 7, 2, 5, 4, 10, 8)
+
+
+class Output:
+    """The part of TFTransformOutput that the input uses."""
+
+    def __init__(self, dtypes: dict[str, str]) -> None:
+        self._dtypes = dtypes
+
+    def transformed_feature_spec(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        return {
+            name: tf.io.FixedLenFeature([1], dtype)
+            for name, dtype in self._dtypes.items()
+        }
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shards of examples whose feature ``a`` is their number; the label repeats 0..2.
+
+    Beside ``train-*`` there is ``eval-*`` with 20 examples in two shards.
+    """
+    folder = tmp_path_factory.mktemp("numbers")
+    for split, shards in {"train": SHARDS, "eval": (13, 7)}.items():
+        number = 0
+        for index, count in enumerate(shards):
+            examples = [
+                encode({"a_xf": [float(i)], "y_xf": [i % 3], "w_xf": [i / 4]})
+                for i in range(number, number + count)
+            ]
+            number += count
+            tfrecord.write(folder / f"{split}-{index:02d}.gz", examples)
+    return folder
+
+
+@pytest.fixture
+def input_of(numbers: Path) -> Callable[..., Any]:
+    """Makes the input of ``numbers``, or of another folder, from its settings."""
+
+    def input_of(
+        batch_size: int = 8,
+        facts: dict[str, Any] | None = None,
+        folder: Path = numbers,
+        **settings: Any,
+    ) -> Any:
+        from pipeline.training.input.training_input import InputSettings, make_input
+
+        given = {"seed": 3, **settings}
+        output = Output({"a_xf": "float32", "y_xf": "int64"})
+        distribution = SimpleNamespace(batch_size=batch_size, **(facts or {}))
+        return make_input(
+            InputSettings([f"{folder}/train-*"], [f"{folder}/eval-*"], **given),
+            FEATURES,
+            output,
+            distribution,
+        )
+
+    return input_of
+
+
+@pytest.fixture
+def numbers_in() -> Callable[[Any], list[list[float]]]:
+    """Returns the feature ``a`` of each batch of a dataset."""
+
+    def numbers_in(batches: Sequence[Any]) -> list[list[float]]:
+        return [np.ravel(batch[0]["a_xf"]).tolist() for batch in batches]
+
+    return numbers_in

@@ -1,0 +1,42 @@
+"""Decoding of images for training, evaluation and serving."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.config.feature_set import Feature
+
+pytestmark = pytest.mark.tf
+
+
+def test_images_of_any_size_and_format_are_decoded_to_the_declared_size() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.input.images import decode_images
+
+    white = tf.fill([4, 6, 3], tf.constant(255, tf.uint8))
+    encoded = [tf.io.encode_png(white), tf.io.encode_jpeg(white[:, :, :1])]
+    feature = Feature("x", "image", {"height": 2, "width": 3, "channels": 1})
+    features = {"x_xf": tf.reshape(tf.stack(encoded), [2, 1])}
+    pixels = decode_images(features, {"x_xf": feature})["x_xf"]
+    assert pixels.shape == (2, 2, 3, 1)
+    assert abs(pixels.numpy() - 1.0).max() < 0.01
+
+
+def test_pixels_are_those_of_tensorflow_and_resized_to_the_nearest_of_256() -> None:
+    import numpy as np
+    import tensorflow as tf
+
+    from pipeline.training.input.images import decode_images
+
+    random = np.random.default_rng(1)
+    images = [
+        random.integers(0, 256, size, np.uint8) for size in [(5, 4, 3), (9, 6, 3)]
+    ]
+    encoded = tf.stack([tf.io.encode_png(image) for image in images])[:, None]
+    feature = Feature("x", "image", {"height": 5, "width": 4, "channels": 3})
+    pixels = decode_images({"x_xf": encoded}, {"x_xf": feature})["x_xf"].numpy()
+    assert (pixels[0] == images[0] / np.float32(255)).all()
+    resized = tf.image.resize(images[1], (5, 4)).numpy()
+    assert abs(pixels[1] * 255 - resized).max() <= 0.5001
+    assert (np.round(pixels[1] * 255) / np.float32(255) == pixels[1]).all()

@@ -1,0 +1,77 @@
+"""The order of examples, and what of it depends on nothing but seed and position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.errors import NodeError
+
+pytestmark = pytest.mark.tf
+
+EXAMPLES, STEPS = 51, 7
+ALL = [float(number) for number in range(EXAMPLES)]
+InputOf = Callable[..., Any]
+NumbersIn = Callable[[Any], list[list[float]]]
+
+
+def test_examples_and_steps_are_counted(input_of: InputOf) -> None:
+    made = input_of(batch_size=8)
+    assert (made.train_examples, made.steps_per_epoch) == (EXAMPLES, STEPS)
+    assert (made.eval_examples, made.eval_steps) == (20, 3)
+
+
+def test_an_epoch_has_each_example_once_in_an_order_of_its_own(
+    input_of: InputOf, numbers_in: NumbersIn
+) -> None:
+    batches = numbers_in(input_of().train().take(3 * STEPS))
+    epochs = [batches[start : start + STEPS] for start in (0, STEPS, 2 * STEPS)]
+    assert [len(batch) for batch in epochs[1]] == [8] * 6 + [3]
+    orders = [list(chain(*epoch)) for epoch in epochs]
+    assert all(sorted(order) == ALL for order in orders)
+    assert len(set(map(tuple, orders))) == 3
+    assert ALL not in orders
+
+
+def test_the_order_depends_on_the_seed_and_on_no_other_state(
+    input_of: InputOf, numbers_in: NumbersIn
+) -> None:
+    import tensorflow as tf
+
+    made = input_of(seed=3)
+    first = numbers_in(made.train().take(STEPS))
+    tf.random.set_seed(99)
+    assert numbers_in(made.train().take(STEPS)) == first
+    assert numbers_in(input_of(seed=3).train().take(STEPS)) == first
+    assert numbers_in(input_of(seed=4).train().take(STEPS)) != first
+
+
+@pytest.mark.parametrize(("epoch", "batch"), [(0, 3), (1, 0), (1, 6), (2, 5)])
+def test_training_goes_on_from_any_position(
+    input_of: InputOf, numbers_in: NumbersIn, epoch: int, batch: int
+) -> None:
+    whole = numbers_in(input_of().train().take(3 * STEPS))
+    begin = epoch * STEPS + batch
+    rest = input_of().train(epoch, batch).take(3 * STEPS - begin)
+    assert numbers_in(rest) == whole[begin:]
+
+
+def test_validation_has_each_example_once_in_one_order(
+    input_of: InputOf, numbers_in: NumbersIn
+) -> None:
+    batches = input_of().eval()
+    order = list(chain(*numbers_in(batches)))
+    assert sorted(order) == ALL[:20]
+    assert list(chain(*numbers_in(batches))) == order
+
+
+def test_a_split_without_examples_is_an_error(
+    input_of: InputOf, tmp_path: Path
+) -> None:
+    with pytest.raises(NodeError, match="there are no transformed examples") as caught:
+        input_of(folder=tmp_path)
+    assert caught.value.where == f"{tmp_path}/train-*"
