@@ -328,9 +328,10 @@ def run_config(process_pool: ProcessPool) -> RunConfig:
         from runners.local.engine import LocalEngine
         from runners.operations.run import RunRequest, run
 
+        profile = config.origin.profile
         request = RunRequest(
             name=str(config.root / config.origin.file),
-            profile=config.origin.profile,
+            profile=Path(profile).stem if profile else None,
             overrides=config.origin.overrides,
             workspace_dir=str(workspace.root.parent),
             command="test",

@@ -1,0 +1,35 @@
+"""Fashion-MNIST, from the published files to a pushed model, as its config says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.load import load_config
+from sample_data import catalog
+from sample_data.data_set import Source
+from sluice.workspace import locate
+
+FILES = Path("/usr/share/datasets/fashion-mnist")
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.real_data,
+    pytest.mark.acceptance,
+    pytest.mark.skipif(
+        not FILES.is_dir(), reason="apt-get install dataset-fashion-mnist"
+    ),
+]
+
+
+def test_the_pushed_model_reaches_the_floor(project: Path, run_config) -> None:
+    folder = project / "data" / "fashion-mnist"
+    catalog.make("fashion-mnist", folder, source=Source(FILES), workers=1)
+    config = load_config("fashion-mnist", cwd=project)
+    record = run_config(config, locate(project, "fashion-mnist"))
+
+    assert (record.status, record.pushes[0].state) == ("succeeded", "pushed")
+    row = record.gates[-1]["rows"][0]
+    assert (row["check"], row["limit"]) == ("accuracy", ">= 0.9")
+    assert row["actual"] >= 0.9
