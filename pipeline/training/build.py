@@ -12,6 +12,8 @@ import tensorflow as tf
 from pipeline.config.feature_set import FeatureSet
 from pipeline.training.models import ModelInputs
 from pipeline.training.preprocessing import number_of_ids
+from pipeline.training.strategy.distribution import Distribution
+from pipeline.training.strategy.tpu import check_dtypes
 from sluice.compat import exclude_keras_from_autograph
 
 _CATEGORICAL = ("bucketized", "vocabulary", "hashed")
@@ -26,12 +28,14 @@ class ModelSettings:
       params: the model's own parameters.
       learning_rate: of Adam.
       seed: of the initial weights, dropout, and the order of the training examples.
+      precision: what layers compute in, the name of a Keras policy.
     """
 
     model: str
     params: Mapping[str, Any] = field(default_factory=dict)
     learning_rate: float = 0.001
     seed: int = 0
+    precision: str = "float32"
 
 
 def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInputs:
@@ -72,9 +76,7 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
 
 
 def build_model(
-    settings: ModelSettings,
-    inputs: ModelInputs,
-    strategy: tf.distribute.Strategy | None = None,
+    settings: ModelSettings, inputs: ModelInputs, distribution: Distribution
 ) -> tf.keras.Model:
     """Returns the uncompiled model with its initial weights.
 
@@ -84,29 +86,18 @@ def build_model(
     Args:
       settings: the model and its parameters.
       inputs: the transformed features; see ``model_inputs``.
-      strategy: creates the variables, so that training steps can be distributed over
-        devices; None: no distribution.
+      distribution: in the scope of its strategy the variables are created.
+
+    Raises:
+      NodeError: a TPU does not take an input.
     """
+    if distribution.kind == "tpu":
+        check_dtypes(inputs.dtypes)
     exclude_keras_from_autograph()
     tf.keras.utils.set_random_seed(settings.seed)
-    with (strategy or tf.distribute.get_strategy()).scope():
+    tf.keras.mixed_precision.set_global_policy(settings.precision)
+    with distribution.strategy.scope():
         return _load_function(settings.model)(inputs, dict(settings.params))
-
-
-def choose_strategy() -> tuple[tf.distribute.Strategy, str]:
-    """Returns a ``tf.distribute`` strategy, and one line that explains it.
-
-    Several GPUs train as mirrored replicas. With one GPU or none there is no
-    distribution: a MirroredStrategy of one replica only adds overhead.
-    """
-    gpus = tf.config.list_logical_devices("GPU")
-    if len(gpus) > 1:
-        return (
-            tf.distribute.MirroredStrategy([gpu.name for gpu in gpus]),
-            f"mirrored over {len(gpus)} GPUs, gradients are averaged at each step",
-        )
-    device = "one GPU" if gpus else "CPU, no accelerator found"
-    return tf.distribute.get_strategy(), f"plain training on {device}"
 
 
 def compile_model(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import tensorflow_transform as tft
@@ -17,13 +16,16 @@ from pipeline.config.feature_set import FeatureSet
 from pipeline.training.build import (
     ModelSettings,
     build_model,
-    choose_strategy,
     compile_model,
     model_inputs,
 )
 from pipeline.training.export import ExportSettings, export_model, write_model_run
 from pipeline.training.fit import FitSettings, fit_model
 from pipeline.training.input.training_input import InputSettings, make_input
+from pipeline.training.strategy.distribution import (
+    StrategySettings,
+    choose_distribution,
+)
 from sluice import interrupt, progress
 from sluice.secrets import resolve
 
@@ -35,7 +37,7 @@ class TrainingSettings:
     feature_set: FeatureSet
     transform_graph_dir: str
     model_run_dir: Path
-    batch_size: int
+    strategy: StrategySettings
     input: InputSettings
     model: ModelSettings
     fit: FitSettings
@@ -52,7 +54,14 @@ class TrainingSettings:
             feature_set=FeatureSet.from_dict(config["feature_set"]),
             transform_graph_dir=fn_args.transform_graph_path,
             model_run_dir=model_run_dir,
-            batch_size=train["batch_size"] or 128,
+            strategy=StrategySettings.from_config(
+                train,
+                paths=[
+                    *fn_args.train_files,
+                    *fn_args.eval_files,
+                    fn_args.serving_model_dir,
+                ],
+            ),
             input=InputSettings(
                 train_files=fn_args.train_files,
                 eval_files=fn_args.eval_files,
@@ -66,6 +75,7 @@ class TrainingSettings:
                 params=resolve(config["model_params"]),
                 learning_rate=train["learning_rate"],
                 seed=train["seed"],
+                precision=train["precision"],
             ),
             fit=FitSettings(
                 epochs=train["epochs"],
@@ -95,12 +105,13 @@ def run_fn(fn_args: Any) -> None:
     """
     settings = TrainingSettings.from_fn_args(fn_args)
     features = settings.feature_set
+    # First: the devices must be configured before TensorFlow uses one.
+    distribution = choose_distribution(settings.strategy)
+    progress.report(event="strategy", line=distribution.line)
     transform = tft.TFTransformOutput(settings.transform_graph_dir)
-    strategy, why = choose_strategy()
-    progress.report(event="strategy", line=why)
-    distribution = SimpleNamespace(batch_size=settings.batch_size)
     training_input = make_input(settings.input, features, transform, distribution)
-    model = build_model(settings.model, model_inputs(features, transform), strategy)
+    inputs = model_inputs(features, transform)
+    model = build_model(settings.model, inputs, distribution)
     compile_model(model, features, settings.model.learning_rate)
     history = fit_model(model, training_input, settings.fit)
     write_model_run(model, history, settings.model_run_dir)

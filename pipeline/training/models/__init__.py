@@ -42,10 +42,14 @@ class ModelInputs:
         }
 
     def output_layer(self) -> Any:
-        """Returns the layer that gives the probabilities of the classes."""
+        """Returns the layer that gives the probabilities of the classes, in float32.
+
+        Lower precision would lose small probabilities, and with them the loss.
+        """
         classes = len(self.feature_set.label.classes)
-        if classes == 2:
-            return tf.keras.layers.Dense(1, activation="sigmoid", name="probability")
-        return tf.keras.layers.Dense(
-            classes, activation="softmax", name="probabilities"
+        units, activation, name = (
+            (1, "sigmoid", "probability")
+            if classes == 2
+            else (classes, "softmax", "probabilities")
         )
+        return tf.keras.layers.Dense(units, activation, name=name, dtype="float32")

@@ -103,14 +103,6 @@ def build_model(inputs, params):
     return tf.keras.Model(keras_inputs, inputs.output_layer()(x))
 
 
-def two_replicas():
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    two = [tf.config.LogicalDeviceConfiguration()] * 2
-    tf.config.set_logical_device_configuration(cpu, two)
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    training.choose_strategy = lambda: (strategy, "two logical CPUs stand in for GPUs")
-
-
 def train(job):
     global JOB, COUNTS
     JOB, COUNTS = job, {{}}
@@ -121,8 +113,6 @@ def train(job):
     checkpoint.LONG_EPOCH_S = job["long_epoch_s"]
     training.tft = types.SimpleNamespace(TFTransformOutput=Output)
     tf.config.experimental.enable_op_determinism()
-    if job["replicas"] == 2:
-        two_replicas()
     if job["export"] == "killed":
         training.export_model = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
     elif job["export"] == "none":
@@ -135,6 +125,7 @@ def train(job):
     training.run_fn(types.SimpleNamespace(
         custom_config={{
             "train": Train.model_validate({{
+                "replicas": job["replicas"],
                 "epochs": job["epochs"],
                 "batch_size": 8,
                 "learning_rate": job["learning_rate"],
@@ -198,7 +189,7 @@ class Trainings:
             "epochs": EPOCHS,
             "learning_rate": 0.01,
             "patience": None,
-            "replicas": 1,
+            "replicas": None,
             "signal": int(signal.SIGTERM),
             "at_step": None,
             "at_eval_step": None,

@@ -77,12 +77,17 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
     from pipeline.training.export import ExportSettings, export_model
     from pipeline.training.fit import FitSettings, fit_model
     from pipeline.training.input.training_input import InputSettings, make_input
+    from pipeline.training.strategy.distribution import (
+        StrategySettings,
+        choose_distribution,
+    )
 
+    distribution = choose_distribution(StrategySettings(batch_size=16))
     training_input = make_input(
         InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=1),
         FEATURES,
         Output(),
-        SimpleNamespace(batch_size=16),
+        distribution,
     )
     base = ModelSettings(
         "pipeline.training.models.dense:build_model",
@@ -92,7 +97,8 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
 
     def attempt(learning_rate: float) -> tuple[float, Any]:
         settings = dataclasses.replace(base, learning_rate=learning_rate)
-        model = build_model(settings, model_inputs(FEATURES, Output()))
+        inputs = model_inputs(FEATURES, Output())
+        model = build_model(settings, inputs, distribution)
         compile_model(model, FEATURES, settings.learning_rate)
         history = fit_model(model, training_input, FitSettings(epochs=3))
         assert {len(values) for values in history.values()} == {3}
@@ -116,9 +122,17 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
 def test_the_model_run_has_readable_json(tmp_path: Path) -> None:
     from pipeline.training.build import ModelSettings, build_model, model_inputs
     from pipeline.training.export import write_model_run
+    from pipeline.training.strategy.distribution import (
+        StrategySettings,
+        choose_distribution,
+    )
 
     settings = ModelSettings("pipeline.training.models.dense:build_model")
-    model = build_model(settings, model_inputs(FEATURES, Output()))
+    model = build_model(
+        settings,
+        model_inputs(FEATURES, Output()),
+        choose_distribution(StrategySettings()),
+    )
     write_model_run(model, {"loss": [math.nan, 0.5]}, tmp_path / "run")
     assert json.loads((tmp_path / "run/history.json").read_text()) == {
         "loss": [None, 0.5]
@@ -150,6 +164,7 @@ def test_settings_are_parsed_from_what_tfx_gives(
     monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
     settings = TrainingSettings.from_fn_args(fn_args)
     assert settings.feature_set == FEATURES
+    assert settings.strategy.batch_size == 8
     assert settings.input.seed == settings.model.seed == 17
     assert settings.model.params == {"units": 3}
     assert (settings.fit.epochs, settings.fit.patience) == (7, 2)

@@ -1,0 +1,65 @@
+"""Global batch size and batch size per replica."""
+
+from __future__ import annotations
+
+from sluice.errors import NodeError
+
+DEFAULT_BATCH_SIZE = 128
+# A TPU pads the batch of each core to a multiple of 8, and its matrix unit is 128 wide
+# (cloud.google.com/tpu/docs/performance-guide).
+TPU_MULTIPLE = 8
+TPU_BEST_MULTIPLE = 128
+
+
+def global_batch_size(
+    batch_size: int | None,
+    batch_per_replica: int | None,
+    replicas: int,
+    *,
+    multiple: int = 1,
+) -> int:
+    """Returns the number of examples per step over all replicas.
+
+    Args:
+      batch_size: of all replicas together.
+      batch_per_replica: of each one; at most one of the two is given.
+      replicas: number of them.
+      multiple: of which the batch of each replica must be a multiple.
+
+    Raises:
+      NodeError: the batch cannot be divided so; it names the nearest sizes.
+    """
+    if batch_per_replica is not None:
+        if batch_per_replica % multiple:
+            raise _not_divisible("batch_per_replica", batch_per_replica, multiple)
+        return batch_per_replica * replicas
+    size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
+    if size % (replicas * multiple):
+        raise _not_divisible("batch_size", size, multiple, replicas)
+    return size
+
+
+def _not_divisible(
+    key: str, size: int, multiple: int, replicas: int | None = None
+) -> NodeError:
+    divisor = multiple * (replicas or 1)
+    nearest = (size // divisor * divisor, -(-size // divisor) * divisor)
+    parts = [f"{replicas} replicas"] if replicas else []
+    parts += [f"{multiple} examples (TPU)"] if multiple > 1 else []
+    return NodeError(
+        f"train.{key} {size} is not a multiple of {' x '.join(parts)}",
+        where=f"train.{key}",
+        expected=f"a multiple of {divisor}",
+        actual=str(size),
+        hint=" or ".join(f"train.{key}={n}" for n in nearest if n),
+    )
+
+
+def batch_note(batch_per_replica: int) -> str | None:
+    """Returns a note for a batch that a TPU takes but pads, or None."""
+    if batch_per_replica % TPU_BEST_MULTIPLE == 0:
+        return None
+    return (
+        f"{batch_per_replica} examples per replica; a multiple of {TPU_BEST_MULTIPLE} "
+        "would use the TPU better"
+    )

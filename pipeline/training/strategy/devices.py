@@ -1,0 +1,103 @@
+"""Settings of this machine's devices, made before TensorFlow's runtime starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from sluice.errors import NodeError
+
+
+@dataclass(frozen=True)
+class DeviceSettings:
+    """Settings of the devices, see ``train.devices`` of the config.
+
+    Attributes:
+      visible: numbers of the GPUs to use; None: all.
+      memory_growth: whether GPU memory is taken as needed.
+      memory_limit_mb: memory of each GPU to use; of each logical one where it is
+        divided; None: all.
+      logical: number of logical devices per physical one; None: 1.
+      log_placement: whether the device of each operation is logged.
+    """
+
+    visible: Sequence[int] | None = None
+    memory_growth: bool = False
+    memory_limit_mb: int | None = None
+    logical: int | None = None
+    log_placement: bool = False
+
+    @classmethod
+    def from_config(cls, devices: Mapping[str, Any]) -> DeviceSettings:
+        """Reads ``train.devices``."""
+        return cls(**devices)
+
+
+def configure_devices(
+    settings: DeviceSettings, replicas: int | None = None
+) -> list[Any]:
+    """Configures this machine's devices, and returns the physical ones to train on.
+
+    These are the visible GPUs, else the CPU. In a process that has done so before, as
+    many logical devices or fewer are no error.
+
+    Args:
+      settings: of the devices.
+      replicas: divides the first of them into so many logical devices and leaves the
+        others out; None: as the settings say.
+
+    Raises:
+      NodeError: a device does not exist, or TensorFlow has used the devices already.
+    """
+    tf.debugging.set_log_device_placement(settings.log_placement)
+    gpus = tf.config.list_physical_devices("GPU")
+    if settings.visible is not None:
+        missing = [index for index in settings.visible if index >= len(gpus)]
+        if missing:
+            raise NodeError(
+                f"there is no GPU {missing[0]}",
+                where="train.devices.visible",
+                expected=f"numbers below {len(gpus)}" if gpus else "null",
+                actual=f"{len(gpus)} GPUs",
+                hint="sluice doctor lists the devices",
+            )
+        gpus = [gpus[index] for index in settings.visible]
+    if replicas is not None:
+        gpus = gpus[:1]
+    devices = gpus or tf.config.list_physical_devices("CPU")
+    try:
+        if settings.visible is not None or replicas is not None:
+            tf.config.set_visible_devices(gpus, "GPU")
+        if settings.memory_growth:
+            for gpu in gpus:
+                tf.config.experimental.set_memory_growth(gpu, True)
+        for device in devices:
+            _divide(device, replicas or settings.logical or 1, settings)
+    except RuntimeError as error:
+        raise NodeError(
+            "the devices cannot be configured any more",
+            where="train.devices",
+            expected="a process in which TensorFlow has not used a device yet",
+            actual=str(error),
+        ) from error
+    return devices
+
+
+def _divide(device: Any, parts: int, settings: DeviceSettings) -> None:
+    is_gpu = device.device_type == "GPU"
+    limit_mb = settings.memory_limit_mb if is_gpu else None
+    if parts == 1 and limit_mb is None:
+        return
+    if is_gpu and limit_mb is None:
+        raise NodeError(
+            "a GPU cannot be divided into logical devices without a memory limit",
+            where="train.devices.memory_limit_mb",
+            expected=f"the memory of each of the {parts} logical devices, in MB",
+        )
+    configured = tf.config.get_logical_device_configuration(device) or ()
+    if len(configured) < parts:
+        part = tf.config.LogicalDeviceConfiguration(limit_mb)
+        tf.config.set_logical_device_configuration(device, [part] * parts)

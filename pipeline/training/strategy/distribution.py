@@ -1,0 +1,182 @@
+"""The distribution strategy of a training, with its batch size and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.training.strategy import tpu as tpu_strategy
+from pipeline.training.strategy.batch import TPU_MULTIPLE, batch_note, global_batch_size
+from pipeline.training.strategy.choice import (
+    Cluster,
+    choose,
+    find_tpu,
+    read_cluster,
+)
+from pipeline.training.strategy.devices import DeviceSettings, configure_devices
+
+
+@dataclass(frozen=True)
+class StrategySettings:
+    """Settings of ``choose_distribution``; see the keys of ``train`` in the config.
+
+    Attributes:
+      strategy: ``auto``, or a kind of ``Distribution``.
+      batch_size: examples per step over all replicas.
+      batch_per_replica: examples per step and replica, instead of ``batch_size``.
+      steps_per_execution: steps that the device runs at a time; None: 1, on a TPU 50.
+      replicas: number of logical devices of one physical device to train on.
+      devices: how this machine's devices are configured.
+      paths: of the data to read and of what is written; a TPU on another machine takes
+        no local ones.
+    """
+
+    strategy: str = "auto"
+    batch_size: int | None = None
+    batch_per_replica: int | None = None
+    steps_per_execution: int | None = None
+    replicas: int | None = None
+    devices: DeviceSettings = field(default_factory=DeviceSettings)
+    paths: Sequence[str] = ()
+
+    @classmethod
+    def from_config(
+        cls, train: Mapping[str, Any], paths: Sequence[str] = ()
+    ) -> StrategySettings:
+        """Reads the section ``train`` of the config."""
+        return cls(
+            strategy=train["strategy"],
+            batch_size=train["batch_size"],
+            batch_per_replica=train["batch_per_replica"],
+            steps_per_execution=train["steps_per_execution"],
+            replicas=train["replicas"],
+            devices=DeviceSettings.from_config(train["devices"]),
+            paths=paths,
+        )
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How a training is distributed.
+
+    Attributes:
+      strategy: in whose scope the model is built and compiled.
+      kind: one_device, mirrored, multi_worker, tpu, parameter_server or
+        central_storage.
+      line: which kind, on how many replicas of what, and why.
+      batch_size: examples per step over all replicas.
+      steps_per_execution: steps that the device runs at a time.
+      workers: number of input pipelines that share the data.
+      worker: number of this process among them.
+      is_chief: whether this process exports, checkpoints and writes logs.
+      static_shapes: whether all batches must have the same shape.
+    """
+
+    strategy: tf.distribute.Strategy
+    kind: str
+    line: str
+    batch_size: int
+    steps_per_execution: int = 1
+    workers: int = 1
+    worker: int = 0
+    is_chief: bool = True
+    static_shapes: bool = False
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas, those of other workers included."""
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def batch_per_replica(self) -> int:
+        """Examples per step and replica."""
+        return self.batch_size // self.replicas
+
+
+def choose_distribution(settings: StrategySettings) -> Distribution:
+    """Configures the devices and returns the distribution to train with.
+
+    Must be called before TensorFlow uses a device.
+
+    Raises:
+      NodeError: the strategy or the devices asked for are not there, the batch cannot
+        be divided over the replicas, or a TPU on another machine is given local paths.
+    """
+    physical = configure_devices(settings.devices, settings.replicas)
+    tpu, cluster = find_tpu(), read_cluster()
+    choice = choose(
+        settings.strategy,
+        gpus=len(physical) if physical[0].device_type == "GPU" else 0,
+        tpu=tpu,
+        cluster=cluster,
+        replicas=settings.replicas,
+    )
+    kind = choice.kind
+    if kind == "tpu":
+        assert tpu is not None
+        strategy = tpu_strategy.connect(tpu, settings.paths)
+        place = f"the TPU {tpu.name!r}" if tpu.name != "local" else "the local TPU"
+    elif kind in ("multi_worker", "parameter_server"):
+        assert cluster is not None
+        strategy, place = _over_workers(kind, cluster)
+    else:
+        strategy, place = _on_this_machine(kind, physical, settings.replicas)
+    replicas = strategy.num_replicas_in_sync
+    batch_size = global_batch_size(
+        settings.batch_size,
+        settings.batch_per_replica,
+        replicas,
+        multiple=TPU_MULTIPLE if kind == "tpu" else 1,
+    )
+    plural = "replica" if replicas == 1 else "replicas"
+    line = f"{kind}: {replicas} {plural} on {place}, {choice.why}"
+    if kind == "tpu" and (note := batch_note(batch_size // replicas)):
+        line += f"; {note}"
+    default_steps = tpu_strategy.STEPS_PER_EXECUTION if kind == "tpu" else 1
+    sharing = cluster if kind == "multi_worker" else None
+    return Distribution(
+        strategy=strategy,
+        kind=kind,
+        line=line,
+        batch_size=batch_size,
+        steps_per_execution=settings.steps_per_execution or default_steps,
+        workers=sharing.workers if sharing else 1,
+        worker=sharing.worker if sharing else 0,
+        is_chief=sharing.is_chief if sharing else True,
+        static_shapes=kind == "tpu",
+    )
+
+
+def _over_workers(kind: str, cluster: Cluster) -> tuple[tf.distribute.Strategy, str]:
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    if kind == "multi_worker":
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        return strategy, f"{cluster.workers} workers"
+    partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
+        max_shards=cluster.parameter_servers
+    )
+    strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner)
+    servers = f"{cluster.parameter_servers} parameter servers"
+    return strategy, f"{cluster.workers} workers with {servers}"
+
+
+def _on_this_machine(
+    kind: str, physical: Sequence[Any], replicas: int | None
+) -> tuple[tf.distribute.Strategy, str]:
+    type_ = physical[0].device_type
+    logical = [device.name for device in tf.config.list_logical_devices(type_)]
+    logical = logical[:replicas]
+    if kind == "one_device":
+        # A strategy of one replica only adds overhead.
+        return tf.distribute.get_strategy(), f"the {type_}"
+    if len(logical) > len(physical):
+        place = f"{len(logical)} logical devices of the {type_}"
+    else:
+        place = f"{len(logical)} {type_}s" if len(logical) > 1 else f"the {type_}"
+    if kind == "mirrored":
+        return tf.distribute.MirroredStrategy(logical), place
+    strategy = tf.distribute.experimental.CentralStorageStrategy(logical, "CPU:0")
+    return strategy, place

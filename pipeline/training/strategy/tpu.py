@@ -1,0 +1,65 @@
+"""TPUs: how to reach one, and what it can and cannot be given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.training.strategy.choice import Tpu
+from sluice.errors import NodeError
+
+STEPS_PER_EXECUTION = 50
+_REFUSED = {
+    tf.string: "turn it into numbers in the preprocessing",
+    tf.float64: "cast it to float32 in the preprocessing",
+}
+
+
+def connect(tpu: Tpu, paths: Sequence[str]) -> tf.distribute.TPUStrategy:
+    """Connects to a TPU, initializes it and returns its strategy.
+
+    Args:
+      tpu: the TPU.
+      paths: of the data to read and of what is written.
+
+    Raises:
+      NodeError: the TPU is on another machine, and a path is on this one.
+    """
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu.name)
+    if resolver.master():
+        local = [path for path in paths if not path.startswith("gs://")]
+        if local:
+            raise NodeError(
+                f"the TPU {tpu.name} is on another machine and reads no local files",
+                where="the data and the model",
+                expected="paths that begin with gs://",
+                examples=local,
+                hint="keep the workspace on gs://, or train on the TPU VM itself",
+            )
+        tf.config.experimental_connect_to_cluster(resolver)
+    tf.tpu.experimental.initialize_tpu_system(resolver)
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def check_dtypes(dtypes: Mapping[str, Any]) -> None:
+    """Checks that a TPU takes the model's inputs.
+
+    Args:
+      dtypes: of each transformed feature.
+
+    Raises:
+      NodeError: one is a string or float64.
+    """
+    refused = {name: dtype for name, dtype in dtypes.items() if dtype in _REFUSED}
+    if refused:
+        raise NodeError(
+            "the model has inputs that a TPU does not take",
+            where="the transformed features",
+            expected="float32, float16, bfloat16, integers or booleans",
+            examples=[
+                f"{name} is {dtype.name}: {_REFUSED[dtype]}"
+                for name, dtype in refused.items()
+            ],
+        )
