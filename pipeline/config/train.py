@@ -419,4 +419,9 @@ class Train(Section):
         description="How often the processes are restarted from the last checkpoint "
         "after one of them has died or hung.",
     )
+    stalled_after_s: PositiveNumber = Field(
+        default=600.0,
+        description="Seconds without a step after which one of the processes counts as "
+        "hung.",
+    )
     devices: Devices = Devices.model_construct()

@@ -22,6 +22,7 @@ from pipeline.config.resolve_features import (
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_secrets import check_secrets
+from pipeline.config.validate_train import check_processes
 from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.config_section import Classes
@@ -69,6 +70,7 @@ def validate_config(config: Config) -> ValidConfig:
     _check_code(config, problems)
     check_secrets(config, problems)
     check_data(config, schema, problems)
+    check_processes(config.train, problems)
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)

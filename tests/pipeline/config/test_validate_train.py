@@ -1,0 +1,65 @@
+"""Keys of the section train that depend on each other."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+TWO, SERVERS = "train.processes=2", "train.strategy=parameter_server"
+
+
+@pytest.mark.parametrize(
+    "overlays",
+    [
+        [TWO],
+        [TWO, "train.strategy=multi_worker"],
+        [TWO, SERVERS, "train.parameter_servers=1"],
+        # Workers of parameter servers have no part in a batch.
+        [TWO, SERVERS, "train.parameter_servers=1", "train.batch_size=33"],
+        [TWO, "train.batch_per_replica=33"],
+        # In a cluster of its own, TF_CONFIG says how many there are.
+        [SERVERS],
+    ],
+)
+def test_processes_have_a_strategy_for_them(validate, overlays: list[str]) -> None:
+    validate(*overlays)
+
+
+@pytest.mark.parametrize("strategy", ["mirrored", "tpu", "one_device"])
+def test_other_strategies_have_one_process(refused, strategy: str) -> None:
+    message = refused(TWO, f"train.strategy={strategy}")
+
+    assert f"the strategy {strategy} trains in one process" in message
+    assert "train.processes" in message
+
+
+@pytest.mark.parametrize(
+    "overlays",
+    [
+        ["train.parameter_servers=1"],
+        ["train.parameter_servers=1", SERVERS],
+        ["train.parameter_servers=1", TWO],
+    ],
+)
+def test_parameter_servers_have_a_strategy_and_workers(
+    refused, overlays: list[str]
+) -> None:
+    message = refused(*overlays)
+
+    assert "parameter servers are for their strategy, and have workers" in message
+
+
+def test_a_strategy_of_parameter_servers_has_one(refused) -> None:
+    assert "has no parameter server" in refused(TWO, SERVERS)
+
+
+def test_processes_exclude_replicas(refused) -> None:
+    assert "exclude each other" in refused(TWO, "train.replicas=2")
+
+
+def test_the_batch_is_divided_over_the_processes(refused) -> None:
+    message = refused("train.processes=3", "train.batch_size=128")
+
+    assert "the batch cannot be divided over the processes" in message
+    assert "expected: a multiple of 3" in message
