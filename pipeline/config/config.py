@@ -16,6 +16,7 @@ from pydantic import (
     PrivateAttr,
 )
 
+from pipeline.config.applications import APPLICATIONS
 from pipeline.config.custom_node import OwnNodes
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
@@ -108,8 +109,8 @@ class Config(Section):
         "what `features` says.",
     )
     model: Text = Field(
-        description="`dense`, `cnn`, `wide_deep`, or a function of your own, "
-        "`package.module:build_model`."
+        description="`dense`, `cnn`, `wide_deep`, a model of `tf.keras.applications` "
+        "such as `VGG16`, or a function of your own, `package.module:build_model`."
     )
     model_params: Params = Field(
         default={}, description="Arguments of the model function."
@@ -154,6 +155,8 @@ class Config(Section):
     @property
     def model_path(self) -> str:
         """The model's function, ``package.module:function``."""
+        if self.model in APPLICATIONS:
+            return f"pipeline.training.models.application:{self.model}"
         return BUNDLED_MODELS.get(self.model, self.model)
 
     @property

@@ -25,6 +25,7 @@ from pipeline.config.yaml_values import (
     one_of,
     type_hint,
 )
+from sluice.config_section import Section
 from sluice.errors import ConfigError, bounded, did_you_mean
 
 _MAX_LISTED = 30
@@ -113,17 +114,27 @@ class Problems:
                 examples=[_one_line(problem) for problem in self._found],
             )
 
-    def add_refused(self, error: ValidationError, data: dict[str, Any]) -> None:
+    def add_refused(
+        self,
+        error: ValidationError,
+        data: dict[str, Any],
+        section: type[Section] = Config,
+        below: KeyPath = (),
+    ) -> None:
         """Adds the errors of pydantic, in terms of the YAML.
 
         Args:
-          error: of validating ``data`` as a ``Config``.
-          data: the config as read.
+          error: of validating ``data`` as a ``section``.
+          data: as read.
+          section: ``Config``, or what a part of it must be.
+          below: key path of ``data`` in the config.
         """
         for details in error.errors(include_url=False):
-            self._add_refused(details, _path_in(data, details))
+            self._add_refused(details, (*below, *_path_in(data, details)), section)
 
-    def _add_refused(self, details: ErrorDetails, path: KeyPath) -> None:
+    def _add_refused(
+        self, details: ErrorDetails, path: KeyPath, section: type[Section]
+    ) -> None:
         types: tuple[str, ...] = ()
         hint: str | None = None
         match details["type"]:
@@ -131,7 +142,7 @@ class Problems:
                 self.add(path, f"the key {path[-1]!r} is missing")
                 return
             case "extra_forbidden":
-                known = _known_keys(details["loc"])
+                known = _known_keys(section, details["loc"])
                 self.unknown(path, f"unknown key {path[-1]!r}", path[-1], known)
                 return
             case "union_tag_invalid" | "union_tag_not_found":
@@ -189,9 +200,8 @@ def _path_in(data: Any, details: ErrorDetails) -> KeyPath:
     return tuple(path)
 
 
-def _known_keys(loc: Sequence[str | int]) -> list[str]:
+def _known_keys(kind: Any, loc: Sequence[str | int]) -> list[str]:
     """Returns the valid keys of the section of an unknown key."""
-    kind: Any = Config
     for part in loc[:-1]:
         kind = _step(_members(kind), part)
     section = _members(kind)[0]

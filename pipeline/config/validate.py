@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.config.applications import APPLICATIONS
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import (
@@ -21,12 +22,13 @@ from pipeline.config.resolve_features import (
 )
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
+from pipeline.config.validate_model import check_model
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.validate_train import check_processes
 from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.config_section import Classes
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, did_you_mean
 from sluice.project import check_names, find_user_code
 
 _VECTOR = {
@@ -82,7 +84,7 @@ def validate_config(config: Config) -> ValidConfig:
             "evaluate": config.evaluate.model_copy(update={"metrics": metrics}),
         }
     )
-    _check_model_inputs(resolved, problems)
+    check_model(resolved, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
         problems.warn(
@@ -241,10 +243,14 @@ def _check_code(config: Config, problems: Problems) -> None:
         _check_reference(config, "preprocessing", config.preprocessing, problems)
     if ":" in config.model or "." in config.model:
         _check_reference(config, "model", config.model, problems)
-    elif config.model not in BUNDLED_MODELS:
-        known = (*BUNDLED_MODELS, "or your own package.module:build_model")
-        what = f"there is no model {config.model!r}"
-        problems.unknown(("model",), what, config.model, known)
+    elif config.model not in (*BUNDLED_MODELS, *APPLICATIONS):
+        problems.add(
+            ("model",),
+            f"there is no model {config.model!r}",
+            expected=f"one of {', '.join(BUNDLED_MODELS)}, a model of "
+            "tf.keras.applications, or your own package.module:build_model",
+            hint=did_you_mean(config.model, (*BUNDLED_MODELS, *APPLICATIONS)),
+        )
 
 
 def _check_reference(
@@ -254,28 +260,6 @@ def _check_reference(
         find_user_code(config.root, reference)
     except ConfigError as error:
         problems.add_error((key,), error)
-
-
-def _check_model_inputs(config: Config, problems: Problems) -> None:
-    features = config.features or {}
-    images = [name for name, spec in features.items() if spec.kind == "image"]
-    if config.model == "cnn" and (len(images) != 1 or len(features) != 1):
-        problems.add(
-            ("model",),
-            "the model 'cnn' takes exactly one image and no other feature",
-            expected="'features' with one feature, of the kind image",
-            actual=f"{len(images)} image(s) and {len(features) - len(images)} other(s)",
-            hint="list only the image in 'features', or use wide_deep or dense for "
-            "tabular data",
-        )
-    if config.model == "wide_deep" and images:
-        problems.add(
-            ("model",),
-            f"the model {config.model!r} takes no images",
-            expected="numeric, bucketized, vocabulary and hashed features",
-            actual=f"the image {images[0]!r}",
-            hint="use cnn or dense, or your own package.module:build_model",
-        )
 
 
 def _listed(values: Sequence[object]) -> str:
