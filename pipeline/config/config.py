@@ -160,6 +160,12 @@ class Config(Section):
         return BUNDLED_MODELS.get(self.model, self.model)
 
     @property
+    def weights_file(self) -> Path | None:
+        """The weights of a model of ``tf.keras.applications``, absolute."""
+        given = self.model_params.get("weights")
+        return self.root / given if self.model in APPLICATIONS and given else None
+
+    @property
     def model_module(self) -> str:
         """The module that the model's function lives in."""
         return self.model_path.partition(":")[0]

@@ -146,10 +146,18 @@ def of_trainer(context: GraphContext) -> Arguments:
             "feature_set": context.feature_set.to_dict(),
             "own_preprocessing": config.preprocessing is not None,
             "model": config.model_path,
-            "model_params": config.model_params,
+            "model_params": _model_params(context),
             "train": config.train.model_dump(),
         },
     }
+
+
+def _model_params(context: GraphContext) -> Arguments:
+    """The model's parameters; weights at a path that contains their digest."""
+    params, weights = context.config.model_params, context.config.weights_file
+    if weights is None:
+        return params
+    return {**params, "weights": str(context.locations.store_input(weights, "weights"))}
 
 
 def of_baseline_resolver(context: GraphContext) -> Arguments:

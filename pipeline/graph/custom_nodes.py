@@ -113,8 +113,9 @@ def modules_of(config: Config) -> list[str]:
 
 
 def files_of(config: Config) -> list[Path]:
-    """Returns the existing files whose path is a parameter of a custom node."""
-    texts = [text for own in config.nodes.values() for text in _texts(own.parameters)]
+    """Returns the files that a custom node's parameters or the model's name."""
+    given = [own.parameters for own in config.nodes.values()]
+    texts = [text for item in (*given, config.model_params) for text in _texts(item)]
     return [path for text in texts if (path := _existing(config, text)).is_file()]
 
 

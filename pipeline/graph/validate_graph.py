@@ -36,10 +36,32 @@ def validate_pipeline(config: Config) -> ValidConfig:
     _check_names(config, problems)
     for name, own in config.nodes.items():
         _check_node(config, name, own, problems)
+    _check_weights(config, problems)
     problems.raise_if_any()
     _check_order(config, problems)
     problems.raise_if_any()
     return valid
+
+
+def _check_weights(config: Config, problems: Problems) -> None:
+    """Adds a problem if a pretrained model's file of weights is not there.
+
+    TensorFlow is imported in this case only: Keras knows what to fetch.
+    """
+    file = config.weights_file
+    if file is None or file.is_file():
+        return
+    from pipeline.training.models.published_weights import find_published
+
+    given, published = config.model_params["weights"], find_published(config.model)
+    digest = f" (MD5 {published.md5})" if published.md5 else ""
+    problems.add(
+        ("model_params", "weights"),
+        f"there is no file of weights {given!r}; nothing is downloaded by itself",
+        expected=f"a file below {config.root}, such as {published.name}",
+        hint=f"download {published.url}{digest} to {config.root / 'weights'} and write "
+        f"weights: weights/{published.name}",
+    )
 
 
 def check_node_ids(config: Config, asked: Iterable[str]) -> None:

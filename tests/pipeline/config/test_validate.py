@@ -256,7 +256,7 @@ def test_an_unknown_model_names_the_nearest(refused) -> None:
     message = refused("model=wide_dep")
 
     assert "there is no model 'wide_dep'" in message
-    assert "dense, cnn, wide_deep, or your own package.module:build_model" in message
+    assert "dense, cnn, wide_deep, a model of tf.keras.applications, or " in message
     assert "did you mean 'wide_deep'?" in message
 
 
