@@ -28,10 +28,13 @@ class Layer:
         """Returns this layer with another on top.
 
         Mappings are merged; everything else, such as a list or null, is replaced. A
-        mapping whose ``kind`` changes is replaced too, since its keys belong to the
-        old kind.
+        mapping whose ``kind`` or ``class`` changes is replaced too, since its keys
+        belong to the old one, and so is ``model_params`` where ``model`` changes.
         """
         merged = Layer(data=dict(self.data), locations=dict(self.locations))
+        if not _is_same(self.data, other.data, ("model",)):
+            merged.data.pop("model_params", None)
+            _remove_below(merged.locations, ("model_params",))
         _overlay(merged.data, other.data, (), merged, other)
         return merged
 
@@ -43,7 +46,7 @@ def _overlay(base: dict, top: dict, path: KeyPath, merged: Layer, other: Layer) 
         if (
             isinstance(old, dict)
             and isinstance(value, dict)
-            and value.get("kind", old.get("kind")) == old.get("kind")
+            and _is_same(old, value, ("kind", "class"))
         ):
             base[key] = dict(old)
             _overlay(base[key], value, here, merged, other)
@@ -55,6 +58,10 @@ def _overlay(base: dict, top: dict, path: KeyPath, merged: Layer, other: Layer) 
             for path, location in other.locations.items()
             if path[: len(here)] == here
         }
+
+
+def _is_same(old: dict, new: dict, keys: tuple[str, ...]) -> bool:
+    return all(new.get(key, old.get(key)) == old.get(key) for key in keys)
 
 
 def _remove_below(locations: dict[KeyPath, str], here: KeyPath) -> None:

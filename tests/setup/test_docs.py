@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path.relative_to(ROOT)
-    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "adr")
+    for folder in (ROOT, *(ROOT / "docs" / name for name in (".", "adr", "data_sets")))
     for path in folder.glob("*.md")
 )
 # Folders of this repository; other paths on the pages are those of a user's project.

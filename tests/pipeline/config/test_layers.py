@@ -204,6 +204,33 @@ def test_an_overlay_replaces_a_mapping_of_another_kind() -> None:
     assert larger.data == same.data == {"x": {"kind": "hashed", "buckets": 9}}
 
 
+def test_an_overlay_replaces_the_parameters_of_another_class() -> None:
+    base = Layer({"optimizer": {"class": "SGD", "params": {"momentum": 0.9}}})
+
+    adam = base.overlaid_with(Layer({"optimizer": {"class": "Adam"}}))
+    params = Layer({"optimizer": {"params": {"nesterov": True}}})
+
+    assert adam.data == {"optimizer": {"class": "Adam"}}
+    assert base.overlaid_with(params).data["optimizer"]["params"] == {
+        "momentum": 0.9,
+        "nesterov": True,
+    }
+
+
+def test_an_overlay_replaces_the_parameters_of_another_model() -> None:
+    given = {"model": "cnn", "model_params": {"filters": [8], "dropout": 0.5}}
+    base = Layer(given, {("model_params", "filters"): "x.yaml:3"})
+
+    other = {"model": "VGG16", "model_params": {"head": [256]}}
+    assert base.overlaid_with(Layer(other)).data == other
+    assert base.overlaid_with(Layer({"model": "dense"})).data == {"model": "dense"}
+    assert base.overlaid_with(Layer({"model": "dense"})).locations == {}
+    same = Layer({"model": "cnn", "model_params": {"dropout": 0.2}})
+    merged = base.overlaid_with(same)
+    assert merged.data["model_params"] == {"filters": [8], "dropout": 0.2}
+    assert merged.locations == base.locations
+
+
 def test_an_overlay_keeps_the_location_of_each_key() -> None:
     base = Layer(
         {"a": {"b": [1], "c": 2}},
