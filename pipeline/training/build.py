@@ -26,14 +26,12 @@ class ModelSettings:
     Attributes:
       model: import path, ``package.module:function``; see ``pipeline.training.models``.
       params: the model's own parameters.
-      learning_rate: of Adam.
       seed: of the initial weights, dropout, and the order of the training examples.
       precision: what layers compute in, the name of a Keras policy.
     """
 
     model: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    learning_rate: float = 0.001
     seed: int = 0
     precision: str = "float32"
 
@@ -98,22 +96,6 @@ def build_model(
     tf.keras.mixed_precision.set_global_policy(settings.precision)
     with distribution.strategy.scope():
         return _load_function(settings.model)(inputs, dict(settings.params))
-
-
-def compile_model(
-    model: tf.keras.Model, feature_set: FeatureSet, learning_rate: float
-) -> None:
-    """Sets Adam and the cross-entropy that fits the number of classes."""
-    binary = len(feature_set.label.classes) == 2
-    keras = tf.keras
-    with model.distribute_strategy.scope():
-        model.compile(
-            optimizer=keras.optimizers.Adam(learning_rate),
-            loss="binary_crossentropy" if binary else "sparse_categorical_crossentropy",
-            metrics=["binary_accuracy", keras.metrics.AUC(name="auc")]
-            if binary
-            else ["sparse_categorical_accuracy"],
-        )
 
 
 def _load_function(import_path: str) -> Any:

@@ -16,9 +16,9 @@ from pipeline.config.feature_set import FeatureSet
 from pipeline.training.build import (
     ModelSettings,
     build_model,
-    compile_model,
     model_inputs,
 )
+from pipeline.training.compile import CompileSettings, compile_model
 from pipeline.training.export import ExportSettings, export_model, write_model_run
 from pipeline.training.fit import FitSettings, fit_model
 from pipeline.training.input.training_input import InputSettings, make_input
@@ -40,6 +40,7 @@ class TrainingSettings:
     strategy: StrategySettings
     input: InputSettings
     model: ModelSettings
+    compile: CompileSettings
     fit: FitSettings
     export: ExportSettings
 
@@ -73,10 +74,10 @@ class TrainingSettings:
             model=ModelSettings(
                 model=config["model"],
                 params=resolve(config["model_params"]),
-                learning_rate=train["learning_rate"],
                 seed=train["seed"],
                 precision=train["precision"],
             ),
+            compile=CompileSettings.from_config(train),
             fit=FitSettings(
                 epochs=train["epochs"],
                 patience=early_stopping["patience"] if early_stopping else None,
@@ -112,7 +113,13 @@ def run_fn(fn_args: Any) -> None:
     training_input = make_input(settings.input, features, transform, distribution)
     inputs = model_inputs(features, transform)
     model = build_model(settings.model, inputs, distribution)
-    compile_model(model, features, settings.model.learning_rate)
+    compile_model(
+        model,
+        settings.compile,
+        features.label,
+        steps_per_epoch=training_input.steps_per_epoch,
+        distribution=distribution,
+    )
     history = fit_model(model, training_input, settings.fit)
     write_model_run(model, history, settings.model_run_dir)
     export_model(model, settings.export, features, transform)

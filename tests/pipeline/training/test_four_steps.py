@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from pathlib import Path
@@ -71,9 +70,9 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
     from pipeline.training.build import (
         ModelSettings,
         build_model,
-        compile_model,
         model_inputs,
     )
+    from pipeline.training.compile import CompileSettings, compile_model
     from pipeline.training.export import ExportSettings, export_model
     from pipeline.training.fit import FitSettings, fit_model
     from pipeline.training.input.training_input import InputSettings, make_input
@@ -89,17 +88,22 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
         Output(),
         distribution,
     )
-    base = ModelSettings(
+    settings = ModelSettings(
         "pipeline.training.models.dense:build_model",
         params={"hidden_units": [4], "dropout": 0.0},
         seed=1,
     )
 
     def attempt(learning_rate: float) -> tuple[float, Any]:
-        settings = dataclasses.replace(base, learning_rate=learning_rate)
         inputs = model_inputs(FEATURES, Output())
         model = build_model(settings, inputs, distribution)
-        compile_model(model, FEATURES, settings.learning_rate)
+        compile_model(
+            model,
+            CompileSettings(epochs=3, learning_rate=learning_rate),
+            FEATURES.label,
+            steps_per_epoch=training_input.steps_per_epoch,
+            distribution=distribution,
+        )
         history = fit_model(model, training_input, FitSettings(epochs=3))
         assert {len(values) for values in history.values()} == {3}
         return history["val_loss"][-1], model
@@ -168,6 +172,7 @@ def test_settings_are_parsed_from_what_tfx_gives(
     assert settings.input.seed == settings.model.seed == 17
     assert settings.model.params == {"units": 3}
     assert (settings.fit.epochs, settings.fit.patience) == (7, 2)
+    assert settings.compile.epochs == 7
     assert settings.fit.checkpoint_dir is None
     assert settings.fit.tensorboard_dir == tmp_path / "run" / "tensorboard"
     assert settings.export.all_raw_features

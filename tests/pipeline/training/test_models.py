@@ -31,7 +31,8 @@ def _learns(model, inputs, classes: int) -> None:
     """Asserts that a few steps on data with a rule make the loss smaller."""
     import tensorflow as tf
 
-    from pipeline.training.build import compile_model
+    from pipeline.training.compile import CompileSettings, compile_model
+    from pipeline.training.strategy.distribution import Distribution
     from sluice.compat import exclude_keras_from_autograph
 
     exclude_keras_from_autograph()
@@ -42,7 +43,13 @@ def _learns(model, inputs, classes: int) -> None:
         signal = tf.reshape(labels, [-1] + [1] * len(shape))
         signal = tf.broadcast_to(signal, [64, *shape])
         data[name] = tf.cast(signal, inputs.dtypes[name])
-    compile_model(model, inputs.feature_set, 0.01)
+    compile_model(
+        model,
+        CompileSettings(epochs=25, learning_rate=0.01),
+        inputs.feature_set.label,
+        steps_per_epoch=4,
+        distribution=Distribution(tf.distribute.get_strategy(), "one_device", "", 16),
+    )
     history = model.fit(data, labels, epochs=25, batch_size=16, verbose=0).history
     assert history["loss"][-1] < 0.7 * history["loss"][0]
     probabilities = model.predict(data, verbose=0)
