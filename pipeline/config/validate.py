@@ -24,7 +24,7 @@ from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_model import check_model
 from pipeline.config.validate_secrets import check_secrets
-from pipeline.config.validate_train import check_processes
+from pipeline.config.validate_train import check_processes, check_strategy
 from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.config_section import Classes
@@ -73,6 +73,7 @@ def validate_config(config: Config) -> ValidConfig:
     check_secrets(config, problems)
     check_data(config, schema, problems)
     check_processes(config.train, problems)
+    check_strategy(config.train, problems)
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)

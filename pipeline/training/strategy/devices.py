@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +43,7 @@ def configure_devices(
 ) -> list[Any]:
     """Configures this machine's devices, and returns the physical ones to train on.
 
-    These are the visible GPUs, else the CPU. In a process that has done so before, as
-    many logical devices or fewer are no error.
+    These are the visible GPUs, else the CPU.
 
     Args:
       settings: of the devices.
@@ -53,6 +54,8 @@ def configure_devices(
       NodeError: a device does not exist, or TensorFlow has used the devices already.
     """
     tf.debugging.set_log_device_placement(settings.log_placement)
+    if settings.log_placement:
+        _write_lines_at_once()
     gpus = tf.config.list_physical_devices("GPU")
     if settings.visible is not None:
         missing = [index for index in settings.visible if index >= len(gpus)]
@@ -60,8 +63,7 @@ def configure_devices(
             raise NodeError(
                 f"there is no GPU {missing[0]}",
                 where="train.devices.visible",
-                expected=f"numbers below {len(gpus)}" if gpus else "null",
-                actual=f"{len(gpus)} GPUs",
+                expected=f"numbers below {len(gpus)}" if gpus else "null, for no GPU",
                 hint="sluice doctor lists the devices",
             )
         gpus = [gpus[index] for index in settings.visible]
@@ -97,7 +99,13 @@ def _divide(device: Any, parts: int, settings: DeviceSettings) -> None:
             where="train.devices.memory_limit_mb",
             expected=f"the memory of each of the {parts} logical devices, in MB",
         )
-    configured = tf.config.get_logical_device_configuration(device) or ()
-    if len(configured) < parts:
-        part = tf.config.LogicalDeviceConfiguration(limit_mb)
-        tf.config.set_logical_device_configuration(device, [part] * parts)
+    part = tf.config.LogicalDeviceConfiguration(limit_mb)
+    tf.config.set_logical_device_configuration(device, [part] * parts)
+
+
+def _write_lines_at_once() -> None:
+    # TensorFlow prints placements to C's stdout, and a node's process ends without
+    # flushing it.
+    libc = ctypes.CDLL(None)
+    with suppress(ValueError):  # macOS has another name for it
+        libc.setlinebuf(ctypes.c_void_p.in_dll(libc, "stdout"))

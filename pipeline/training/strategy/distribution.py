@@ -123,7 +123,7 @@ def choose_distribution(settings: StrategySettings) -> Distribution:
         assert cluster is not None
         strategy, place = _over_workers(kind, cluster)
     else:
-        strategy, place = _on_this_machine(kind, physical, settings.replicas)
+        strategy, place = _on_this_machine(kind, physical)
     replicas = strategy.num_replicas_in_sync
     batch_size = global_batch_size(
         settings.batch_size,
@@ -164,11 +164,10 @@ def _over_workers(kind: str, cluster: Cluster) -> tuple[tf.distribute.Strategy, 
 
 
 def _on_this_machine(
-    kind: str, physical: Sequence[Any], replicas: int | None
+    kind: str, physical: Sequence[Any]
 ) -> tuple[tf.distribute.Strategy, str]:
     type_ = physical[0].device_type
     logical = [device.name for device in tf.config.list_logical_devices(type_)]
-    logical = logical[:replicas]
     if kind == "one_device":
         # A strategy of one replica only adds overhead.
         return tf.distribute.get_strategy(), f"the {type_}"

@@ -63,3 +63,48 @@ def test_the_batch_is_divided_over_the_processes(refused) -> None:
 
     assert "the batch cannot be divided over the processes" in message
     assert "expected: a multiple of 3" in message
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("batch_size=64", "replicas=4"),
+        ("batch_per_replica=24", "strategy=tpu"),
+        ("batch_per_replica=3", "replicas=4", "strategy=mirrored"),
+        ("strategy=central_storage", "precision=mixed_bfloat16"),
+        ("devices.memory_growth=true",),
+        ("devices.memory_limit_mb=100", "devices.logical=2"),
+    ],
+)
+def test_strategies_that_fit_together(validate, overrides) -> None:
+    validate("train.batch_size=null", *(f"train.{text}" for text in overrides))
+
+
+@pytest.mark.parametrize(
+    ("key", "overrides", "says"),
+    [
+        ("batch_per_replica", ("batch_per_replica=8", "batch_size=8"), "given twice"),
+        ("replicas", ("replicas=2", "strategy=tpu"), "takes no number of replicas"),
+        ("batch_size", ("replicas=3", "batch_size=64"), "a multiple of 3"),
+        ("batch_size", ("strategy=tpu", "batch_size=100"), "a multiple of 8 per"),
+        ("batch_per_replica", ("strategy=tpu", "batch_per_replica=4"), "of a TPU"),
+        (
+            "precision",
+            ("strategy=central_storage", "precision=mixed_float16"),
+            "Keras cannot scale the loss",
+        ),
+        (
+            "devices.memory_growth",
+            ("devices.memory_growth=true", "devices.memory_limit_mb=9"),
+            "cannot both grow and be limited",
+        ),
+        ("devices.logical", ("devices.logical=2", "replicas=2"), "given twice"),
+    ],
+)
+def test_strategies_that_exclude_each_other(
+    refused, key: str, overrides, says: str
+) -> None:
+    message = refused("train.batch_size=null", *(f"train.{text}" for text in overrides))
+
+    assert says in message
+    assert f"train.{key}" in message
