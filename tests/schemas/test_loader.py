@@ -63,18 +63,32 @@ def test_the_taxi_schema():
     assert loader.class_values(schema, "fare") is None
 
 
-@pytest.mark.parametrize("name", ["digits", "taxi"])
+# What only training data has.
+LABELS = {
+    "digits": {"label"},
+    "taxi": {"big_tip"},
+    "mnist": {"label"},
+    "fashion-mnist": {"label"},
+    "cifar10": {"label"},
+    "flowers": {"label", "class", "one_hot_class", "size"},
+}
+
+
+def test_every_schema_is_tested():
+    assert LABELS.keys() == {path.parent.name for path in SCHEMAS.glob("*/*.pbtxt")}
+
+
+@pytest.mark.parametrize("name", LABELS)
 def test_only_the_label_is_not_asked_for_in_serving(name):
     schema = loader.load(SCHEMAS / name / "schema.pbtxt")
-    label = {"digits": "label", "taxi": "big_tip"}[name]
 
     assert list(schema.default_environment) == ["TRAINING", "SERVING"]
     for feature in schema.feature:
-        expected = ["SERVING"] if feature.name == label else []
+        expected = ["SERVING"] if feature.name in LABELS[name] else []
         assert list(feature.not_in_environment) == expected, feature.name
 
 
-@pytest.mark.parametrize("name", ["digits", "taxi"])
+@pytest.mark.parametrize("name", LABELS)
 def test_a_feature_is_dense_exactly_where_it_is_always_there(name):
     for feature in loader.load(SCHEMAS / name / "schema.pbtxt").feature:
         always = feature.presence.min_fraction == 1

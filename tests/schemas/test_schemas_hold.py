@@ -151,6 +151,45 @@ def test_a_bad_trip_is_an_anomaly(data, tmp_path):
     }
 
 
+GRAY = {"image": [b"png"], "label": [9]}
+FLOWER = {
+    "image": [b"jpeg"],
+    "label": [b"tulips"],
+    "class": [4],
+    "one_hot_class": [0.0, 0.0, 0.0, 0.0, 1.0],
+    "size": [192, 192],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "expected"),
+    [
+        ("mnist", GRAY, [{"label": [10]}], {"label": {"Out-of-range values"}}),
+        ("fashion-mnist", GRAY, [{"label": [-1]}], {"label": {"Out-of-range values"}}),
+        ("cifar10", GRAY, [{"name": [b"cat"]}], {"name": {"New column"}}),
+        (
+            "flowers",
+            FLOWER,
+            [
+                {"label": [b"peony"]},
+                {"class": [5], "one_hot_class": [1.0], "size": [9]},
+            ],
+            {
+                "label": {"Unexpected string values"},
+                "class": {"Out-of-range values"},
+                "one_hot_class": {"Feature shape dropped"},
+                "size": {"Feature shape dropped"},
+            },
+        ),
+    ],
+)
+def test_a_bad_image_record_is_an_anomaly(tmp_path, name, good, bad, expected):
+    records = [tf_example.encode(good | change) for change in ({}, *bad)]
+    tfrecord.write(tmp_path / "bad", records)
+
+    assert anomalies(load(name), tmp_path / "bad") == expected
+
+
 def test_too_many_missing_values_are_an_anomaly(data, tmp_path):
     trip = tf_example.encode(taxi.features(TRIP | {"trip_seconds": ""}))
     good = records(data / "taxi", "test")
