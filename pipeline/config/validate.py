@@ -23,6 +23,7 @@ from pipeline.config.resolve_features import (
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_model import check_model
+from pipeline.config.validate_optimizer import check_callbacks, check_optimizer
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.validate_train import check_processes, check_strategy
 from pipeline.config.yaml_values import describe
@@ -74,6 +75,8 @@ def validate_config(config: Config) -> ValidConfig:
     check_data(config, schema, problems)
     check_processes(config.train, problems)
     check_strategy(config.train, problems)
+    check_optimizer(config.train, len(classes), problems)
+    check_callbacks(config, len(classes), problems)
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)

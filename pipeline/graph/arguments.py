@@ -102,7 +102,7 @@ def of_data_verdict(context: GraphContext) -> Arguments:
         "splits": context.splits,
         "policy": policy_of(config),
         "baseline_store": context.locations.baseline_store,
-        "sensitive": config.sensitive,
+        "sensitive": list(config.sensitive),
         "hash_splits": config.data.hash_splits,
         "override": context.accept_data,
     }
@@ -148,6 +148,7 @@ def of_trainer(context: GraphContext) -> Arguments:
             "model": config.model_path,
             "model_params": _model_params(context),
             "train": config.train.model_dump(),
+            "sensitive": list(config.sensitive),
         },
     }
 

@@ -79,6 +79,11 @@ def _preprocessing_module(config: Config) -> Names:
     return ((config.preprocessing or PREPROCESSING).partition(":")[0],)
 
 
+def _training_modules(config: Config) -> Names:
+    callbacks = (item.function.partition(":")[0] for item in config.train.callbacks)
+    return (config.model_module, *callbacks)
+
+
 _VALIDATION = ("tfx", "tensorflow-data-validation")
 _ANALYSIS = ("tfx", "tensorflow", "tensorflow-model-analysis")
 
@@ -183,7 +188,7 @@ NODES = (
         after=("DataGate",),
         packages=("tfx", "tensorflow", "tf-keras"),
         code=("pipeline.training.run_fn",),
-        more_code=lambda config: (config.model_module,),
+        more_code=_training_modules,
     ),
     Node(
         "LatestBlessedModel",

@@ -22,6 +22,9 @@ model: Keras would serialize it by tracing every layer again, which fails for a 
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +40,7 @@ from sluice.storage import atomic
 
 CLASSES_FILE = "assets.extra/classes.json"
 HISTORY_FILE = "history.json"
+CSV_FILE = "history.csv"
 WEIGHTS_FILE = "model.weights.h5"
 MISSING_INT = tf.int64.min
 
@@ -81,7 +85,10 @@ def export_model(
 def write_model_run(
     model: tf.keras.Model, history: Mapping[str, Sequence[float]], directory: Path
 ) -> None:
-    """Writes the weights, and each metric by epoch (null where it is not finite)."""
+    """Writes the weights, and each metric by epoch: as JSON and as CSV.
+
+    A value that is not finite is null, or empty.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     model.save_weights(str(directory / WEIGHTS_FILE))
     epochs = {
@@ -89,6 +96,12 @@ def write_model_run(
         for name, values in history.items()
     }
     atomic.write_json(directory / HISTORY_FILE, epochs)
+    rows = enumerate(itertools.zip_longest(*epochs.values()), start=1)
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(["epoch", *epochs])
+    lines.writerows([epoch, *values] for epoch, values in rows)
+    atomic.write_text(directory / CSV_FILE, text.getvalue())
 
 
 class ServableModel(tf.Module):

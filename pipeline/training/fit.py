@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
@@ -20,23 +20,27 @@ class FitSettings:
 
     Attributes:
       epochs: maximum number.
-      patience: stop when ``val_loss`` has not improved for so many epochs, and restore
-        the best weights; None trains all epochs.
-      tensorboard_dir: for TensorBoard's logs; None writes none.
       checkpoint_dir: for checkpoints, from which the next call resumes; None writes
         none. See ``pipeline.training.checkpoint``.
     """
 
     epochs: int
-    patience: int | None = None
-    tensorboard_dir: Path | None = None
     checkpoint_dir: Path | None = None
 
 
 def fit_model(
-    model: tf.keras.Model, training_input: TrainingInput, settings: FitSettings
+    model: tf.keras.Model,
+    training_input: TrainingInput,
+    settings: FitSettings,
+    callbacks: Sequence[tf.keras.callbacks.Callback] = (),
 ) -> dict[str, list[float]]:
     """Trains a compiled model, or resumes its training.
+
+    Args:
+      model: the compiled model.
+      training_input: the batches.
+      settings: how long, and where checkpoints are.
+      callbacks: those of ``pipeline.training.callbacks``.
 
     Returns:
       The values of each metric by epoch, including epochs before a resumption.
@@ -46,14 +50,9 @@ def fit_model(
       NodeError: the checkpoint is of another model.
     """
     history = tf.keras.callbacks.History()
-    early_stopping = _early_stopping(settings.patience)
-    callbacks: list[Any] = [ReportEpochs(settings.epochs)]
-    if settings.tensorboard_dir is not None:
-        log_dir = str(settings.tensorboard_dir)
-        callbacks.append(tf.keras.callbacks.TensorBoard(log_dir, write_graph=False))
-    if early_stopping is not None:
-        callbacks.append(early_stopping)
-    callbacks.append(history)
+    callbacks = [ReportEpochs(settings.epochs), *callbacks, history]
+    stopping = tf.keras.callbacks.EarlyStopping
+    early_stopping = next((c for c in callbacks if isinstance(c, stopping)), None)
     evaluation = training_input.eval()
 
     def fit(epoch: int, batch: int, until: int) -> None:
@@ -109,11 +108,3 @@ class ReportEpochs(tf.keras.callbacks.Callback):
             duration_s=time.monotonic() - self._epoch_start,
             metrics={name: float(value) for name, value in (logs or {}).items()},
         )
-
-
-def _early_stopping(patience: int | None) -> tf.keras.callbacks.EarlyStopping | None:
-    if patience is None:
-        return None
-    return tf.keras.callbacks.EarlyStopping(
-        monitor="val_loss", patience=patience, restore_best_weights=True
-    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
 import tensorflow_transform as tft
 
 from pipeline.config.feature_set import FeatureSet
@@ -18,6 +19,8 @@ from pipeline.training.build import (
     build_model,
     model_inputs,
 )
+from pipeline.training.callbacks.make_callbacks import CallbackSettings, make_callbacks
+from pipeline.training.callbacks.non_finite_loss import explaining
 from pipeline.training.compile import CompileSettings, compile_model
 from pipeline.training.export import ExportSettings, export_model, write_model_run
 from pipeline.training.fit import FitSettings, fit_model
@@ -37,11 +40,13 @@ class TrainingSettings:
     feature_set: FeatureSet
     transform_graph_dir: str
     model_run_dir: Path
+    deterministic: bool
     strategy: StrategySettings
     input: InputSettings
     model: ModelSettings
     compile: CompileSettings
     fit: FitSettings
+    callbacks: CallbackSettings
     export: ExportSettings
 
     @classmethod
@@ -49,12 +54,12 @@ class TrainingSettings:
         """Reads ``tfx.components.FnArgs`` and its custom config."""
         config = fn_args.custom_config
         train, model_run_dir = config["train"], Path(fn_args.model_run_dir)
-        early_stopping = train["early_stopping"]
         checkpoint_dir = os.environ.get(interrupt.CHECKPOINT_DIR)
         return cls(
             feature_set=FeatureSet.from_dict(config["feature_set"]),
             transform_graph_dir=fn_args.transform_graph_path,
             model_run_dir=model_run_dir,
+            deterministic=train["deterministic"],
             strategy=StrategySettings.from_config(
                 train,
                 paths=[
@@ -80,9 +85,16 @@ class TrainingSettings:
             compile=CompileSettings.from_config(train),
             fit=FitSettings(
                 epochs=train["epochs"],
-                patience=early_stopping["patience"] if early_stopping else None,
-                tensorboard_dir=model_run_dir / "tensorboard",
                 checkpoint_dir=Path(checkpoint_dir) if checkpoint_dir else None,
+            ),
+            callbacks=CallbackSettings(
+                early_stopping=train["early_stopping"],
+                reduce_on_plateau=train["reduce_on_plateau"],
+                callbacks=train["callbacks"],
+                tensorboard=train["tensorboard"],
+                tensorboard_dir=model_run_dir / "tensorboard",
+                sensitive=config.get("sensitive", ()),
+                own_preprocessing=config["own_preprocessing"],
             ),
             export=ExportSettings(
                 directory=fn_args.serving_model_dir,
@@ -106,6 +118,8 @@ def run_fn(fn_args: Any) -> None:
     """
     settings = TrainingSettings.from_fn_args(fn_args)
     features = settings.feature_set
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
     # First: the devices must be configured before TensorFlow uses one.
     distribution = choose_distribution(settings.strategy)
     progress.report(event="strategy", line=distribution.line)
@@ -120,6 +134,10 @@ def run_fn(fn_args: Any) -> None:
         steps_per_epoch=training_input.steps_per_epoch,
         distribution=distribution,
     )
-    history = fit_model(model, training_input, settings.fit)
+    callbacks = make_callbacks(
+        settings.callbacks, features, training_input, distribution
+    )
+    with explaining(callbacks):
+        history = fit_model(model, training_input, settings.fit, callbacks)
     write_model_run(model, history, settings.model_run_dir)
     export_model(model, settings.export, features, transform)

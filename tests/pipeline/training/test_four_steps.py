@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.feature_set import Feature, FeatureSet, Label
-from pipeline.config.train import Train
+from pipeline.config.train import EarlyStopping, Train
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice import interrupt
@@ -141,6 +141,7 @@ def test_the_model_run_has_readable_json(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run/history.json").read_text()) == {
         "loss": [None, 0.5]
     }
+    assert (tmp_path / "run/history.csv").read_text() == "epoch,loss\n1,\n2,0.5\n"
     assert (tmp_path / "run/model.weights.h5").is_file()
 
 
@@ -171,14 +172,15 @@ def test_settings_are_parsed_from_what_tfx_gives(
     assert settings.strategy.batch_size == 8
     assert settings.input.seed == settings.model.seed == 17
     assert settings.model.params == {"units": 3}
-    assert (settings.fit.epochs, settings.fit.patience) == (7, 2)
+    assert settings.fit.epochs == 7
+    assert settings.callbacks.early_stopping == EarlyStopping(patience=2).model_dump()
     assert settings.compile.epochs == 7
     assert settings.fit.checkpoint_dir is None
-    assert settings.fit.tensorboard_dir == tmp_path / "run" / "tensorboard"
+    assert settings.callbacks.tensorboard_dir == tmp_path / "run" / "tensorboard"
     assert settings.export.all_raw_features
 
     fn_args.custom_config["train"]["early_stopping"] = None
     monkeypatch.setenv(interrupt.CHECKPOINT_DIR, str(tmp_path / "kept"))
     settings = TrainingSettings.from_fn_args(fn_args)
-    assert settings.fit.patience is None
+    assert settings.callbacks.early_stopping is None
     assert settings.fit.checkpoint_dir == tmp_path / "kept"

@@ -1,0 +1,1 @@
+"""Keras callbacks of a training; ``make_callbacks`` puts them in order."""

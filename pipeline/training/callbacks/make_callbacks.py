@@ -1,0 +1,145 @@
+"""The callbacks of a training, in the order in which Keras calls them.
+
+1. ``StopOnNonFiniteLoss``, before anything is saved.
+2. ``LearningRateLog``, which adds the learning rate to the metrics of the epoch.
+3. The user's own, which may add metrics.
+4. ``RequireMetrics``, early stopping and reduce-on-plateau, which watch metrics.
+5. TensorBoard, of the chief only.
+
+After them come those of ``fit_model``: the history and the checkpoint.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.config.feature_set import FeatureSet
+from pipeline.config.keras_classes import mode_of
+from pipeline.training.callbacks.metrics import LearningRateLog, RequireMetrics
+from pipeline.training.callbacks.non_finite_loss import (
+    ACCELERATOR_INTERVAL_S,
+    StopOnNonFiniteLoss,
+)
+from pipeline.training.callbacks.reduce_on_plateau import ReduceOnPlateau
+from pipeline.training.callbacks.tensorboard import ImageLog, make_tensorboard
+from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.strategy.distribution import Distribution
+from sluice.errors import NodeError
+from sluice.secrets import resolve
+
+
+@dataclass(frozen=True)
+class CallbackSettings:
+    """Settings of ``make_callbacks``.
+
+    Attributes:
+      early_stopping: section ``train.early_stopping``, like the next three.
+      reduce_on_plateau: ``train.reduce_on_plateau``.
+      callbacks: ``train.callbacks``.
+      tensorboard: ``train.tensorboard``.
+      tensorboard_dir: of TensorBoard's logs; None: no logs.
+      sensitive: raw names of features of which no error shows values.
+      own_preprocessing: whether the user's code made the transformed features.
+    """
+
+    early_stopping: Mapping[str, Any] | None = None
+    reduce_on_plateau: Mapping[str, Any] | None = None
+    callbacks: Sequence[Mapping[str, Any]] = ()
+    tensorboard: Mapping[str, Any] = field(default_factory=dict)
+    tensorboard_dir: Path | None = None
+    sensitive: Sequence[str] = ()
+    own_preprocessing: bool = False
+
+
+def make_callbacks(
+    settings: CallbackSettings,
+    feature_set: FeatureSet,
+    training_input: TrainingInput,
+    distribution: Distribution,
+) -> list[tf.keras.callbacks.Callback]:
+    """Returns the callbacks, in order.
+
+    Args:
+      settings: which.
+      feature_set: names of features and label.
+      training_input: has the examples of a batch, and images for TensorBoard.
+      distribution: only its chief writes for TensorBoard.
+
+    Raises:
+      NodeError: a callback of the user cannot be created.
+    """
+    early_stopping, plateau = settings.early_stopping, settings.reduce_on_plateau
+    watched = [item["metric"] for item in (early_stopping, plateau) if item]
+    accelerated = distribution.kind == "tpu" or tf.config.list_logical_devices("GPU")
+    callbacks = [
+        StopOnNonFiniteLoss(
+            training_input,
+            feature_set,
+            settings.sensitive,
+            own_preprocessing=settings.own_preprocessing,
+            interval_s=ACCELERATOR_INTERVAL_S if accelerated else 0.0,
+        ),
+        LearningRateLog(),
+        *map(_own, settings.callbacks),
+    ]
+    if watched:
+        callbacks.append(RequireMetrics(watched))
+    if early_stopping:
+        callbacks.append(
+            tf.keras.callbacks.EarlyStopping(
+                **_watch(early_stopping), restore_best_weights=True
+            )
+        )
+    if plateau:
+        callbacks.append(
+            ReduceOnPlateau(
+                **_watch(plateau),
+                factor=plateau["factor"],
+                cooldown=plateau["cooldown"],
+                min_lr=plateau["min_learning_rate"],
+            )
+        )
+    directory = settings.tensorboard_dir
+    if directory is not None and distribution.is_chief:
+        callbacks.append(make_tensorboard(settings.tensorboard, directory))
+        if count := settings.tensorboard.get("images"):
+            callbacks.append(ImageLog(training_input, directory, count))
+    return callbacks
+
+
+def _watch(settings: Mapping[str, Any]) -> dict[str, Any]:
+    mode, metric = settings["mode"], settings["metric"]
+    return {
+        "monitor": metric,
+        "mode": mode_of(metric) or "min" if mode == "auto" else mode,
+        "patience": settings["patience"],
+        "min_delta": settings["min_delta"],
+    }
+
+
+def _own(spec: Mapping[str, Any]) -> tf.keras.callbacks.Callback:
+    """Returns a callback by import path of its class or of a function that makes it."""
+    module, _, name = spec["function"].partition(":")
+    make = getattr(importlib.import_module(module), name)
+    try:
+        callback = make(**resolve(spec["params"]))
+    except TypeError as error:
+        raise NodeError(
+            f"the callback {spec['function']} cannot be created",
+            where="train.callbacks",
+            actual=str(error),
+        ) from error
+    if not isinstance(callback, tf.keras.callbacks.Callback):
+        raise NodeError(
+            f"{spec['function']} does not return a callback",
+            where="train.callbacks",
+            expected="a tf.keras.callbacks.Callback",
+            actual=type(callback).__name__,
+        )
+    return callback

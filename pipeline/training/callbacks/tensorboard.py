@@ -1,0 +1,60 @@
+"""What is written for TensorBoard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.training.input.training_input import TrainingInput
+
+# The first steps are slower, as they trace and compile.
+_FIRST_PROFILED_STEP = 10
+
+
+def make_tensorboard(
+    settings: Mapping[str, Any], directory: Path
+) -> tf.keras.callbacks.TensorBoard:
+    """Returns Keras' callback, which writes the metrics of each epoch.
+
+    Args:
+      settings: section ``train.tensorboard``: ``histograms``, ``graph``, ``profile``.
+      directory: of the logs.
+    """
+    steps = settings.get("profile", 0)
+    last = _FIRST_PROFILED_STEP + steps - 1
+    return tf.keras.callbacks.TensorBoard(
+        str(directory),
+        histogram_freq=settings.get("histograms", 0),
+        write_graph=settings.get("graph", False),
+        profile_batch=(_FIRST_PROFILED_STEP, last) if steps else 0,
+    )
+
+
+class ImageLog(tf.keras.callbacks.Callback):
+    """Writes images of the first batch, as the model sees them: augmented.
+
+    Args:
+      training_input: gives the batch.
+      directory: of TensorBoard's logs.
+      count: number of images.
+    """
+
+    def __init__(
+        self, training_input: TrainingInput, directory: Path, count: int
+    ) -> None:
+        super().__init__()
+        self._input, self._directory, self._count = training_input, directory, count
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if epoch > 0:
+            return
+        features = next(iter(self._input.train()))[0]
+        writer = tf.summary.create_file_writer(str(self._directory / "images"))
+        with writer.as_default(step=0):
+            for name, value in features.items():
+                if value.shape.rank == 4:
+                    tf.summary.image(name, value, max_outputs=self._count)
+        writer.close()
