@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipeline.training.strategy.agreement import Agreement
 from sluice import interrupt, progress
 from sluice.errors import NodeError
 
@@ -58,10 +59,9 @@ class Checkpoint(tf.keras.callbacks.Callback):
       epochs: maximum number of epochs.
       history: restored when training resumes.
       early_stopping: restored too; None if it is not used.
+      saved_to: where this worker saves, if it is not the chief: all must save, since
+        replicas' values are gathered, but only one file is of use.
     """
-
-    # Otherwise Keras waits for the device and fetches metrics after each batch.
-    _supports_tf_logs = True
 
     def __init__(
         self,
@@ -70,8 +70,13 @@ class Checkpoint(tf.keras.callbacks.Callback):
         epochs: int,
         history: tf.keras.callbacks.History,
         early_stopping: tf.keras.callbacks.EarlyStopping | None = None,
+        *,
+        saved_to: Path | None = None,
     ) -> None:
         super().__init__()
+        # Otherwise Keras waits for the device and fetches metrics after each batch, and
+        # refuses this callback with parameter servers.
+        self._supports_tf_logs = True
         self.set_model(model)
         self._directory = directory
         self._epochs = epochs
@@ -80,8 +85,9 @@ class Checkpoint(tf.keras.callbacks.Callback):
         self._state = _State()
         self._checkpoint = tf.train.Checkpoint(model=model, state=self._state)
         self._manager = tf.train.CheckpointManager(
-            self._checkpoint, str(directory), max_to_keep=_KEPT
+            self._checkpoint, str(saved_to or directory), max_to_keep=_KEPT
         )
+        self._agreement = Agreement(model.distribute_strategy)
         self._cut = False
         self._saved_at_s = time.monotonic()
         self._cost_s = 0.0
@@ -141,13 +147,16 @@ class Checkpoint(tf.keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         self._batches = self._batches_before + batch + 1
-        if interrupt.requested():
+        is_due = time.monotonic() - self._saved_at_s >= LONG_EPOCH_S
+        stop, save = self._agreement.any_at_step(interrupt.requested(), is_due)
+        if stop:
             self._stop(self._running_epoch, self._batches)
-        if time.monotonic() - self._saved_at_s >= LONG_EPOCH_S:
+        if save:
             self._save(self._running_epoch, self._batches)
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        if interrupt.requested():
+        stop, _ = self._agreement.any_at_step(interrupt.requested(), False)
+        if stop:
             self._stop(self._running_epoch, self._batches)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -155,16 +164,19 @@ class Checkpoint(tf.keras.callbacks.Callback):
         self._batches_before = 0
         next_epoch = self._epochs if done else epoch + 1
         age_s = time.monotonic() - self._saved_at_s
-        if interrupt.requested():
+        is_due = age_s * SHARE_OF_TIME >= self._cost_s
+        stop, save = self._agreement.any(interrupt.requested(), is_due)
+        if stop:
             self._stop(next_epoch, 0)
-        elif done or self._cut or age_s * SHARE_OF_TIME >= self._cost_s:
+        elif done or self._cut or save:
             self._save(next_epoch, 0, required=self._cut)
 
     def _stop(self, epoch: int, batch: int) -> None:
         self._save(epoch, batch)
         line = f"stopped: {self._position()}"
         _report("stopped", line, epoch=epoch, epochs=self._epochs)
-        interrupt.check()
+        # Another worker may have been asked to.
+        raise interrupt.Interrupted
 
     def _position(self) -> str:
         if self.epoch == self._epochs:

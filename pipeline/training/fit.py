@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.strategy.heartbeat import Heartbeat
 from sluice import interrupt, progress
 
 
@@ -22,10 +23,12 @@ class FitSettings:
       epochs: maximum number.
       checkpoint_dir: for checkpoints, from which the next call resumes; None writes
         none. See ``pipeline.training.checkpoint``.
+      saved_to: where checkpoints are written instead, by other workers than the chief.
     """
 
     epochs: int
     checkpoint_dir: Path | None = None
+    saved_to: Path | None = None
 
 
 def fit_model(
@@ -50,7 +53,12 @@ def fit_model(
       NodeError: the checkpoint is of another model.
     """
     history = tf.keras.callbacks.History()
-    callbacks = [ReportEpochs(settings.epochs), *callbacks, history]
+    callbacks = [
+        Heartbeat(),
+        ReportEpochs(settings.epochs),
+        *callbacks,
+        history,
+    ]
     stopping = tf.keras.callbacks.EarlyStopping
     early_stopping = next((c for c in callbacks if isinstance(c, stopping)), None)
     evaluation = training_input.eval()
@@ -70,7 +78,12 @@ def fit_model(
         fit(0, 0, until=settings.epochs)
         return history.history
     checkpoint = Checkpoint(
-        settings.checkpoint_dir, model, settings.epochs, history, early_stopping
+        settings.checkpoint_dir,
+        model,
+        settings.epochs,
+        history,
+        early_stopping,
+        saved_to=settings.saved_to,
     )
     callbacks.append(checkpoint)
 

@@ -5,8 +5,10 @@ Each step is a module of this package that can be called on its own.
 
 from __future__ import annotations
 
+import functools
 import os
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,10 @@ from pipeline.training.strategy.distribution import (
     StrategySettings,
     choose_distribution,
 )
+from pipeline.training.strategy.server import is_server, serve
+from pipeline.training.strategy.supervisor import ProcessSettings, supervise
+from pipeline.training.strategy.task_process import TF_CONFIG, beat
+from pipeline.training.undistribute import undistribute
 from sluice import interrupt, progress
 from sluice.secrets import resolve
 
@@ -116,15 +122,31 @@ def run_fn(fn_args: Any) -> None:
     Raises:
       Interrupted: the node was asked to stop.
     """
-    settings = TrainingSettings.from_fn_args(fn_args)
+    train = functools.partial(_train, TrainingSettings.from_fn_args(fn_args))
+    processes = ProcessSettings.from_config(fn_args.custom_config["train"])
+    if processes is None or os.environ.get(TF_CONFIG):
+        train()
+    else:
+        supervise(train, processes)
+
+
+def _train(settings: TrainingSettings) -> None:
+    if is_server():
+        serve()
     features = settings.feature_set
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     # First: the devices must be configured before TensorFlow uses one.
     distribution = choose_distribution(settings.strategy)
     progress.report(event="strategy", line=distribution.line)
+    if not distribution.is_chief:
+        # It must save with the chief, but its checkpoints are of no use.
+        folder = Path(tempfile.mkdtemp())
+        settings = replace(settings, fit=replace(settings.fit, saved_to=folder))
+    beat()
     transform = tft.TFTransformOutput(settings.transform_graph_dir)
     training_input = make_input(settings.input, features, transform, distribution)
+    beat()
     inputs = model_inputs(features, transform)
     model = build_model(settings.model, inputs, distribution)
     compile_model(
@@ -139,5 +161,9 @@ def run_fn(fn_args: Any) -> None:
     )
     with explaining(callbacks):
         history = fit_model(model, training_input, settings.fit, callbacks)
-    write_model_run(model, history, settings.model_run_dir)
-    export_model(model, settings.export, features, transform)
+    beat()
+    here = replace(distribution, strategy=tf.distribute.get_strategy())
+    model = undistribute(model, lambda: build_model(settings.model, inputs, here))
+    if distribution.is_chief:
+        write_model_run(model, history, settings.model_run_dir)
+        export_model(model, settings.export, features, transform)

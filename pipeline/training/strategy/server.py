@@ -8,17 +8,14 @@ from typing import NoReturn
 
 import tensorflow as tf
 
+from pipeline.training.strategy.choice import read_cluster
 from pipeline.training.strategy.task_process import beat
-
-_SERVING = ("worker", "ps")
 
 
 def is_server() -> bool:
     """Whether ``TF_CONFIG`` makes this process serve the coordinator of a training."""
-    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    if "ps" not in cluster.cluster_spec().jobs:
-        return False
-    return cluster.task_type in _SERVING
+    cluster = read_cluster()
+    return bool(cluster and cluster.parameter_servers and not cluster.is_chief)
 
 
 def serve() -> NoReturn:

@@ -13,10 +13,11 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from typing import Any
 
 from pipeline.training.strategy.task_process import Task, TaskProcess
 from sluice import interrupt, progress
@@ -44,6 +45,18 @@ class ProcessSettings:
     parameter_servers: int = 0
     max_restarts: int = 3
     stalled_after_s: float = 600.0
+
+    @classmethod
+    def from_config(cls, train: Mapping[str, Any]) -> ProcessSettings | None:
+        """Reads the section ``train`` of the config; None: it asks for no processes."""
+        if train["processes"] is None:
+            return None
+        return cls(
+            workers=train["processes"],
+            parameter_servers=train["parameter_servers"] or 0,
+            max_restarts=train["max_restarts"],
+            stalled_after_s=train["stalled_after_s"],
+        )
 
     @property
     def tasks(self) -> list[Task]:

@@ -221,7 +221,10 @@ def _work(
     try:
         train()
         state = "done"
+    except interrupt.Interrupted:
+        state = "stopped"
     except BaseException as raised:
+        # A library may have converted the interrupt into its own exception.
         state = "stopped" if interrupt.requested() else "failed"
         if state == "failed":
             traceback.print_exc()

@@ -44,6 +44,7 @@ SHARED = {
         "errors",
         "interrupt",
         "printable",
+        "process_tree",
         "progress",
         "secrets",
         "storage.atomic",
