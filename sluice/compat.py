@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 
 _QUIET = "2"
 
@@ -56,3 +58,22 @@ def tensorflow_has_started() -> bool:
     """Whether TensorFlow has devices and threads, which do not survive a fork."""
     eager = sys.modules.get("tensorflow.python.eager.context")
     return getattr(eager, "_context", None) is not None
+
+
+@contextmanager
+def hidden_native_logs() -> Iterator[None]:
+    """Hides what native libraries print to stderr; what Python prints is kept.
+
+    XLA's messages (a service is initialized, a cluster is compiled, seeds are ignored)
+    do not respect TF_CPP_MIN_LOG_LEVEL (seen with TensorFlow 2.16).
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere, open(kept, "w", closefd=False) as err:
+            os.dup2(nowhere.fileno(), 2)
+            with redirect_stderr(err):
+                yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

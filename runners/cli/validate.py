@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from runners.cli.echo import echo, echo_json
-from runners.cli.options import config_options, json_option
+from runners.cli.options import CliState, config_options, error_document, json_option
 from runners.operations import validate as operation
 from runners.operations.pipeline_request import PipelineRequest
+
+if TYPE_CHECKING:
+    from pipeline.training.rehearsal.result import Rehearsal
 
 
 @click.command()
 @config_options
+@click.option(
+    "--accelerator",
+    type=click.Choice(["tpu", "gpu"]),
+    help="Rehearse the training for it, on the CPU: for a TPU, XLA compiles the train "
+    "and eval step.",
+)
 @json_option
-def validate(as_json: bool, **asked: Any) -> None:
-    """Check the config NAME without running anything or importing TensorFlow.
+@click.pass_obj
+def validate(
+    state: CliState,
+    accelerator: Literal["tpu", "gpu"] | None,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Check the config NAME without running anything.
 
-    Missing data is only a warning, since it may not have arrived yet.
+    Missing data is only a warning, since it may not have arrived yet. Without
+    --accelerator, TensorFlow is not imported.
     """
-    found = operation.validate(PipelineRequest(**asked))
+    try:
+        found = operation.validate(PipelineRequest(**asked), accelerator)
+    except operation.RehearsalError as error:
+        rehearsal = error.rehearsal and asdict(error.rehearsal)
+        state.error_document = lambda code, message: {
+            **error_document(code, message),
+            "rehearsal": rehearsal,
+        }
+        raise
     for warning in found.warnings:
         echo(*f"warning: {warning}".split("\n"), fg="yellow", err=True)
     if as_json:
         echo_json(found.to_dict())
-    else:
-        echo(f"{found.file}: valid")
+        return
+    echo(f"{found.file}: valid")
+    if found.rehearsal is not None:
+        _print_rehearsal(found.rehearsal)
+
+
+def _print_rehearsal(rehearsal: Rehearsal) -> None:
+    echo(f"{rehearsal.accelerator}: {rehearsal.checked}")
+    if rehearsal.assumptions:
+        echo(f"assumed: {'; '.join(rehearsal.assumptions)}")
+    echo(f"not checked: {'; '.join(rehearsal.unchecked)}")

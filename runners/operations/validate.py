@@ -1,15 +1,24 @@
-"""Operation: validates a config with schema and code, without TensorFlow."""
+"""Operation: validates a config with schema and code, without running anything.
+
+TensorFlow is imported only for a rehearsal on an accelerator.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from pipeline.config.validate import ValidConfig
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.validate_graph import validate_pipeline
 from runners.operations.pipeline_request import PipelineRequest
-from sluice.errors import UsageError
+from sluice.compat import hidden_native_logs, prepare_environment
+from sluice.errors import ConfigError, UsageError
 from sluice.project import activate
+
+if TYPE_CHECKING:
+    from pipeline.training.rehearsal.result import Rehearsal
 
 
 @dataclass(frozen=True)
@@ -20,28 +29,79 @@ class Validated:
       pipeline: its name.
       file: its path.
       warnings: what may still make a run fail, such as missing data.
+      rehearsal: of the training; None if none was requested.
     """
 
     pipeline: str
     file: str
     warnings: tuple[str, ...]
+    rehearsal: Rehearsal | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
         return {"schema_version": 1, **asdict(self)}
 
 
-def validate(request: PipelineRequest) -> Validated:
+class RehearsalError(ConfigError):
+    """An accelerator refuses the training.
+
+    Attributes:
+      rehearsal: all that was found.
+    """
+
+    rehearsal: Rehearsal | None = None
+
+
+def validate(
+    request: PipelineRequest, accelerator: Literal["tpu", "gpu"] | None = None
+) -> Validated:
     """Checks a config with its schema and code.
+
+    Args:
+      request: names the config.
+      accelerator: rehearses the training for it; None: does not.
 
     Raises:
       UsageError: the config does not exist or is invalid.
+      RehearsalError: the accelerator refuses the training.
     """
     config = request.load_config()
     activate(config.root)
-    warnings = list(validate_pipeline(config).warnings)
+    valid = validate_pipeline(config)
+    warnings = list(valid.warnings)
     try:
         choose_data(config)
     except UsageError as error:
         warnings.append(str(error))
-    return Validated(config.name, str(config.origin.file), tuple(warnings))
+    file, rehearsal = str(config.origin.file), None
+    if accelerator is not None:
+        rehearsal = _rehearse(valid, accelerator)
+        if rehearsal.refused:
+            raise _refused(rehearsal, file)
+        warnings += map(str, rehearsal.warnings)
+    return Validated(config.name, file, tuple(warnings), rehearsal)
+
+
+def _rehearse(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> Rehearsal:
+    # At import, native libraries print errors about missing GPUs.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    prepare_environment()
+    with hidden_native_logs():
+        from pipeline.training.rehearsal.rehearse import rehearse
+
+        return rehearse(valid.config, valid.schema, accelerator)
+
+
+def _refused(rehearsal: Rehearsal, file: str) -> RehearsalError:
+    error = RehearsalError(
+        f"the training cannot run on a {rehearsal.accelerator.upper()}",
+        where=file,
+        details=[
+            *(f"  - {finding}" for finding in rehearsal.refused),
+            *(f"  - warning: {finding}" for finding in rehearsal.warnings),
+        ],
+        hint="keep to ops and dtypes of the accelerator in the model; what needs the "
+        "host belongs in 'preprocessing'",
+    )
+    error.rehearsal = rehearsal
+    return error

@@ -1,0 +1,69 @@
+"""Transformed features of a config, known without a run of Transform.
+
+The preprocessing function is traced as Transform traces it. What only the data tells,
+the sizes of vocabularies, is assumed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import tempfile
+from typing import Any
+
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_transform import impl_helper, schema_inference
+from tensorflow_transform.tf_metadata import schema_utils
+
+from pipeline.config.feature_set import FeatureSet
+
+VOCABULARY_SIZE = 1000
+
+
+class TracedPreprocessing:
+    """Stands in for the ``tft.TFTransformOutput`` of a Transform that has not run.
+
+    Args:
+      function: import path, ``package.module:function``.
+      schema: of the raw features.
+      feature_set: the features and the label.
+    """
+
+    def __init__(
+        self, function: str, schema: schema_pb2.Schema, feature_set: FeatureSet
+    ) -> None:
+        module, _, name = function.partition(":")
+        preprocessing_fn = functools.partial(
+            getattr(importlib.import_module(module), name),
+            custom_config={"feature_set": feature_set.to_dict()},
+        )
+        raw = schema_utils.schema_as_feature_spec(schema).feature_spec
+        with tempfile.TemporaryDirectory() as directory:
+            graph, _, outputs = impl_helper.trace_preprocessing_function(
+                preprocessing_fn,
+                impl_helper.get_type_specs_from_feature_specs(raw),
+                use_tf_compat_v1=False,
+                base_temp_dir=directory,
+            )
+        self._schema = schema_inference.infer_feature_schema(outputs, graph)
+        self._sizes = {
+            feature.vocabulary_name: feature.options["top_k"] or VOCABULARY_SIZE
+            for feature in feature_set.features
+            if feature.kind == "vocabulary"
+        }
+
+    @property
+    def assumptions(self) -> list[str]:
+        """The assumed sizes of vocabularies, one line each."""
+        return [
+            f"{size:,} values in the vocabulary {name}"
+            for name, size in self._sizes.items()
+        ]
+
+    def transformed_feature_spec(self) -> dict[str, Any]:
+        """Returns the parsing spec of the transformed examples."""
+        return dict(schema_utils.schema_as_feature_spec(self._schema).feature_spec)
+
+    def vocabulary_size_by_name(self, name: str) -> int:
+        """Returns the assumed number of values in a vocabulary."""
+        return self._sizes[name]

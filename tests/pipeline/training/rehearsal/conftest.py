@@ -1,0 +1,81 @@
+"""A project whose models a TPU refuses, and its rehearsal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
+from pipeline.training.rehearsal.result import Accelerator, Rehearsal
+
+MODELS = Path(__file__).with_name("refused_models.py")
+CONFIG = """
+version: 1
+name: refused
+data: {dir: data, splits: {train: "train-*", eval: "eval-*"}}
+schema: schema.pbtxt
+label: {feature: y}
+features: {x: {kind: numeric}}
+model: refused_models:recurrent
+train: {batch_size: 64}
+evaluate: {metrics: [ExampleCount]}
+"""
+ONE = "shape { dim { size: 1 } } presence { min_fraction: 1 }"
+SCHEMA = f"""
+feature {{ name: "x" type: FLOAT {ONE} }}
+feature {{
+  name: "y" type: INT {ONE}
+  int_domain {{ min: 0 max: 2 is_categorical: true }}
+}}
+"""
+
+Rehearse = Callable[..., Rehearsal]
+
+
+@pytest.fixture(scope="session")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The config of the project."""
+    root = tmp_path_factory.mktemp("refused")
+    (root / "configs").mkdir()
+    (root / "schema.pbtxt").write_text(SCHEMA)
+    (root / "configs" / "refused.yaml").write_text(CONFIG)
+    shutil.copy(MODELS, root)
+    sys.path.insert(0, str(root))
+    yield root / "configs" / "refused.yaml"
+    sys.path.remove(str(root))
+    sys.modules.pop("refused_models", None)
+
+
+@pytest.fixture(scope="session")
+def rehearse(refused: Path) -> Rehearse:
+    """Rehearses a config, by default the project's, on an accelerator."""
+
+    def call(
+        accelerator: Accelerator, *overrides: str, config: Path = refused
+    ) -> Rehearsal:
+        import tensorflow as tf
+
+        from pipeline.training.rehearsal.rehearse import rehearse
+
+        tf.keras.backend.clear_session()
+        valid = validate_config(load_config(str(config), overrides=overrides))
+        return rehearse(valid.config, valid.schema, accelerator)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def line_of() -> Callable[[str], str]:
+    """Returns ``file:line`` of the only line of the models that has a text."""
+
+    def find(text: str) -> str:
+        lines = MODELS.read_text().splitlines()
+        (number,) = [i for i, line in enumerate(lines, 1) if text in line]
+        return f"{MODELS.name}:{number}"
+
+    return find

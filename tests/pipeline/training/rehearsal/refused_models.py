@@ -1,0 +1,137 @@
+"""Models of a user, most of which a TPU refuses; copied into a temporary project."""
+
+import tensorflow as tf
+
+L = tf.keras.layers
+
+
+def model_of(*layers):
+    """Returns a function that builds a model of layers in a row."""
+
+    def build(inputs, params):
+        features = inputs.keras_inputs()
+        x = L.Dense(4, name="first")(features["x_xf"])
+        for layer in layers:
+            x = layer()(x)
+        return tf.keras.Model(features, inputs.output_layer()(x))
+
+    return build
+
+
+class Texts(tf.keras.layers.Layer):
+    def call(self, x):
+        text = tf.strings.as_string(x)
+        return x + tf.strings.to_number(text)
+
+
+class Python(tf.keras.layers.Layer):
+    def call(self, x):
+        return tf.ensure_shape(tf.py_function(tf.abs, [x], tf.float32), x.shape)
+
+
+class Prints(tf.keras.layers.Layer):
+    def call(self, x):
+        tf.print(tf.reduce_mean(x))
+        return x
+
+
+class Double(tf.keras.layers.Layer):
+    def call(self, x):
+        exact = tf.cast(x, tf.float64)
+        return tf.cast(exact, tf.float32)
+
+
+class Masks(tf.keras.layers.Layer):
+    def call(self, x):
+        return x + tf.reduce_sum(tf.boolean_mask(x, x > 0))
+
+
+class Looks(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.ids = L.IntegerLookup(vocabulary=[1, 2, 3])
+
+    def call(self, x):
+        return x + tf.cast(self.ids(tf.cast(x, tf.int64)), tf.float32)
+
+
+class Random(tf.keras.layers.Layer):
+    @tf.function
+    def noise(self, x):
+        count = tf.cast(tf.reduce_max(x), tf.int32)
+        return tf.reduce_sum(tf.random.uniform([count]))
+
+    def call(self, x):
+        return x + self.noise(x)
+
+
+class Loops(tf.keras.layers.Layer):
+    def call(self, x):
+        while tf.reduce_sum(x) < 100.0:
+            x = x * 2.0 + 1.0
+        return x
+
+
+class Raises(tf.keras.layers.Layer):
+    def call(self, x):
+        return tf.matmul(x, tf.ones([5, 5]))
+
+
+class Trains(tf.keras.Model):
+    def train_step(self, data):
+        raise NotImplementedError("no training yet")
+
+
+many = model_of(Texts, Python, Prints, Double, Masks, Looks)
+random_size = model_of(Random)
+loop = model_of(Loops)
+raises = model_of(Raises)
+
+
+def rotates(inputs, params):
+    features = inputs.keras_inputs()
+    x = L.Reshape((4, 4, 1))(L.Dense(16)(features["x_xf"]))
+    x = L.RandomRotation(0.1, name="turn")(x)
+    x = tf.strings.to_number(tf.strings.as_string(x))
+    return tf.keras.Model(features, inputs.output_layer()(L.Flatten()(x)))
+
+
+def recurrent(inputs, params):
+    features = inputs.keras_inputs()
+    x = L.Reshape((4, 2))(L.BatchNormalization()(L.Dense(8)(features["x_xf"])))
+    x = L.Dropout(0.1)(L.GRU(4)(x))
+    return tf.keras.Model(features, inputs.output_layer()(x))
+
+
+def half_output(inputs, params):
+    features = inputs.keras_inputs()
+    output = L.Dense(3, activation="softmax")(features["x_xf"])
+    return tf.keras.Model(features, output)
+
+
+def does_not_train(inputs, params):
+    features = inputs.keras_inputs()
+    return Trains(features, inputs.output_layer()(features["x_xf"]))
+
+
+def no_such_feature(inputs, params):
+    return inputs.keras_inputs()["z_xf"]
+
+
+def words(inputs, custom_config):
+    """Preprocessing that returns strings."""
+    return {
+        "x_xf": inputs["x"],
+        "word_xf": tf.strings.as_string(inputs["x"]),
+        "y_xf": inputs["y"],
+    }
+
+
+def sparse(inputs, custom_config):
+    """Preprocessing that returns a sparse feature."""
+    return {"x_xf": tf.sparse.from_dense(inputs["x"]), "y_xf": inputs["y"]}
+
+
+def doubles(inputs, custom_config):
+    """Preprocessing that returns 64-bit floats, which Transform cannot store."""
+    return {"x_xf": tf.cast(inputs["x"], tf.float64), "y_xf": inputs["y"]}

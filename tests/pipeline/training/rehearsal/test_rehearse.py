@@ -1,0 +1,201 @@
+"""A rehearsal names what an accelerator refuses, by layer, file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.training.rehearsal.result import Finding, Rehearsal
+from sluice.project import own_root
+
+pytestmark = pytest.mark.tf
+
+BOTH = ("train", "eval")
+Rehearse = Callable[..., Rehearsal]
+LineOf = Callable[[str], str]
+
+
+def _places(findings: list[Finding]) -> set[tuple[str, str | None, str | None]]:
+    return {(op, f.layer, f.location) for f in findings for op in f.ops}
+
+
+def test_all_that_a_tpu_refuses_is_found_at_once(
+    rehearse: Rehearse, line_of: LineOf
+) -> None:
+    found = rehearse("tpu", "model=refused_models:many")
+
+    assert _places(found.refused) == {
+        ("AsString", "'texts' (Texts)", line_of("text = tf.strings.as_string(x)")),
+        ("StringToNumber", "'texts' (Texts)", line_of("tf.strings.to_number(text)")),
+        ("tf.py_function", "'python' (Python)", line_of("tf.py_function(")),
+        ("tf.print", "'prints' (Prints)", line_of("tf.print(")),
+        (
+            "LookupTableFindV2",
+            "'integer_lookup' (IntegerLookup)",
+            line_of("self.ids(tf.cast"),
+        ),
+    }
+    assert {finding.steps for finding in found.refused} == {BOTH}
+    places = _places(found.warnings)
+    assert ("Where", "'masks' (Masks)", line_of("tf.boolean_mask(")) in places
+    assert ("Cast", "'double' (Double)", line_of("tf.cast(x, tf.float64)")) in places
+
+
+def test_layers_of_keras_are_named_by_the_line_that_makes_them(
+    rehearse: Rehearse, line_of: LineOf
+) -> None:
+    found = rehearse("tpu", "model=refused_models:rotates")
+
+    by_layer = {finding.layer: finding for finding in found.refused}
+    turn = by_layer["'turn' (RandomRotation)"]
+    assert turn.ops == ("ImageProjectiveTransformV3",)
+    assert turn.location == line_of("L.RandomRotation(")
+    assert turn.steps == ("train",)
+    text = by_layer["'tf.strings.as_string' (TFOpLambda)"]
+    assert text.location == line_of("tf.strings.as_string(x))")
+
+
+@pytest.mark.parametrize(
+    ("model", "layer", "line", "steps", "reason"),
+    [
+        (
+            "random_size",
+            "'random' (Random)",
+            "tf.random.uniform([count])",
+            BOTH,
+            "must be a compile-time constant",
+        ),
+        (
+            "loop",
+            "'loops' (Loops)",
+            "while tf.reduce_sum",
+            ("train",),
+            "maximum_iteration",
+        ),
+    ],
+)
+def test_a_size_that_depends_on_values_is_refused(
+    rehearse: Rehearse,
+    line_of: LineOf,
+    model: str,
+    layer: str,
+    line: str,
+    steps: tuple[str, ...],
+    reason: str,
+) -> None:
+    (found,) = rehearse("tpu", f"model=refused_models:{model}").findings
+
+    assert found.refused and reason in found.what
+    assert (found.layer, found.location, found.steps) == (layer, line_of(line), steps)
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_a_model_that_a_tpu_takes_passes(rehearse: Rehearse, precision: str) -> None:
+    found = rehearse(
+        "tpu", f"train.precision={precision}", "train.steps_per_execution=4"
+    )
+
+    assert not found.refused
+    assert found.checked == (
+        f"train and eval step compiled by XLA: batch of 8 per replica, {precision}, "
+        "4 steps per execution"
+    )
+    assert found.assumptions == ("8 replicas",)
+
+
+def test_the_precision_is_that_of_before(rehearse: Rehearse) -> None:
+    import tensorflow as tf
+
+    rehearse(
+        "tpu", "train.precision=mixed_bfloat16", "model=refused_models:no_such_feature"
+    )
+
+    assert tf.keras.mixed_precision.global_policy().name == "float32"
+
+
+def test_a_low_precision_output_is_a_warning(rehearse: Rehearse) -> None:
+    overrides = ("train.precision=mixed_bfloat16", "model=refused_models:half_output")
+    (warning,) = rehearse("tpu", *overrides).findings
+
+    assert not warning.refused
+    assert "output is bfloat16" in warning.what
+
+
+@pytest.mark.parametrize("accelerator", ["tpu", "gpu"])
+@pytest.mark.parametrize(
+    ("model", "line", "message"),
+    [
+        ("raises", "tf.matmul(", "cannot build the model: ValueError: Dimensions"),
+        ("no_such_feature", '["z_xf"]', "cannot build the model: KeyError: 'z_xf'"),
+        (
+            "does_not_train",
+            "raise NotImplementedError",
+            "the train step cannot be traced: NotImplementedError: no training yet",
+        ),
+    ],
+)
+def test_an_exception_of_the_model_is_refused_by_all(
+    rehearse: Rehearse,
+    line_of: LineOf,
+    accelerator: str,
+    model: str,
+    line: str,
+    message: str,
+) -> None:
+    (found,) = rehearse(accelerator, f"model=refused_models:{model}").findings
+
+    assert found.refused and message in found.what
+    assert found.location == line_of(line)
+
+
+def test_on_a_gpu_ops_of_the_host_are_warnings(
+    rehearse: Rehearse, line_of: LineOf
+) -> None:
+    found = rehearse("gpu", "model=refused_models:many")
+
+    assert not found.refused
+    assert {op for op, *_ in _places(found.warnings)} == {
+        "AsString",
+        "StringToNumber",
+        "tf.py_function",
+        "tf.print",
+        "LookupTableFindV2",
+    }
+    assert line_of("tf.print(") in {finding.location for finding in found.warnings}
+
+
+def test_strings_from_preprocessing_reach_only_the_host(rehearse: Rehearse) -> None:
+    found = rehearse("tpu", "preprocessing=refused_models:words", "features=null")
+
+    assert "only the host can hold: word_xf" in found.refused[0].what
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [("sparse", "these are sparse: ['x_xf']"), ("doubles", "invalid dtype")],
+)
+def test_what_transform_or_the_model_cannot_take_is_refused(
+    rehearse: Rehearse, function: str, message: str
+) -> None:
+    own = (f"preprocessing=refused_models:{function}", "features=null")
+    (found,) = rehearse("tpu", *own).findings
+
+    assert found.refused and message in found.what and "x_xf" in found.what
+
+
+CONFIGS = sorted((own_root() / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_bundled_configs_pass_on_a_tpu(rehearse: Rehearse, config: Path) -> None:
+    assert rehearse("tpu", config=config).findings == ()
+
+
+def test_a_bundled_config_passes_on_a_gpu(rehearse: Rehearse) -> None:
+    found = rehearse("gpu", "model=dense", config=own_root() / "configs" / "taxi.yaml")
+
+    assert found.findings == ()
+    assert "100 values in the vocabulary payment_type_xf" in found.assumptions
+    assert "1,000 values in the vocabulary trip_start_day_xf" in found.assumptions

@@ -1,0 +1,98 @@
+"""``sluice validate --accelerator``: exit codes, warnings and JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sluice.compat import hidden_native_logs
+from sluice.project import own_root
+
+pytestmark = pytest.mark.tf
+
+Sluice = Callable[..., tuple[int, str, str]]
+
+MODEL = """
+import tensorflow as tf
+
+def build(inputs, params):
+    features = inputs.keras_inputs()
+    x = tf.keras.layers.Flatten()(features["image_xf"])
+    x = tf.keras.layers.Lambda({function}, name="mine")(x)
+    return tf.keras.Model(features, inputs.output_layer()(x))
+"""
+STRINGS = "lambda x: tf.strings.to_number(tf.strings.as_string(x))"
+DOUBLES = "lambda x: tf.cast(tf.cast(x, tf.float64), tf.float32)"
+
+
+@pytest.fixture
+def make_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], str]:
+    """Writes a model with a function as a layer into a project; returns its path."""
+    (tmp_path / "configs").mkdir()
+    text = (own_root() / "configs" / "digits.yaml").read_text()
+    (tmp_path / "configs" / "digits.yaml").write_text(text)
+    shutil.copytree(own_root() / "schemas" / "digits", tmp_path / "schemas" / "digits")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(name: str, function: str) -> str:
+        (tmp_path / f"{name}.py").write_text(MODEL.format(function=function))
+        return f"model={name}:build"
+
+    return make
+
+
+def test_a_refused_training_is_an_invalid_config(
+    make_model: Callable[[str, str], str], sluice: Sluice
+) -> None:
+    model = make_model("refused_strings", STRINGS)
+    code, out, err = sluice(
+        "validate", "digits", "--accelerator", "tpu", "--set", model, "--json"
+    )
+
+    assert code == 2
+    first = "error: the training cannot run on a TPU\n"
+    assert first in err
+    place = "layer 'mine' (Lambda); refused_strings.py:7; train and eval step"
+    assert f"AsString, StringToNumber; {place}" in err
+    document = json.loads(out)
+    (finding,) = document["rehearsal"]["findings"]
+    assert finding["refused"] and finding["location"] == "refused_strings.py:7"
+    assert document["error"]["message"] in err.replace("error: ", "")
+
+
+def test_a_warning_does_not_fail(
+    make_model: Callable[[str, str], str], sluice: Sluice
+) -> None:
+    model = make_model("warned_doubles", DOUBLES)
+    code, out, err = sluice(
+        "validate", "digits", "--accelerator", "tpu", "--set", model
+    )
+
+    assert code == 0
+    assert "warning: a TPU may refuse 64-bit floats: Cast; layer 'mine'" in err
+    valid, checked, assumed, unchecked = out.splitlines()
+    assert valid.endswith("digits.yaml: valid")
+    assert checked.startswith("tpu: train and eval step compiled by XLA: batch of 4 ")
+    assert assumed == "assumed: 8 replicas"
+    assert unchecked.startswith("not checked: ")
+
+
+def test_messages_of_native_code_are_hidden_and_those_of_python_are_not(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    import os
+    import sys
+
+    with hidden_native_logs():
+        os.write(2, b"from XLA\n")
+        print("from a model", file=sys.stderr)
+    os.write(2, b"later\n")
+
+    assert capfd.readouterr().err == "from a model\nlater\n"
