@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
-from pipeline.config.feature_set import FeatureSet
 from pipeline.config.resolve_features import feature_set_of
-from pipeline.training.build import (
-    ModelSettings,
-    build_model,
-    compile_model,
-    model_inputs,
-)
-from pipeline.training.models import ModelInputs
+from pipeline.training.build import ModelSettings, build_model, model_inputs
+from pipeline.training.compile import CompileSettings, compile_model
 from pipeline.training.rehearsal.check_step import check_for_gpu, check_for_tpu
 from pipeline.training.rehearsal.result import (
     Accelerator,
@@ -32,13 +25,18 @@ from pipeline.training.rehearsal.source_lines import SourceLines
 from pipeline.training.rehearsal.steps import batch_spec, trace_step
 from pipeline.training.rehearsal.traced_ops import TracedOps
 from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
+from pipeline.training.strategy.batch import TPU_MULTIPLE, batch_note, global_batch_size
+from pipeline.training.strategy.distribution import Distribution
+from pipeline.training.strategy.tpu import STEPS_PER_EXECUTION
+from sluice.errors import NodeError, SluiceError
 from sluice.secrets import resolve
 
 PREPROCESSING = "pipeline.training.preprocessing:preprocessing_fn"
-# Its value does not change the step.
-_LEARNING_RATE = 0.001
-TPU_REPLICAS = 8
-TPU_STEPS_PER_EXECUTION = 50
+# Of a TPU; a slice of v2 or v3 has at least 8.
+REPLICAS = 8
+# Only the data tells it. It changes constants of a schedule.
+_STEPS_PER_EPOCH = 1000
+_STRATEGIES = {"tpu": ("auto", "tpu"), "gpu": ("auto", "one_device", "mirrored")}
 
 UNCHECKED = {
     "tpu": (
@@ -62,79 +60,6 @@ class _Stop(Exception):
     """The rehearsal cannot go on after what it has found."""
 
 
-@dataclass
-class _Rehearsal:
-    """A rehearsal in progress."""
-
-    config: Config
-    schema: schema_pb2.Schema
-    accelerator: Accelerator
-    lines: SourceLines
-    findings: list[Finding] = field(default_factory=list)
-    assumptions: list[str] = field(default_factory=list)
-
-    def run(self, batch_size: int, steps_per_execution: int) -> None:
-        features = feature_set_of(self.config, self.schema)
-        inputs = self._inputs(features)
-        self.findings += self._check_inputs(inputs)
-        model = self._model(inputs, features)
-        self.findings += _check_outputs(model)
-        traced_ops = TracedOps(model, self.lines)
-        tpu = self.accelerator == "tpu"
-        check = check_for_tpu if tpu else check_for_gpu
-        for name in ("train", "eval"):
-            # The last batch of an evaluation is padded where shapes are static.
-            batch = batch_spec(inputs, batch_size, weighted=tpu and name == "eval")
-            try:
-                with self._explained(f"the {name} step cannot be traced"):
-                    step = trace_step(
-                        model,
-                        name,
-                        batch,
-                        steps_per_execution=steps_per_execution,
-                        xla=tpu,
-                    )
-            except _Stop:
-                continue
-            self.findings += check(step, traced_ops.of(step.graph))
-
-    def _inputs(self, features: FeatureSet) -> ModelInputs:
-        function = self.config.preprocessing or PREPROCESSING
-        with self._explained(f"{function} cannot be traced"):
-            transformed = TracedPreprocessing(function, self.schema, features)
-            self.assumptions += transformed.assumptions
-            return model_inputs(features, transformed)
-
-    def _check_inputs(self, inputs: ModelInputs) -> Iterator[Finding]:
-        strings = [key for key, dtype in inputs.dtypes.items() if dtype == tf.string]
-        if strings:
-            what = "preprocessing returns strings, which only the host can hold"
-            yield Finding(
-                self.accelerator == "tpu", f"{what}: {', '.join(sorted(strings))}"
-            )
-
-    def _model(self, inputs: ModelInputs, features: FeatureSet) -> tf.keras.Model:
-        config = self.config
-        settings = ModelSettings(
-            config.model_path, resolve(config.model_params), seed=config.train.seed
-        )
-        what = f"{config.model_path} cannot build the model"
-        with self._explained(what), self.lines.record_layers():
-            model = build_model(settings, inputs)
-        compile_model(model, features, _LEARNING_RATE)
-        model.optimizer.build(model.trainable_variables)
-        return model
-
-    @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
-        """Turns an exception of the user's code into a finding, and stops."""
-        try:
-            yield
-        except Exception as error:
-            self.findings.append(_explain(what, error, self.lines))
-            raise _Stop from error
-
-
 def rehearse(
     config: Config, schema: schema_pb2.Schema, accelerator: Accelerator
 ) -> Rehearsal:
@@ -146,36 +71,157 @@ def rehearse(
       config: as ``validate_config`` returns it.
       schema: the reviewed schema.
       accelerator: ``tpu`` or ``gpu``.
+
+    Raises:
+      SluiceError: Keras refuses a parameter of the optimizer, the loss or a metric.
     """
     tf.config.set_visible_devices([], "GPU")
-    train, tpu = config.train, accelerator == "tpu"
-    rehearsal = _Rehearsal(config, schema, accelerator, SourceLines(config.root))
-    replicas = TPU_REPLICAS if tpu else 1
-    if train.batch_per_replica is None:
-        rehearsal.assumptions.append(f"{replicas} replica{'s' * (replicas > 1)}")
-    batch_size = train.batch_per_replica or (train.batch_size or 128) // replicas
-    steps = train.steps_per_execution or (TPU_STEPS_PER_EXECUTION if tpu else 1)
+    rehearsal = _Rehearsal(config, schema, accelerator)
     policy = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy(train.precision)
     try:
-        rehearsal.run(batch_size, steps)
+        rehearsal.run()
     except _Stop:
         pass
     finally:
         tf.keras.mixed_precision.set_global_policy(policy)
-    how = "compiled by XLA" if tpu else "traced"
     return Rehearsal(
         accelerator,
-        f"train and eval step {how}: batch of {batch_size} per replica, "
-        f"{train.precision}, {steps} step{'s' * (steps > 1)} per execution",
+        rehearsal.checked,
         merge_findings(rehearsal.findings),
         tuple(rehearsal.assumptions),
         UNCHECKED[accelerator],
     )
 
 
+class _Rehearsal:
+    """A rehearsal in progress; the attributes are those of its result."""
+
+    def __init__(
+        self, config: Config, schema: schema_pb2.Schema, accelerator: Accelerator
+    ) -> None:
+        self.findings: list[Finding] = []
+        self.assumptions: list[str] = []
+        self._config, self._schema, self._accelerator = config, schema, accelerator
+        self._lines = SourceLines(config.root)
+        self._distribution = self._distribute()
+
+    @property
+    def checked(self) -> str:
+        """What is compiled or traced."""
+        tpu, distribution = self._accelerator == "tpu", self._distribution
+        steps = distribution.steps_per_execution
+        parts = [
+            f"batch of {distribution.batch_size} per replica",
+            self._config.train.precision,
+            f"{steps} step{'s' * (steps > 1)} per execution",
+        ]
+        how = "compiled by XLA" if tpu else "traced"
+        note = batch_note(distribution.batch_size) if tpu else None
+        return "; ".join(
+            [f"train and eval step {how}: {', '.join(parts)}", *filter(None, [note])]
+        )
+
+    def run(self) -> None:
+        """Looks for findings.
+
+        Raises:
+          _Stop: the last one ends the rehearsal.
+        """
+        config, train = self._config, self._config.train
+        features = feature_set_of(config, self._schema)
+        function = config.preprocessing or PREPROCESSING
+        with self._explained(f"{function} does not give the model's inputs"):
+            transformed = TracedPreprocessing(function, self._schema, features)
+            inputs = model_inputs(features, transformed)
+        self.assumptions += transformed.assumptions
+        settings = ModelSettings(
+            config.model_path, resolve(config.model_params), train.seed, train.precision
+        )
+        what = f"{config.model_path} cannot build the model"
+        with self._explained(what), self._lines.record_layers():
+            model = build_model(settings, inputs, self._distribution)
+        self.findings += _check_outputs(model)
+        compile_model(
+            model,
+            CompileSettings.from_config(train.model_dump()),
+            features.label,
+            steps_per_epoch=_STEPS_PER_EPOCH,
+            distribution=self._distribution,
+        )
+        model.optimizer.build(model.trainable_variables)
+        # As TrainingInput makes them: an evaluation with static shapes is padded.
+        own = train.sample_weight is not None
+        weighted = {
+            "train": own or train.class_weights is not None,
+            "eval": own or self._distribution.static_shapes,
+        }
+        for name in ("train", "eval"):
+            batch = batch_spec(
+                inputs, self._distribution.batch_size, weighted=weighted[name]
+            )
+            with suppress(_Stop):
+                self._check_step(model, name, batch)
+
+    def _distribute(self) -> Distribution:
+        """Returns the distribution of one replica, as on the accelerator."""
+        train, tpu = self._config.train, self._accelerator == "tpu"
+        if train.strategy not in _STRATEGIES[self._accelerator]:
+            what = (
+                f"with train.strategy {train.strategy} no {self._accelerator.upper()}"
+            )
+            self.findings.append(Finding(False, f"{what} would be used"))
+        replicas = REPLICAS if tpu else 1
+        sizes = train.batch_size, train.batch_per_replica
+        try:
+            multiple = TPU_MULTIPLE if tpu else 1
+            batch_size = global_batch_size(*sizes, replicas, multiple=multiple)
+        except NodeError as error:
+            # On fewer replicas it may be divisible.
+            what = f"{error.what}; try {error.hint}"
+            replicas, batch_size = 1, global_batch_size(*sizes, 1)
+            refused = batch_size % TPU_MULTIPLE > 0
+            self.findings.append(Finding(refused, what))
+        if train.batch_per_replica is None:
+            self.assumptions.append(f"{replicas} replica{'s' * (replicas > 1)}")
+        return Distribution(
+            strategy=tf.distribute.get_strategy(),
+            kind="tpu" if tpu else "one_device",
+            line="",
+            batch_size=batch_size // replicas,
+            steps_per_execution=train.steps_per_execution
+            or (STEPS_PER_EXECUTION if tpu else 1),
+            static_shapes=tpu,
+        )
+
+    def _check_step(self, model: tf.keras.Model, name: str, batch: Any) -> None:
+        tpu = self._accelerator == "tpu"
+        with self._explained(f"the {name} step cannot be traced"):
+            step = trace_step(
+                model,
+                name,
+                batch,
+                steps_per_execution=self._distribution.steps_per_execution,
+                xla=tpu,
+            )
+        ops = TracedOps(model, self._lines).of(step.graph)
+        self.findings += (check_for_tpu if tpu else check_for_gpu)(step, ops)
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        """Turns an exception of the user's code into a finding, and stops."""
+        try:
+            yield
+        except Exception as error:
+            self.findings.append(_explain(what, error, self._lines))
+            raise _Stop from error
+
+
 def _explain(what: str, error: Exception, lines: SourceLines) -> Finding:
     """Returns the finding for an exception of the user's code."""
+    if isinstance(error, SluiceError):
+        parts = [error.what, *error.examples]
+        parts += [f"expected {error.expected}"] if error.expected else []
+        return Finding(True, f"{what}: {'; '.join(parts)}")
     text = str(error)
     reasons = _AUTOGRAPH_ERROR.findall(text)
     first = next(filter(None, text.splitlines()), "")

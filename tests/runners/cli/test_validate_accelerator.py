@@ -36,6 +36,7 @@ def make_model(
     """Writes a model with a function as a layer into a project; returns its path."""
     (tmp_path / "configs").mkdir()
     text = (own_root() / "configs" / "digits.yaml").read_text()
+    text = text.replace("batch_size: 32", "batch_size: 64")
     (tmp_path / "configs" / "digits.yaml").write_text(text)
     shutil.copytree(own_root() / "schemas" / "digits", tmp_path / "schemas" / "digits")
     monkeypatch.chdir(tmp_path)
@@ -79,7 +80,7 @@ def test_a_warning_does_not_fail(
     assert "warning: a TPU may refuse 64-bit floats: Cast; layer 'mine'" in err
     valid, checked, assumed, unchecked = out.splitlines()
     assert valid.endswith("digits.yaml: valid")
-    assert checked.startswith("tpu: train and eval step compiled by XLA: batch of 4 ")
+    assert checked.startswith("tpu: train and eval step compiled by XLA: batch of 8 ")
     assert assumed == "assumed: 8 replicas"
     assert unchecked.startswith("not checked: ")
 
