@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 _PROC = Path("/proc/self/cgroup")
 _MOUNT = Path("/sys/fs/cgroup")
 # "Unlimited" is the largest number of pages in version 1, and "max" in version 2.
@@ -54,6 +56,17 @@ def cgroup_limits(proc: Path = _PROC, mount: Path = _MOUNT) -> CgroupLimits:
         ),
         cores=min(cores, default=None),
     )
+
+
+def free_memory_bytes(limits: CgroupLimits | None = None) -> int:
+    """Returns the memory that can be taken without swapping.
+
+    Args:
+      limits: of the control group; None reads them.
+    """
+    available = psutil.virtual_memory().available
+    free = (limits or cgroup_limits()).memory_free_bytes
+    return available if free is None else min(available, free)
 
 
 def usable_cores(limits: CgroupLimits | None = None) -> int:

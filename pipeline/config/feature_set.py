@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+# The name after preprocessing of the feature with the weights of examples.
+SAMPLE_WEIGHT_KEY = "sample_weight"
+
 Kind = Literal["numeric", "bucketized", "vocabulary", "hashed", "image"]
 
 
@@ -60,10 +63,18 @@ class Label:
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """The features, in the order of the config, and the label."""
+    """The features, in the order of the config, and the label.
+
+    Attributes:
+      features: inputs of the model.
+      label: the target.
+      sample_weight: the raw feature with the weight of each example in training; None:
+        all are 1. After preprocessing it is ``SAMPLE_WEIGHT_KEY``, as it was.
+    """
 
     features: tuple[Feature, ...]
     label: Label
+    sample_weight: str | None = None
 
     @property
     def images(self) -> dict[str, Feature]:
@@ -81,6 +92,7 @@ class FeatureSet:
         return cls(
             features=tuple(Feature(**item) for item in data["features"]),
             label=Label(label["name"], tuple(label["classes"])),
+            sample_weight=data["sample_weight"],
         )
 
 

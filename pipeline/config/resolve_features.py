@@ -1,7 +1,8 @@
 """Resolves features, kinds and classes from config and schema.
 
-Without ``features`` in the config, every feature of the schema but the label is used,
-with a kind derived from its type. The size of an image is never derived.
+Without ``features`` in the config, every feature of the schema but the label and the
+sample weight is used, with a kind derived from its type. The size of an image is never
+derived.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def feature_set_of(config: Config, schema: schema_pb2.Schema) -> FeatureSet:
         label=LabelClasses(
             config.label.feature, resolve_classes(config.label, schema) or ()
         ),
+        sample_weight=config.train.sample_weight,
     )
 
 
@@ -65,7 +67,7 @@ def resolve_features(
     specs: dict[str, FeatureSpec] = {}
     problems = Problems(config.origin)
     for feature in schema.feature:
-        if feature.name == config.label.feature:
+        if feature.name in (config.label.feature, config.train.sample_weight):
             continue
         if is_left_to_preprocessing(feature, config):
             continue

@@ -352,8 +352,8 @@ class Train(Section):
         Literal["balanced"] | NotEmpty[dict[str | int, NotNegative]] | None
     ) = Field(
         default=None,
-        description="Weight of each class in training; `balanced`: inversely to its "
-        "share. null: 1.",
+        description="Weight of each class in training, 1 for those not named; "
+        "`balanced`: inversely to its share. null: 1.",
     )
     sample_weight: Text | None = Field(
         default=None,

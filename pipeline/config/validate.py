@@ -22,6 +22,7 @@ from pipeline.config.resolve_features import (
 )
 from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
+from pipeline.config.validate_input import check_augment, check_weights
 from pipeline.config.validate_model import check_model
 from pipeline.config.validate_optimizer import check_callbacks, check_optimizer
 from pipeline.config.validate_secrets import check_secrets
@@ -77,6 +78,7 @@ def validate_config(config: Config) -> ValidConfig:
     check_strategy(config.train, problems)
     check_optimizer(config.train, len(classes), problems)
     check_callbacks(config, len(classes), problems)
+    check_weights(config, schema, classes, problems)
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)
@@ -89,6 +91,7 @@ def validate_config(config: Config) -> ValidConfig:
         }
     )
     check_model(resolved, problems)
+    check_augment(resolved, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
         problems.warn(

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.feature_set import FeatureSet
+from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY, FeatureSet
 from pipeline.training.models import ModelInputs
 from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
@@ -48,6 +48,7 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
     """
     spec = tf_transform_output.transformed_feature_spec()
     spec.pop(feature_set.label.key)
+    spec.pop(SAMPLE_WEIGHT_KEY, None)
     sparse = [
         name for name, item in spec.items() if isinstance(item, tf.io.VarLenFeature)
     ]

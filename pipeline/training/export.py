@@ -129,7 +129,9 @@ class ServableModel(tf.Module):
         label_spec = spec.pop(feature_set.label.name)
         used = {feature.name for feature in feature_set.features}
         self.raw_spec = {
-            name: spec[name] for name in spec if name in used or all_raw_features
+            name: spec[name]
+            for name in spec
+            if name in used or (all_raw_features and name != feature_set.sample_weight)
         }
         self._one_value = {
             feature.name

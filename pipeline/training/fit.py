@@ -70,6 +70,7 @@ def fit_model(
             initial_epoch=epoch,
             epochs=until,
             validation_data=evaluation,
+            validation_steps=training_input.eval_steps,
             callbacks=callbacks,
             verbose=0,
         )

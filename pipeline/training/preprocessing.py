@@ -5,7 +5,8 @@ A missing value is 0 (the mean) after a z-score, and id 0 of a categorical featu
 whose categories start at 1.
 
 A user's own function (``preprocessing: package.module:function``) has the same
-signature, may call this one, and must return the label under its transformed name.
+signature, may call this one, and must return the label under its transformed name, and
+with ``train.sample_weight`` the weights as ``sample_weight``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.config.feature_set import (
+    SAMPLE_WEIGHT_KEY,
+    Feature,
+    FeatureSet,
+    Label,
+)
 
 MISSING_ID = 0
 NO_LABEL = -1
@@ -32,7 +38,8 @@ def preprocessing_fn(
 
     Returns:
       Transformed features, ``[batch, 1]`` (numeric: float32; categorical: int64 ids;
-      image: the encoded bytes), and the label's class ids, int64 ``[batch, 1]``.
+      image: the encoded bytes), the label's class ids, int64 ``[batch, 1]``, and the
+      weights of the examples, float32 ``[batch, 1]``, if there are some.
     """
     feature_set = FeatureSet.from_dict(custom_config["feature_set"])
     outputs = {
@@ -41,6 +48,9 @@ def preprocessing_fn(
     }
     label = feature_set.label
     outputs[label.key] = class_ids(inputs[label.name], label)
+    if feature_set.sample_weight is not None:
+        weight = inputs[feature_set.sample_weight]
+        outputs[SAMPLE_WEIGHT_KEY] = tf.cast(weight, tf.float32)
     return outputs
 
 

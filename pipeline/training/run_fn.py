@@ -79,7 +79,6 @@ class TrainingSettings:
                 eval_files=fn_args.eval_files,
                 seed=train["seed"],
                 class_weights=train["class_weights"],
-                sample_weight=train["sample_weight"],
                 **train["input"],
             ),
             model=ModelSettings(

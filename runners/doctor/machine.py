@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from runners.doctor.check import Check, CheckState, in_gib
-from sluice.machine_resources import CgroupLimits, cgroup_limits
+from sluice.machine_resources import CgroupLimits, cgroup_limits, free_memory_bytes
 
 # A process that has imported TFX holds about 0.7 GiB before it does anything.
 _SCARCE_MEMORY_BYTES = 2 * 2**30
@@ -24,11 +24,10 @@ def check_memory(limits: CgroupLimits | None = None) -> Check:
     """
     limits = limits or cgroup_limits()
     memory = psutil.virtual_memory()
-    available = memory.available
-    found = f"{in_gib(available)} available of {in_gib(memory.total)}"
+    available = free_memory_bytes(limits)
+    found = f"{in_gib(memory.available)} available of {in_gib(memory.total)}"
     if limits.memory_bytes is not None and limits.memory_bytes < memory.total:
         free = limits.memory_free_bytes or 0
-        available = min(available, free)
         found += (
             f"; the cgroup allows {in_gib(limits.memory_bytes)}, {in_gib(free)} left"
         )

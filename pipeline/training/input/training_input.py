@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import functools
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
-from pipeline.training.input.images import decode_images
-from pipeline.training.input.shards import Shards, count_records, read
+from pipeline.training.input.augment import augment
+from pipeline.training.input.batches import Batches, BatchSettings
+from pipeline.training.input.example_store import example_bytes
+from pipeline.training.input.examples import ExampleFormat, Examples
+from pipeline.training.input.plan import BY_REPLICA, Plan, divide
+from pipeline.training.input.shards import count_records
+from pipeline.training.input.wait_time import WaitTime
+from pipeline.training.input.weights import weights_of_classes
+from pipeline.training.strategy.distribution import Distribution
+from sluice.machine_resources import free_memory_bytes
 
-_ENDLESS = tf.int64.max
+# More than any training has; a larger one overflows in tf.data.
+_ENDLESS = 2**40
+_SHARE_OF_FREE_MEMORY = 0.5
+
+Split = Literal["train", "eval"]
 
 
 @dataclass(frozen=True)
@@ -26,9 +40,8 @@ class InputSettings:
       seed: of shuffling and augmenting.
       cache: ``auto``, ``memory``, ``disk`` or ``none``; see ``pipeline.config.train``.
       shuffle_mb: size of the shuffle buffer, in 1,000,000 bytes.
-      augment: see ``pipeline.config.train.Augment``.
+      augment: see ``pipeline.config.train.Augment``; empty: not at all.
       class_weights: by class; ``balanced``: inversely to its share; None: 1.
-      sample_weight: name of the feature with the weight of each example; None: 1.
     """
 
     train_files: Sequence[str]
@@ -38,14 +51,13 @@ class InputSettings:
     shuffle_mb: int = 256
     augment: Mapping[str, Any] = field(default_factory=dict)
     class_weights: str | Mapping[str | int, float] | None = None
-    sample_weight: str | None = None
 
 
 def make_input(
     settings: InputSettings,
     feature_set: FeatureSet,
     tf_transform_output: Any,
-    distribution: Any,
+    distribution: Distribution,
 ) -> TrainingInput:
     """Returns the input of a training, whose records are counted.
 
@@ -53,59 +65,80 @@ def make_input(
       settings: files, seed and how they are read.
       feature_set: the features and the label.
       tf_transform_output: of Transform; gives the transformed feature spec.
-      distribution: gives the global batch size.
+      distribution: gives the batch size, the workers, and what ``model.fit`` takes.
 
     Raises:
-      NodeError: a split has no records.
+      NodeError: a split has fewer records than workers, or a weight is wrong.
     """
+    spec = tf_transform_output.transformed_feature_spec()
+    example_format = ExampleFormat(spec, feature_set)
+    balanced = settings.class_weights == "balanced"
+    train = count_records(settings.train_files, example_format, by_class=balanced)
+    evaluation = count_records(settings.eval_files, example_format)
     return TrainingInput(
         settings,
-        feature_set,
-        tf_transform_output.transformed_feature_spec(),
+        example_format,
         distribution,
-        count_records(settings.train_files),
-        count_records(settings.eval_files),
+        {
+            "train": divide(train, distribution, drop=True),
+            "eval": divide(evaluation, distribution, drop=False),
+        },
+        train.class_counts,
     )
 
 
 class TrainingInput:
     """Batches for training and validation, as ``make_input`` returns them.
 
-    A batch is ``(features, class ids [batch, 1])``. Features are ``[batch, 1]``, images
-    float32 ``[batch, height, width, channels]`` in 0..1.
+    A batch is ``(features, class ids)`` or ``(features, class ids, weights)``. Features
+    are ``[batch, 1]``, images float32 ``[batch, height, width, channels]`` in 0..1,
+    class ids int64 ``[batch, 1]``, weights float32 ``[batch]``. There are weights where
+    classes or examples have some, and where batches are padded: with several workers,
+    so that all make the same number of steps, and in validation with static shapes.
+    Training with static shapes leaves out the examples of an incomplete last batch,
+    other ones in each epoch.
 
     Attributes:
-      train_examples: number of examples of an epoch.
-      eval_examples: number of examples of a validation.
+      train_examples: number of examples for training.
+      eval_examples: number of examples for validation.
       steps_per_epoch: number of batches of an epoch.
       eval_steps: number of batches of a validation.
+      class_counts: number of training examples by class id, where class weights are
+        ``balanced``; else None.
+      cache: ``memory``, ``disk`` or ``none``.
     """
 
     def __init__(
         self,
         settings: InputSettings,
-        feature_set: FeatureSet,
-        spec: Mapping[str, Any],
-        distribution: Any,
-        train: Shards,
-        evaluation: Shards,
+        example_format: ExampleFormat,
+        distribution: Distribution,
+        plans: Mapping[Split, Plan],
+        class_counts: list[int] | None,
     ) -> None:
-        self._settings = settings
-        self._feature_set = feature_set
-        self._spec = dict(spec)
-        self._batch_size = distribution.batch_size
-        self._train, self._eval = train, evaluation
-        self.train_examples = sum(train.records)
-        self.eval_examples = sum(evaluation.records)
-        self.steps_per_epoch = math.ceil(self.train_examples / self._batch_size)
-        self.eval_steps = math.ceil(self.eval_examples / self._batch_size)
+        self._settings, self._format = settings, example_format
+        self._distribution, self._plans = distribution, plans
+        self.train_examples = sum(share.count for share in plans["train"].shares)
+        self.eval_examples = sum(share.count for share in plans["eval"].shares)
+        self.steps_per_epoch = plans["train"].steps
+        self.eval_steps = plans["eval"].steps
+        self.class_counts = class_counts
+        self._class_weights = weights_of_classes(
+            settings.class_weights, example_format.feature_set.label, class_counts
+        )
+        self.cache = self._choose_cache()
+        self._batches: dict[tuple[Split, int], Batches] = {}
+        self._folder: tempfile.TemporaryDirectory | None = None
+        is_alone = distribution.kind == "one_device"
+        self._wait = WaitTime() if is_alone and WaitTime.is_measurable() else None
 
     @property
     def element_spec(self) -> Any:
-        """Specs of a batch of ``train``."""
-        return self.train().element_spec
+        """Specs of a batch of ``train`` in this process, before it is distributed."""
+        batches = self._make_batches("train", 0, "none")
+        return batches.dataset(functools.partial(self._finish, "train", 0)).element_spec
 
-    def train(self, epoch: int = 0, batch: int = 0) -> tf.data.Dataset:
+    def train(self, epoch: int = 0, batch: int = 0) -> Any:
         """Returns the batches of all epochs from a position on, without end.
 
         For ``model.fit`` with ``steps_per_epoch``.
@@ -114,32 +147,124 @@ class TrainingInput:
           epoch: number of completed epochs.
           batch: number of completed batches of the next one.
         """
-        shuffle_bytes = self._settings.shuffle_mb * 1_000_000
-        buffer = min(self.train_examples, shuffle_bytes // self._train.record_bytes)
+        skip = batch * self._plans["train"].batches_per_step
 
-        def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
-            # Seeds of operations are combined with this one, whatever it is elsewhere.
-            tf.random.set_seed(self._settings.seed)
-            records = read(self._train, order=number).shuffle(
-                buffer, seed=number, reshuffle_each_iteration=False
-            )
-            done = tf.where(number == epoch, tf.constant(batch, tf.int64), 0)
-            return records.batch(self._batch_size).skip(done)
+        def make(worker: int) -> tf.data.Dataset:
+            finish = functools.partial(self._finish, "train", worker)
+            batches = self._batches_of("train", worker)
+            return batches.dataset(finish, epoch=epoch, skip=skip, epochs=_ENDLESS)
 
-        epochs = tf.data.Dataset.range(epoch, _ENDLESS)
-        return self._parsed(epochs.flat_map(one_epoch))
+        dataset = self._distributed(make)
+        return dataset if self._wait is None else self._wait.measured(dataset)
 
-    def eval(self) -> tf.data.Dataset:
+    def eval(self) -> Any:
         """Returns the batches of one validation, always in the same order."""
-        return self._parsed(read(self._eval).batch(self._batch_size))
 
-    def _parsed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        parsed = batches.map(
-            self._parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        def make(worker: int) -> tf.data.Dataset:
+            finish = functools.partial(self._finish, "eval", worker)
+            return self._batches_of("eval", worker).dataset(finish)
+
+        return self._distributed(make)
+
+    def waited_s(self) -> float | None:
+        """Returns for how long training has waited for batches so far, in seconds.
+
+        None where several devices or processes share the batches, and where operations
+        are deterministic.
+        """
+        return None if self._wait is None else float(self._wait.seconds.numpy())
+
+    def _distributed(self, make: Callable[[int], tf.data.Dataset]) -> Any:
+        """Returns what ``model.fit`` takes, from a function of the worker's number."""
+        kind = self._distribution.kind
+
+        def make_prefetched(context: Any = None) -> tf.data.Dataset:
+            dataset = make(context.input_pipeline_id if context else 0)
+            return dataset.prefetch(tf.data.AUTOTUNE)
+
+        if kind in BY_REPLICA:
+            strategy = self._distribution.strategy
+            return strategy.distribute_datasets_from_function(make_prefetched)
+        if kind == "parameter_server":
+            return tf.keras.utils.experimental.DatasetCreator(make_prefetched)
+        return make_prefetched()
+
+    def _batches_of(self, split: Split, worker: int) -> Batches:
+        if (split, worker) not in self._batches:
+            cache: str | Path = self.cache
+            if cache == "disk":
+                # Removed with this object, or when the process ends.
+                self._folder = self._folder or tempfile.TemporaryDirectory()
+                cache = Path(self._folder.name, f"{split}-{worker}")
+                cache.mkdir()
+            batches = self._make_batches(split, worker, cache)
+            self._batches[split, worker] = batches
+        return self._batches[split, worker]
+
+    def _make_batches(self, split: Split, worker: int, cache: str | Path) -> Batches:
+        plan, settings = self._plans[split], self._settings
+        is_train = split == "train"
+        # Parameter servers' workers read all, each in an order of its own.
+        shared = len(plan.shares) > 1
+        batch_settings = BatchSettings(
+            batch_size=plan.batch_size,
+            total=plan.total,
+            cache=cache,
+            seed=settings.seed + (0 if shared else worker) if is_train else None,
+            shuffle_bytes=settings.shuffle_mb * 1_000_000,
         )
-        return parsed.prefetch(tf.data.AUTOTUNE)
+        share = plan.shares[worker if shared else 0]
+        return Batches(share, self._format, batch_settings)
 
-    def _parse(self, serialized: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        features = tf.io.parse_example(serialized, self._spec)
-        labels = features.pop(self._feature_set.label.key)
-        return decode_images(features, self._feature_set.images), labels
+    def _finish(
+        self,
+        split: Split,
+        worker: int,
+        epoch: tf.Tensor,
+        step: tf.Tensor,
+        examples: Examples,
+    ) -> tuple[Any, ...]:
+        """Makes a batch of decoded examples."""
+        plan = self._plans[split]
+        features, labels, weights = self._format.split(examples)
+        factors = [] if weights is None else [weights]
+        if split == "train":
+            features = self._augmented(features, [epoch, step, worker])
+            if self._class_weights is not None:
+                # Labels that belong to no class are -1.
+                ids = tf.maximum(labels[:, 0], 0)
+                factors.append(tf.gather(tf.constant(self._class_weights), ids))
+        if plan.is_padded:
+            first = step * plan.batch_size
+            numbers = tf.range(first, first + plan.batch_size)
+            real = numbers < plan.shares[worker].count
+            factors.append(tf.cast(real, tf.float32))
+        if not factors:
+            return features, labels
+        return features, labels, functools.reduce(tf.multiply, factors)
+
+    def _augmented(self, features: Examples, position: Sequence[Any]) -> Examples:
+        settings, images = self._settings.augment, self._format.feature_set.images
+        if not any(settings.values()):
+            return features
+        changed = dict(features)
+        for number, key in enumerate(images):
+            seed = tf.constant([self._settings.seed, number], tf.int64)
+            for item in position:
+                seed = tf.random.fold_in(seed, item)
+            changed[key] = augment(features[key], settings, seed)
+        return changed
+
+    def _choose_cache(self) -> str:
+        if self._distribution.kind == "parameter_server":
+            return "none"  # Its workers cannot reach what is in this process.
+        if self._settings.cache != "auto":
+            return self._settings.cache
+        spec = self._format.parsed_spec
+        size = sum(
+            share.count * example_bytes(spec, share.record_bytes)
+            for plan in self._plans.values()
+            for share in (plan.shares[self._distribution.worker],)
+        )
+        fits = size < _SHARE_OF_FREE_MEMORY * free_memory_bytes()
+        return "memory" if fits else "none"

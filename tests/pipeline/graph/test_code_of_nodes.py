@@ -43,6 +43,7 @@ SHARED = {
         "compat",
         "errors",
         "interrupt",
+        "machine_resources",
         "printable",
         "process_tree",
         "progress",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         number = 0
         for index, count in enumerate(shards):
             examples = [
-                encode({"a_xf": [float(i)], "y_xf": [i % 3], "w_xf": [i / 4]})
+                encode({"a_xf": [float(i)], "y_xf": [i % 3], "sample_weight": [i / 4]})
                 for i in range(number, number + count)
             ]
             number += count
@@ -61,18 +60,24 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         batch_size: int = 8,
         facts: dict[str, Any] | None = None,
         folder: Path = numbers,
+        sample_weight: bool = False,
         **settings: Any,
     ) -> Any:
-        from pipeline.training.input.training_input import InputSettings, make_input
+        import tensorflow as tf
 
-        given = {"seed": 3, **settings}
-        output = Output({"a_xf": "float32", "y_xf": "int64"})
-        distribution = SimpleNamespace(batch_size=batch_size, **(facts or {}))
+        from pipeline.training.input.training_input import InputSettings, make_input
+        from pipeline.training.strategy.distribution import Distribution
+
+        spec = {"a_xf": "float32", "y_xf": "int64"}
+        if sample_weight:
+            spec["sample_weight"] = "float32"
+        given = {"seed": 3, "cache": "none", **settings}
+        about = {"strategy": tf.distribute.get_strategy(), "kind": "one_device"}
         return make_input(
             InputSettings([f"{folder}/train-*"], [f"{folder}/eval-*"], **given),
             FEATURES,
-            output,
-            distribution,
+            Output(spec),
+            Distribution(line="", batch_size=batch_size, **{**about, **(facts or {})}),
         )
 
     return input_of

@@ -25,10 +25,11 @@ def test_examples_and_steps_are_counted(input_of: InputOf) -> None:
     assert (made.eval_examples, made.eval_steps) == (20, 3)
 
 
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 def test_an_epoch_has_each_example_once_in_an_order_of_its_own(
-    input_of: InputOf, numbers_in: NumbersIn
+    input_of: InputOf, numbers_in: NumbersIn, cache: str
 ) -> None:
-    batches = numbers_in(input_of().train().take(3 * STEPS))
+    batches = numbers_in(input_of(cache=cache).train().take(3 * STEPS))
     epochs = [batches[start : start + STEPS] for start in (0, STEPS, 2 * STEPS)]
     assert [len(batch) for batch in epochs[1]] == [8] * 6 + [3]
     orders = [list(chain(*epoch)) for epoch in epochs]
@@ -50,20 +51,22 @@ def test_the_order_depends_on_the_seed_and_on_no_other_state(
     assert numbers_in(input_of(seed=4).train().take(STEPS)) != first
 
 
-@pytest.mark.parametrize(("epoch", "batch"), [(0, 3), (1, 0), (1, 6), (2, 5)])
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 def test_training_goes_on_from_any_position(
-    input_of: InputOf, numbers_in: NumbersIn, epoch: int, batch: int
+    input_of: InputOf, numbers_in: NumbersIn, cache: str
 ) -> None:
-    whole = numbers_in(input_of().train().take(3 * STEPS))
-    begin = epoch * STEPS + batch
-    rest = input_of().train(epoch, batch).take(3 * STEPS - begin)
-    assert numbers_in(rest) == whole[begin:]
+    whole = numbers_in(input_of(cache=cache).train().take(3 * STEPS))
+    for epoch, batch in [(0, 3), (1, 0), (1, 6), (2, 5)]:
+        begin = epoch * STEPS + batch
+        rest = input_of(cache=cache).train(epoch, batch).take(3 * STEPS - begin)
+        assert numbers_in(rest) == whole[begin:]
 
 
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 def test_validation_has_each_example_once_in_one_order(
-    input_of: InputOf, numbers_in: NumbersIn
+    input_of: InputOf, numbers_in: NumbersIn, cache: str
 ) -> None:
-    batches = input_of().eval()
+    batches = input_of(cache=cache).eval()
     order = list(chain(*numbers_in(batches)))
     assert sorted(order) == ALL[:20]
     assert list(chain(*numbers_in(batches))) == order

@@ -1,0 +1,151 @@
+"""The batches of a split by epoch and step: from memory, from disk, or read anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline.training.input.example_store import ExampleStore, example_bytes
+from pipeline.training.input.examples import ExampleFormat, Examples
+from pipeline.training.input.shards import Shards
+
+_DECODED_AT_A_TIME = 64
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """How the batches of one worker are made.
+
+    Attributes:
+      batch_size: examples per batch; the last one of an epoch may be smaller.
+      total: examples per epoch. If there are more, the last ones are left out; if there
+        are fewer, the first ones are repeated.
+      cache: ``memory``, ``none``, or an empty folder for decoded examples.
+      seed: of the order; None keeps the order of the files.
+      shuffle_bytes: size of the shuffle buffer, where not all is in memory.
+    """
+
+    batch_size: int
+    total: int
+    cache: str | Path
+    seed: int | None = None
+    shuffle_bytes: int = 0
+
+    @property
+    def steps(self) -> int:
+        """Batches per epoch."""
+        return math.ceil(self.total / self.batch_size)
+
+
+class Batches:
+    """The batches that one worker reads of a split.
+
+    Args:
+      shards: what it reads.
+      example_format: of the records.
+      settings: size, order and cache.
+    """
+
+    def __init__(
+        self, shards: Shards, example_format: ExampleFormat, settings: BatchSettings
+    ) -> None:
+        self._shards, self._settings = shards, settings
+        self._parse = example_format.parse
+        self._store: ExampleStore | None = None
+        self._on_disk: tf.data.Dataset | None = None
+        if settings.cache != "none":
+            decoded = _parallel(shards.read().batch(_DECODED_AT_A_TIME), self._parse)
+            if isinstance(settings.cache, Path):
+                path = str(settings.cache / "examples")
+                self._on_disk = decoded.unbatch().cache(path)
+            else:
+                self._store = ExampleStore(decoded, shards.count)
+
+    def dataset(
+        self,
+        finish: Callable[[tf.Tensor, tf.Tensor, Examples], Any],
+        *,
+        epoch: int = 0,
+        skip: int = 0,
+        epochs: int = 1,
+    ) -> tf.data.Dataset:
+        """Returns the batches of some epochs, a function of seed and position alone.
+
+        Args:
+          finish: makes a batch of epoch, step and examples.
+          epoch: number of the first epoch.
+          skip: number of its batches to leave out.
+          epochs: number of epochs.
+        """
+
+        def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
+            first = tf.where(number == epoch, tf.constant(skip, tf.int64), 0)
+            if self._store is not None:
+                steps = tf.data.Dataset.range(first, self._settings.steps)
+                return steps.map(lambda step: (number, step, step))
+            batches = self._read(number).enumerate().skip(first)
+            return batches.map(lambda step, batch: (number, step, batch))
+
+        def load(number: tf.Tensor, step: tf.Tensor, batch: Any) -> Any:
+            if self._store is not None:
+                batch = self._store.gather(self._indices(number, step))
+            elif self._on_disk is None:
+                batch = self._parse(batch)
+            if self._settings.total % self._settings.batch_size == 0:
+                batch = {
+                    name: tf.ensure_shape(
+                        value, [self._settings.batch_size, *value.shape[1:]]
+                    )
+                    for name, value in batch.items()
+                }
+            return finish(number, step, batch)
+
+        numbers = tf.data.Dataset.range(epoch, epoch + epochs)
+        return _parallel(numbers.flat_map(one_epoch), load)
+
+    def _indices(self, number: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+        settings, count = self._settings, self._shards.count
+        start = step * settings.batch_size
+        end = tf.minimum(start + settings.batch_size, settings.total)
+        indices = tf.range(start, end) % count
+        if settings.seed is None:
+            return indices
+        return tf.random.experimental.index_shuffle(
+            indices, seed=[settings.seed, number], max_index=count - 1
+        )
+
+    def _read(self, number: tf.Tensor) -> tf.data.Dataset:
+        settings, count = self._settings, self._shards.count
+        shuffled = settings.seed is not None
+        if shuffled:
+            # Operations combine their seed with this one, whatever it is elsewhere.
+            tf.random.set_seed(settings.seed)
+        if self._on_disk is not None:
+            records, size = self._on_disk, example_bytes(self._on_disk.element_spec)
+        else:
+            records = self._shards.read(number if shuffled else None)
+            size = self._shards.record_bytes
+        if shuffled:
+            buffer = max(1, min(count, settings.shuffle_bytes // size))
+            records = records.shuffle(
+                buffer, seed=number, reshuffle_each_iteration=False
+            )
+        if settings.total > count:
+            records = records.repeat().take(settings.total)
+        # Reads to the end, so that the cache on disk is complete.
+        batches = records.batch(
+            settings.batch_size, drop_remainder=settings.total < count
+        )
+        more = count // settings.batch_size > settings.steps
+        return batches.take(settings.steps) if more else batches
+
+
+def _parallel(dataset: tf.data.Dataset, function: Callable[..., Any]) -> Any:
+    return dataset.map(
+        function, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+    )

@@ -1,0 +1,132 @@
+"""Random changes of training images: what each does, and that it is reproducible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.config.train import Augment
+
+pytestmark = pytest.mark.tf
+
+ALL = {
+    "flip": "both",
+    "rotate": 30.0,
+    "crop": 0.3,
+    "brightness": 0.5,
+    "contrast": 0.9,
+    "saturation": 0.9,
+    "cutout": 0.4,
+}
+
+
+@pytest.fixture(scope="module")
+def images() -> np.ndarray:
+    """Sixty-four colour images of 16 x 12 pixels."""
+    return np.random.default_rng(2).random((64, 16, 12, 3), np.float32)
+
+
+def changed(images: np.ndarray, seed: tuple[int, int] = (1, 2), **given: Any) -> Any:
+    import tensorflow as tf
+
+    from pipeline.training.input.augment import augment
+
+    settings = Augment.model_validate(given).model_dump()
+    return augment(tf.constant(images), settings, seed).numpy()
+
+
+@pytest.mark.parametrize(
+    ("flip", "axes"),
+    [("horizontal", [(2,)]), ("vertical", [(1,)]), ("both", [(1,), (2,), (1, 2)])],
+)
+def test_about_half_of_the_images_are_mirrored(
+    images: np.ndarray, flip: str, axes: list[tuple[int, ...]]
+) -> None:
+    result = changed(images, flip=flip)
+    kept = (result == images).all(axis=(1, 2, 3))
+    mirrored = [(result == np.flip(images, ax)).all(axis=(1, 2, 3)) for ax in axes]
+    assert (kept + np.sum(mirrored, axis=0) == 1).all()
+    for found in (kept, *mirrored):
+        assert 0.5 < found.mean() * (len(axes) + 1) < 1.5
+
+
+def test_a_rotation_is_about_the_center_and_within_its_limit() -> None:
+    """A bright dot above the center turns around it."""
+    image = np.zeros((200, 41, 41, 1), np.float32)
+    image[:, 8:11, 19:22] = 1.0
+    result = changed(image, rotate=40.0)
+    rows, columns = np.mgrid[-20:21, -20:21]
+    weight = result[..., 0] / result.sum(axis=(1, 2, 3))[:, None, None]
+    y, x = (weight * rows).sum(axis=(1, 2)), (weight * columns).sum(axis=(1, 2))
+    assert np.hypot(y, x) == pytest.approx(11, abs=0.3)
+    angles = np.degrees(np.arctan2(x, -y))
+    assert -41 < angles.min() < -35 and 35 < angles.max() < 41
+
+
+def test_a_crop_is_a_part_of_the_image_enlarged() -> None:
+    rows = np.linspace(0.0, 1.0, 33, dtype=np.float32)
+    image = np.broadcast_to(rows[:, None, None], (100, 33, 33, 1))
+    result = changed(image, crop=0.5)[:, :, 5, 0]
+    first, last = result[:, 0], result[:, -1]
+    height = last - first
+    assert 0.5 <= height.min() < 0.55 and 0.95 < height.max() <= 1.0
+    assert first.min() >= 0.0 and last.max() <= 1.0
+    assert first.max() > 0.3, "not only from one end"
+    between = first[:, None] + height[:, None] * np.linspace(0, 1, 33)
+    assert result == pytest.approx(between, abs=1e-5)
+
+
+def test_brightness_adds_the_same_to_all_pixels_of_an_image() -> None:
+    image = np.full((100, 4, 4, 3), 0.5, np.float32)
+    added = changed(image, brightness=0.2) - 0.5
+    assert np.ptp(added, axis=(1, 2, 3)).max() < 1e-6
+    assert -0.2 <= added.min() < -0.15 and 0.15 < added.max() <= 0.2
+
+
+def test_contrast_spreads_pixels_about_the_mean(images: np.ndarray) -> None:
+    small = 0.4 + 0.2 * images
+    result = changed(small, contrast=0.5)
+    assert result.mean(axis=(1, 2)) == pytest.approx(small.mean(axis=(1, 2)), abs=1e-5)
+    factors = result.std(axis=(1, 2)) / small.std(axis=(1, 2))
+    assert 0.5 <= factors.min() < 0.6 and 1.4 < factors.max() <= 1.5001
+
+
+def test_saturation_moves_colours_from_and_to_gray(images: np.ndarray) -> None:
+    import tensorflow as tf
+
+    small = 0.4 + 0.2 * images
+    result = changed(small, saturation=0.5)
+    gray = tf.image.rgb_to_grayscale(small).numpy()
+    assert tf.image.rgb_to_grayscale(result).numpy() == pytest.approx(gray, abs=1e-3)
+    factors = (result - gray).std(axis=(1, 2, 3)) / (small - gray).std(axis=(1, 2, 3))
+    assert 0.5 <= factors.min() < 0.6 and 1.4 < factors.max() <= 1.5001
+
+
+def test_cutout_is_a_gray_square_anywhere() -> None:
+    image = np.zeros((300, 10, 20, 1), np.float32)
+    square = changed(image, cutout=0.3)[..., 0]
+    assert set(np.unique(square)) == {0.0, 0.5}
+    assert (square.any(axis=2).sum(axis=1) == 3).all()
+    assert (square.any(axis=1).sum(axis=1) == 6).all()
+    assert (square > 0).any(axis=0).all(), "every pixel is covered at some time"
+
+
+def test_values_stay_in_range_and_depend_on_the_seed_alone(images: np.ndarray) -> None:
+    first = changed(images, **ALL)
+    assert first.shape == images.shape and first.dtype == np.float32
+    assert first.min() >= 0.0 and first.max() <= 1.0
+    assert (changed(images, **ALL) == first).all()
+    assert (changed(images, seed=(1, 3), **ALL) != first).any()
+
+
+def test_only_colours_change_beside_an_alpha_channel() -> None:
+    image = np.random.default_rng(3).random((8, 5, 5, 4), np.float32)
+    result = changed(image, brightness=0.3, contrast=0.3, saturation=0.3)
+    assert (result[..., 3] == image[..., 3]).all()
+    assert (result[..., :3] != image[..., :3]).any()
+
+
+def test_without_settings_nothing_changes(images: np.ndarray) -> None:
+    assert (changed(images) == images).all()
