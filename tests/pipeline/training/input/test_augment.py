@@ -11,7 +11,7 @@ from pipeline.config.train import Augment
 
 pytestmark = pytest.mark.tf
 
-ALL = {
+ALL: dict[str, Any] = {
     "flip": "both",
     "rotate": 30.0,
     "crop": 0.3,
