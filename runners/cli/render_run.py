@@ -133,17 +133,21 @@ def _elapsed_s(node: NodeRecord) -> float | None:
 
 def describe_progress(facts: Mapping[str, Any]) -> str | None:
     """Returns a progress report as one line; None if there is nothing to show."""
-    if facts.get("event") != "epoch":
+    if facts.get("event") not in ("epoch", "step"):
         return facts.get("line")
-    left = facts["epochs"] - facts["epoch"]
-    metrics = "  ".join(
+    parts = [f"epoch {facts['epoch']}/{facts['epochs']}"]
+    if facts["event"] == "step":
+        parts.append(f"step {facts['step']}/{facts['steps']}")
+    parts += [
         # NaN and infinities are text in a record.
         f"{name} {float(value):.4f}"
-        for name, value in facts["metrics"].items()
+        for name, value in facts.get("metrics", {}).items()
         if name.startswith("val_")
-    )
-    eta = f"  at most {format_seconds(left * facts['duration_s'])} left" if left else ""
-    return f"epoch {facts['epoch']}/{facts['epochs']}  {metrics}{eta}"
+    ]
+    parts.append(f"{facts['examples_per_second']:,.0f} examples/s")
+    if facts["event"] == "step" or facts["epoch"] < facts["epochs"]:
+        parts.append(f"at most {format_seconds(facts['eta_s'])} left")
+    return "  ".join(parts)
 
 
 def format_seconds(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -41,7 +42,8 @@ from sluice.record.events import (
 from sluice.record.run_record import ErrorRecord, RunRecord
 from sluice.record.states import NODE_STATES
 
-_PLAIN_PROGRESS_S = 10.0
+# Minimum time between two lines of progress in a pipe, by kind of report.
+_PLAIN_PROGRESS_S = {"epoch": 10.0, "step": 30.0}
 
 
 class RunView(Observer):
@@ -57,7 +59,7 @@ class RunView(Observer):
         self._record: RunRecord | None = None
         self._notes: dict[str, str] = {}
         self._left_out: set[str] = set()
-        self._last_plain_note = 0.0
+        self._last_plain_note = -math.inf
         self._live = (
             Live(console=console, get_renderable=self._table, auto_refresh=False)
             if console.is_terminal
@@ -100,10 +102,10 @@ class RunView(Observer):
             return
         self._notes[node] = note
         now = time.monotonic()
-        last = facts.get("epoch") is not None and facts["epoch"] == facts["epochs"]
-        due = now - self._last_plain_note >= _PLAIN_PROGRESS_S
-        note_of_its_own = facts.get("event") != "epoch"
-        if self._live is None and (last or due or note_of_its_own):
+        kind = facts.get("event")
+        last = kind == "epoch" and facts["epoch"] == facts["epochs"]
+        due = now - self._last_plain_note >= _PLAIN_PROGRESS_S.get(str(kind), 0.0)
+        if self._live is None and (last or due):
             self._last_plain_note = now
             self._line(f"{node:<20} {note}")
 

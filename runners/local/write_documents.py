@@ -23,7 +23,7 @@ RECORD_DIR = "record"
 MAX_ARTIFACTS = 10
 # The files of an artifact that its document is computed from.
 _FILES = {
-    "epochs": ("history.json", "events.out.tfevents.*"),
+    "epochs": ("history.json", "training.json", "events.out.tfevents.*"),
     "ingestion": ("report.json",),
     "metrics": ("eval_config.json", "metrics*", "plots*"),
     "statistics": ("FeatureStats.pb",),

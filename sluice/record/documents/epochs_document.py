@@ -69,17 +69,20 @@ def _scalars(path: Path) -> list[tuple[int, str, float]]:
 
 MAX_EPOCHS = 10_000
 
-# pipeline.training.export writes it; that module imports TensorFlow.
+# pipeline.training writes them; it imports TensorFlow.
 _HISTORY_FILE = "history.json"
+_FACTS_FILE = "training.json"
+_HISTORY = "an object of metrics, each a list with one number or null per epoch"
 
 
 class Epochs(TypedDict):
-    """The values of each metric, one per epoch, and where they were read."""
+    """The values of each metric, one per epoch, and how the model was trained."""
 
     source: str
     epochs: list[int]
     epochs_left_out: int
     metrics: dict[str, list[float | str | None]]
+    training: dict[str, Any] | None
 
 
 def epochs_document(directory: Path) -> Epochs | None:
@@ -95,7 +98,8 @@ def epochs_document(directory: Path) -> Epochs | None:
       SluiceError: the history or a log is damaged.
       OSError: the artifact cannot be read.
     """
-    if _HISTORY_FILE in {path.name for path in directory.iterdir()}:
+    names = {path.name for path in directory.iterdir()}
+    if _HISTORY_FILE in names:
         source, history = _HISTORY_FILE, _history(directory / _HISTORY_FILE)
         metrics = {name: dict(enumerate(values)) for name, values in history.items()}
     else:
@@ -112,7 +116,16 @@ def epochs_document(directory: Path) -> Epochs | None:
             name: [_number(values.get(epoch)) for epoch in kept]
             for name, values in metrics.items()
         },
+        "training": _facts(directory / _FACTS_FILE) if _FACTS_FILE in names else None,
     }
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    facts = _read_json(path)
+    if not isinstance(facts, dict) or not isinstance(facts.get("epochs", []), list):
+        raise _damaged(path, "an object of facts", type(facts).__name__)
+    epochs = facts.get("epochs", [])[-MAX_EPOCHS:]
+    return {**facts, "epochs": epochs}
 
 
 def _number(value: float | None) -> float | str | None:
@@ -120,18 +133,15 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _history(path: Path) -> dict[str, list[float | None]]:
-    try:
-        history = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
+    history = _read_json(path)
     if not isinstance(history, dict):
-        raise _damaged(path, type(history).__name__)
+        raise _damaged(path, _HISTORY, type(history).__name__)
     for name, values in history.items():
         if not isinstance(values, list) or not all(map(_is_number, values)):
-            raise _damaged(path, f"{name}: {str(values)[:80]}")
+            raise _damaged(path, _HISTORY, f"{name}: {str(values)[:80]}")
     if len({len(values) for values in history.values()}) > 1:
         lengths = ", ".join(f"{name}: {len(item)}" for name, item in history.items())
-        raise _damaged(path, f"different numbers of epochs ({lengths})")
+        raise _damaged(path, _HISTORY, f"different numbers of epochs ({lengths})")
     return history
 
 
@@ -141,11 +151,18 @@ def _is_number(value: Any) -> bool:
     )
 
 
-def _damaged(path: Path, actual: str) -> WorkspaceError:
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise _damaged(path, "JSON", str(error)) from error
+
+
+def _damaged(path: Path, expected: str, actual: str) -> WorkspaceError:
     return WorkspaceError(
         "this training history cannot be read",
         where=path,
-        expected="an object of metrics, each a list with one number or null per epoch",
+        expected=expected,
         actual=actual,
         hint="Run the node that wrote it again: sluice run NAME --force NODE",
     )

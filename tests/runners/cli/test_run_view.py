@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import time
 
 import pytest
 from rich.console import Console
@@ -20,7 +22,18 @@ EPOCH = {
     "epoch": 2,
     "epochs": 5,
     "duration_s": 30.0,
+    "examples_per_second": 5321.4,
+    "eta_s": 90.0,
     "metrics": {"loss": 1.0, "val_loss": 0.25},
+}
+STEP = {
+    "event": "step",
+    "epoch": 2,
+    "epochs": 5,
+    "step": 120,
+    "steps": 400,
+    "examples_per_second": 98.6,
+    "eta_s": 65.0,
 }
 
 
@@ -36,17 +49,23 @@ def _view(*, terminal: bool) -> tuple[RunView, RunRecord, io.StringIO]:
 
 def test_an_epoch_has_its_metrics_and_an_eta() -> None:
     assert describe_progress(EPOCH) == (
-        "epoch 2/5  val_loss 0.2500  at most 1m30s left"
+        "epoch 2/5  val_loss 0.2500  5,321 examples/s  at most 1m30s left"
     )
-    last = {**EPOCH, "epoch": 5}
-    assert describe_progress(last) == "epoch 5/5  val_loss 0.2500"
+    last = {**EPOCH, "epoch": 5, "eta_s": 0.0}
+    assert describe_progress(last) == "epoch 5/5  val_loss 0.2500  5,321 examples/s"
+
+
+def test_a_step_has_its_rate_and_an_eta() -> None:
+    assert describe_progress(STEP) == (
+        "epoch 2/5  step 120/400  99 examples/s  at most 1m05s left"
+    )
 
 
 @pytest.mark.parametrize(
-    ("duration_s", "left"), [(19.9, "59.7s"), (20.0, "1m00s"), (39.9, "2m00s")]
+    ("eta_s", "left"), [(59.7, "59.7s"), (60.0, "1m00s"), (119.7, "2m00s")]
 )
-def test_times_roll_over_into_minutes(duration_s: float, left: str) -> None:
-    line = describe_progress({**EPOCH, "duration_s": duration_s})
+def test_times_roll_over_into_minutes(eta_s: float, left: str) -> None:
+    line = describe_progress({**EPOCH, "eta_s": eta_s})
     assert line and line.endswith(f"at most {left} left")
 
 
@@ -69,6 +88,27 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs() -> None:
         ["Trainer", "epoch", "5/5"],
         ["Trainer", "done", "2.0s"],
     ]
+
+
+def test_a_pipe_gets_a_line_of_a_long_epoch_every_half_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    view, _, text = _view(terminal=False)
+    seconds = itertools.count(1000)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    view.on_progress("Trainer", {**EPOCH, "epoch": 1})
+    for step in range(1, 101):
+        view.on_progress("Trainer", {**STEP, "step": step})
+    lines = [line.split()[1:5] for line in text.getvalue().splitlines()]
+    assert lines[0][:2] == ["epoch", "1/5"]
+    assert [line[3] for line in lines[1:]] == ["30/400", "60/400", "90/400"]
+
+
+def test_a_pipe_gets_every_note() -> None:
+    view, _, text = _view(terminal=False)
+    for line in ("one_device: 1 replica on the CPU", "restored"):
+        view.on_progress("Trainer", {"event": "some", "line": line})
+    assert len(text.getvalue().splitlines()) == 2
 
 
 def test_a_pipe_gets_no_line_for_skipped_nodes() -> None:

@@ -41,7 +41,28 @@ def test_the_history(tmp_path: Path) -> None:
         "epochs": [1, 2, 3],
         "epochs_left_out": 0,
         "metrics": {"loss": [2.0, None, "Infinity"], "val_loss": [3, 2, 1]},
+        "training": None,
     }
+
+
+def test_how_the_model_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_EPOCHS", 2)
+    epochs = [{"epoch": number} for number in (1, 2, 3)]
+    facts = {"strategy": "one_device", "epochs": epochs}
+    (tmp_path / "training.json").write_text(json.dumps(facts))
+    document = epochs_document(_history(tmp_path, {"loss": [5.0, 4.0, 3.0]}))
+    assert document is not None
+    assert document["training"] == {"strategy": "one_device", "epochs": epochs[1:]}
+
+
+@pytest.mark.parametrize("text", ["[]", '{"epochs": 3}', '{"epochs": ['])
+def test_damaged_facts_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "training.json").write_text(text)
+    with pytest.raises(WorkspaceError, match="history cannot be read") as failure:
+        epochs_document(_history(tmp_path, {"loss": [5.0]}))
+    assert failure.value.where == str(tmp_path / "training.json")
 
 
 def test_of_a_long_history_the_last_epochs_are_kept(
@@ -91,6 +112,7 @@ def test_logs_of_tensorboard_replace_the_history(tmp_path: Path) -> None:
     )
     assert epochs_document(tmp_path) == {
         "source": "tensorboard",
+        "training": None,
         "epochs": [1, 2],
         "epochs_left_out": 0,
         "metrics": {"loss": [4.0, 2.0], "val_loss": [None, 3.0]},

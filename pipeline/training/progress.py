@@ -1,0 +1,188 @@
+"""Progress of a training, and the facts about it that the record keeps."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.strategy.distribution import Distribution
+from sluice import progress
+from sluice.storage import atomic
+
+FACTS_FILE = "training.json"
+# Minimum time between two reports of steps.
+INTERVAL_S = 1.0
+
+
+class ReportProgress(tf.keras.callbacks.Callback):
+    """Keras callback that reports epochs, and steps at most once a second.
+
+    Rates and durations are of training without validation. The first execution of a
+    ``fit``, which traces and compiles the step, is left out of rates.
+
+    Args:
+      epochs: maximum number in the whole training.
+      training_input: of the training.
+      distribution: of the training; only the chief reports.
+
+    Attributes:
+      epoch_facts: ``epoch``, ``duration_s``, ``examples_per_second`` and
+        ``input_bound`` of each completed epoch; ``input_bound`` is the fraction of the
+        duration in which training waited for its input, or None. A checkpoint keeps
+        them.
+      time_to_first_step_s: from the begin of ``fit`` to the end of its first execution;
+        None before.
+    """
+
+    def __init__(
+        self, epochs: int, training_input: TrainingInput, distribution: Distribution
+    ) -> None:
+        super().__init__()
+        # Otherwise Keras waits for the device and fetches metrics after each batch.
+        self._supports_tf_logs = True
+        self._epochs = epochs
+        self._steps = training_input.steps_per_epoch
+        self._input = training_input
+        self._distribution = distribution
+        self.epoch_facts: list[dict[str, Any]] = []
+        self.time_to_first_step_s: float | None = None
+        self._validation_s = 0.0
+        self._reported_at_s = 0.0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._train_began_s = time.monotonic()
+        self._is_traced = False
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._epoch = epoch
+        self._began_s = self._rate_began_s = time.monotonic()
+        self._ended_s: float | None = None
+        # The step is known after the first batch: an epoch may be resumed within.
+        self._first_step: int | None = None
+        self._step = 0
+        self._waited_s = self._input.waited_s()
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        if self._first_step is None:
+            self._first_step = batch
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        now_s = time.monotonic()
+        self._step = batch + 1
+        if not self._is_traced:
+            self._is_traced = True
+            self.time_to_first_step_s = now_s - self._train_began_s
+            if self._step < self._steps:
+                self._rate_began_s, self._first_step = now_s, self._step
+            return
+        since_s = max(self._reported_at_s, self._began_s)
+        if now_s - since_s >= INTERVAL_S and self._step < self._steps:
+            self._reported_at_s = now_s
+            rate = self._steps_per_second(now_s)
+            self._report("step", rate, step=self._step, steps=self._steps)
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._ended_s = time.monotonic()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        now_s = time.monotonic()
+        ended_s = self._ended_s or now_s
+        self._validation_s = now_s - ended_s
+        rate, duration_s = self._steps_per_second(ended_s), ended_s - self._began_s
+        waited_s = None
+        if self._waited_s is not None:
+            waited_s = (self._input.waited_s() or 0.0) - self._waited_s
+        self.epoch_facts.append(
+            {
+                "epoch": epoch + 1,
+                "duration_s": duration_s,
+                "examples_per_second": self._examples(rate),
+                "input_bound": None if waited_s is None else waited_s / duration_s,
+            }
+        )
+        self._step, self._reported_at_s = self._steps, now_s
+        self._report(
+            "epoch",
+            rate,
+            duration_s=now_s - self._began_s,
+            metrics={name: float(value) for name, value in (logs or {}).items()},
+        )
+
+    def _steps_per_second(self, now_s: float) -> float:
+        steps = self._step - (self._first_step or 0)
+        return steps / max(now_s - self._rate_began_s, 1e-9)
+
+    def _examples(self, steps_per_second: float) -> float:
+        return steps_per_second * self._input.train_examples / self._steps
+
+    def _report(self, event: str, steps_per_second: float, **facts: Any) -> None:
+        if not self._distribution.is_chief:
+            return
+        epochs_left = self._epochs - self._epoch - 1
+        steps_left = epochs_left * self._steps + self._steps - self._step
+        validations_left = epochs_left + (self._step < self._steps)
+        eta_s = validations_left * self._validation_s
+        if steps_per_second:
+            eta_s += steps_left / steps_per_second
+        progress.report(
+            event=event,
+            epoch=self._epoch + 1,
+            epochs=self._epochs,
+            examples_per_second=self._examples(steps_per_second),
+            eta_s=eta_s,
+            **facts,
+        )
+
+
+def write_facts(
+    model: tf.keras.Model,
+    reported: ReportProgress,
+    training_input: TrainingInput,
+    distribution: Distribution,
+    directory: Path,
+) -> None:
+    """Writes ``training.json``: what the record keeps of a training.
+
+    Args:
+      model: the trained model.
+      reported: the callback of the training.
+      training_input: of the training.
+      distribution: of the training.
+      directory: of the model run.
+    """
+    facts = {
+        "strategy": distribution.line,
+        "replicas": distribution.replicas,
+        "batch_size": distribution.batch_size,
+        "steps_per_execution": distribution.steps_per_execution,
+        "precision": tf.keras.mixed_precision.global_policy().name,
+        "train_examples": training_input.train_examples,
+        "eval_examples": training_input.eval_examples,
+        "trainable_parameters": _count(model.trainable_weights),
+        "non_trainable_parameters": _count(model.non_trainable_weights),
+        "time_to_first_step_s": reported.time_to_first_step_s,
+        "device_memory_peak_bytes": _device_memory_peak_bytes(),
+        "epochs": reported.epoch_facts,
+    }
+    atomic.write_json(directory / FACTS_FILE, facts)
+
+
+def _count(weights: list[tf.Variable]) -> int:
+    return sum(int(np.prod(weight.shape)) for weight in weights)
+
+
+def _device_memory_peak_bytes() -> int | None:
+    """Returns the peak of the GPU that needed most; None without one."""
+    gpus = tf.config.list_logical_devices("GPU")
+    info = tf.config.experimental.get_memory_info
+    names = [gpu.name.removeprefix("/device:") for gpu in gpus]
+    return max((info(name)["peak"] for name in names), default=None)
