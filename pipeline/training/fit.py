@@ -1,8 +1,7 @@
-"""Training step 3, fit: epochs with early stopping, progress and checkpoints."""
+"""Training step 3, fit: epochs with early stopping and checkpoints."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import tensorflow as tf
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.heartbeat import Heartbeat
-from sluice import interrupt, progress
+from sluice import interrupt
 
 
 @dataclass(frozen=True)
@@ -53,12 +52,7 @@ def fit_model(
       NodeError: the checkpoint is of another model.
     """
     history = tf.keras.callbacks.History()
-    callbacks = [
-        Heartbeat(),
-        ReportEpochs(settings.epochs),
-        *callbacks,
-        history,
-    ]
+    callbacks = [Heartbeat(), *callbacks, history]
     stopping = tf.keras.callbacks.EarlyStopping
     early_stopping = next((c for c in callbacks if isinstance(c, stopping)), None)
     evaluation = training_input.eval()
@@ -98,27 +92,3 @@ def fit_model(
             checkpoint.restore()
         fit(checkpoint.epoch, 0, until=settings.epochs)
     return history.history
-
-
-class ReportEpochs(tf.keras.callbacks.Callback):
-    """Keras callback that reports each epoch's metrics and duration as progress.
-
-    Args:
-      epochs: maximum number in the whole training.
-    """
-
-    def __init__(self, epochs: int) -> None:
-        super().__init__()
-        self._epochs = epochs
-
-    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        self._epoch_start = time.monotonic()
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        progress.report(
-            event="epoch",
-            epoch=epoch + 1,
-            epochs=self._epochs,
-            duration_s=time.monotonic() - self._epoch_start,
-            metrics={name: float(value) for name, value in (logs or {}).items()},
-        )

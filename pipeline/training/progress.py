@@ -48,6 +48,7 @@ class ReportProgress(tf.keras.callbacks.Callback):
         self._epochs = epochs
         self._steps = training_input.steps_per_epoch
         self._input = training_input
+        self._waited = getattr(training_input, "waited_s", lambda: None)
         self._distribution = distribution
         self.epoch_facts: list[dict[str, Any]] = []
         self.time_to_first_step_s: float | None = None
@@ -65,7 +66,7 @@ class ReportProgress(tf.keras.callbacks.Callback):
         # The step is known after the first batch: an epoch may be resumed within.
         self._first_step: int | None = None
         self._step = 0
-        self._waited_s = self._input.waited_s()
+        self._waited_s = self._waited()
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -100,7 +101,7 @@ class ReportProgress(tf.keras.callbacks.Callback):
         rate, duration_s = self._steps_per_second(ended_s), ended_s - self._began_s
         waited_s = None
         if self._waited_s is not None:
-            waited_s = (self._input.waited_s() or 0.0) - self._waited_s
+            waited_s = (self._waited() or 0.0) - self._waited_s
         self.epoch_facts.append(
             {
                 "epoch": epoch + 1,
@@ -173,6 +174,7 @@ def write_facts(
         "device_memory_peak_bytes": _device_memory_peak_bytes(),
         "epochs": reported.epoch_facts,
     }
+    directory.mkdir(parents=True, exist_ok=True)
     atomic.write_json(directory / FACTS_FILE, facts)
 
 

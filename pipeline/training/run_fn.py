@@ -27,6 +27,7 @@ from pipeline.training.compile import CompileSettings, compile_model
 from pipeline.training.export import ExportSettings, export_model, write_model_run
 from pipeline.training.fit import FitSettings, fit_model
 from pipeline.training.input.training_input import InputSettings, make_input
+from pipeline.training.progress import ReportProgress, write_facts
 from pipeline.training.strategy.distribution import (
     StrategySettings,
     choose_distribution,
@@ -137,8 +138,9 @@ def _train(settings: TrainingSettings) -> None:
         tf.config.experimental.enable_op_determinism()
     # First: the devices must be configured before TensorFlow uses one.
     distribution = choose_distribution(settings.strategy)
-    progress.report(event="strategy", line=distribution.line)
-    if not distribution.is_chief:
+    if distribution.is_chief:
+        progress.report(event="strategy", line=distribution.line)
+    else:
         # It must save with the chief, but its checkpoints are of no use.
         folder = Path(tempfile.mkdtemp())
         settings = replace(settings, fit=replace(settings.fit, saved_to=folder))
@@ -155,11 +157,15 @@ def _train(settings: TrainingSettings) -> None:
         steps_per_epoch=training_input.steps_per_epoch,
         distribution=distribution,
     )
+    reported = ReportProgress(settings.fit.epochs, training_input, distribution)
     callbacks = make_callbacks(
         settings.callbacks, features, training_input, distribution
     )
     with explaining(callbacks):
-        history = fit_model(model, training_input, settings.fit, callbacks)
+        history = fit_model(model, training_input, settings.fit, [reported, *callbacks])
+    if distribution.is_chief:
+        directory = settings.model_run_dir
+        write_facts(model, reported, training_input, distribution, directory)
     beat()
     here = replace(distribution, strategy=tf.distribute.get_strategy())
     model = undistribute(model, lambda: build_model(settings.model, inputs, here))
