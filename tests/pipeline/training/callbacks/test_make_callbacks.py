@@ -1,0 +1,178 @@
+"""Early stopping, plateaus, TensorBoard and the user's callbacks in a training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.config.train import (
+    Constant,
+    Cosine,
+    EarlyStopping,
+    ReduceOnPlateau,
+    TensorBoard,
+)
+from sluice.errors import NodeError
+
+pytestmark = pytest.mark.tf
+
+STEPS = 5
+Trained = Callable[..., tuple[dict[str, list[float]], Any]]
+
+
+def adds_a_metric(name: str, values: list[float]) -> Any:
+    """A user's function that makes a callback."""
+    import tensorflow as tf
+
+    class AddMetric(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            assert logs is not None and "learning_rate" in logs
+            logs[name] = values[epoch]
+
+    return AddMetric()
+
+
+def not_a_callback() -> str:
+    return "no"
+
+
+def own(name: str = "mine", values: tuple[float, ...] = ()) -> list[dict[str, Any]]:
+    params = {"name": name, "values": list(values)}
+    return [{"function": f"{__name__}:adds_a_metric", "params": params}]
+
+
+def test_the_learning_rate_of_each_epoch_is_in_the_history(trained: Trained) -> None:
+    schedule = Cosine(initial=0.1, warmup_epochs=1)
+    history, _ = trained(learning_rate=schedule.model_dump())
+
+    from pipeline.training.learning_rate import make_learning_rate
+
+    settings = schedule.model_dump()
+    rate: Any = make_learning_rate(settings, epochs=4, steps_per_epoch=STEPS)
+    last_steps = [rate(STEPS * (epoch + 1) - 1).numpy() for epoch in range(4)]
+    np.testing.assert_allclose(history["learning_rate"], last_steps, rtol=1e-5)
+
+
+@pytest.mark.parametrize("warmup", [0.0, 1.0])
+def test_a_plateau_reduces_a_number_and_a_schedule(
+    trained: Trained, warmup: float
+) -> None:
+    plateau = ReduceOnPlateau(
+        metric="mine", mode="min", patience=1, factor=0.1, min_learning_rate=0.002
+    )
+    history, model = trained(
+        epochs=5,
+        learning_rate=Constant(initial=0.1, warmup_epochs=warmup).model_dump(),
+        reduce_on_plateau=plateau.model_dump(),
+        callbacks=own(values=(3, 2, 2, 2, 1)),
+    )
+
+    first = 0.1 * (STEPS - 1) / STEPS if warmup else 0.1
+    assert history["learning_rate"] == pytest.approx([first, 0.1, 0.1, 0.01, 0.002])
+    assert "lr" not in history
+    assert model.optimizer.learning_rate.numpy() == pytest.approx(0.002)
+
+
+def test_a_checkpoint_contains_the_factor_of_a_plateau(
+    trained: Trained, tmp_path: Path
+) -> None:
+    import tensorflow as tf
+
+    schedule = Constant(initial=0.1, warmup_epochs=1).model_dump()
+    plateau = ReduceOnPlateau(metric="mine", mode="min", patience=1, factor=0.5)
+    _, reduced = trained(
+        epochs=3,
+        learning_rate=schedule,
+        reduce_on_plateau=plateau.model_dump(),
+        callbacks=own(values=(1, 1, 1)),
+    )
+    path = tf.train.Checkpoint(model=reduced).save(str(tmp_path / "ckpt"))
+    _, other = trained(epochs=1, learning_rate=schedule)
+    tf.train.Checkpoint(model=other).restore(path).assert_existing_objects_matched()
+
+    assert other.optimizer.iterations.numpy() == 15
+    one = np.ones((1, 1))
+    other.train_on_batch({"fare_xf": one, "income_xf": one}, one)
+    assert other.optimizer.learning_rate.numpy() == pytest.approx(0.025)
+
+
+def test_early_stopping_keeps_the_best_weights(trained: Trained) -> None:
+    stopping = EarlyStopping(metric="mine", mode="max", patience=2)
+    history, model = trained(
+        epochs=9,
+        early_stopping=stopping.model_dump(),
+        callbacks=own(values=(1, 3, 2, 2, 9, 9, 9, 9, 9)),
+    )
+    assert history["mine"] == [1, 3, 2, 2]
+    _, best = trained(epochs=2)
+    for found, expected in zip(model.get_weights(), best.get_weights(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_auto_takes_the_maximum_of_an_auc(trained: Trained) -> None:
+    plateau = ReduceOnPlateau(metric="val_auc", patience=1, factor=0.5)
+    history, _ = trained(
+        learning_rate=0.1,
+        reduce_on_plateau=plateau.model_dump(),
+        callbacks=own("val_auc", (0.5, 0.6, 0.7, 0.8)),
+    )
+    assert history["learning_rate"] == pytest.approx([0.1] * 4)
+
+
+def test_a_metric_that_does_not_exist_fails_after_the_first_epoch(
+    trained: Trained,
+) -> None:
+    with pytest.raises(NodeError, match="no metric 'val_los'") as caught:
+        trained(early_stopping=EarlyStopping(metric="val_los").model_dump())
+
+    assert caught.value.expected == "one of learning_rate, loss, val_loss"
+    assert caught.value.hint == "did you mean 'val_loss'?"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "actual"),
+    [
+        ({"function": f"{__name__}:not_a_callback", "params": {}}, "return a", "str"),
+        (
+            {"function": f"{__name__}:adds_a_metric", "params": {"nam": 1}},
+            "cannot be created",
+            "unexpected keyword argument 'nam'",
+        ),
+    ],
+)
+def test_a_callback_that_cannot_be_used(
+    trained: Trained, spec: dict[str, Any], message: str, actual: str
+) -> None:
+    with pytest.raises(NodeError, match=message) as caught:
+        trained(callbacks=[spec])
+
+    assert actual in str(caught.value.actual)
+
+
+def test_tensorboard(trained: Trained, tmp_path: Path) -> None:
+    import tensorflow as tf
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    settings = TensorBoard(histograms=2, graph=True, profile=3)
+    history, _ = trained(
+        learning_rate=Cosine(initial=0.1).model_dump(),
+        tensorboard=settings.model_dump(),
+        tensorboard_dir=tmp_path,
+    )
+
+    train = EventAccumulator(str(tmp_path / "train")).Reload()
+    validation = EventAccumulator(str(tmp_path / "validation")).Reload()
+    assert "epoch_learning_rate" in train.Tags()["tensors"]
+    losses = [
+        float(tf.make_ndarray(event.tensor_proto))
+        for event in validation.Tensors("epoch_loss")
+    ]
+    np.testing.assert_allclose(losses, history["val_loss"], rtol=1e-5)
+    kernel = next(tag for tag in train.Tags()["tensors"] if "kernel" in tag)
+    assert [event.step for event in train.Tensors(kernel)] == [0, 2]
+    assert train.Tags()["graph"]
+    assert list(tmp_path.rglob("*.xplane.pb"))

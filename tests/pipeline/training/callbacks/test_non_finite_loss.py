@@ -1,0 +1,180 @@
+"""A NaN or infinite loss stops training and names step and examples."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.errors import NodeError, TransientError
+from sluice.project import own_root
+from tests.pipeline.training.callbacks.trainings import train, write_examples
+
+pytestmark = pytest.mark.tf
+
+AUC = [{"class_name": "AUC", "params": {}}]
+# On two logical CPUs, which must be made before TensorFlow uses the one.
+MIRRORED = """
+import json, sys
+from pathlib import Path
+from sluice.compat import prepare_environment
+prepare_environment()
+from sluice.errors import NodeError
+from tests.pipeline.training.callbacks.trainings import train
+for metrics in ([], [{"class_name": "AUC", "params": {}}]):
+    try:
+        train(
+            Path(sys.argv[1]), metrics=metrics,
+            strategy={"strategy": "mirrored", "replicas": 2},
+        )
+    except NodeError as error:
+        print(json.dumps([str(error), error.where, error.examples]))
+"""
+
+
+def stopped(data: Path, **settings: Any) -> NodeError:
+    with pytest.raises(NodeError, match="so training has stopped") as caught:
+        train(data, **settings)
+    assert not isinstance(caught.value, TransientError)
+    return caught.value
+
+
+def batch_of(data: Path, epoch: int = 0) -> int:
+    """Returns the number of the batch that has an example that is not finite."""
+    import numpy as np
+
+    from pipeline.training.input.training_input import InputSettings, make_input
+    from pipeline.training.strategy.distribution import (
+        StrategySettings,
+        choose_distribution,
+    )
+    from tests.pipeline.training.callbacks.trainings import BATCH, FEATURES, Output
+
+    distribution = choose_distribution(StrategySettings(batch_size=BATCH))
+    paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=1)
+    batches = make_input(paths, FEATURES, Output(), distribution).train(epoch)
+    return next(
+        number
+        for number, (features, _) in enumerate(batches, start=1)
+        if not np.isfinite(features["fare_xf"]).all()
+    )
+
+
+@pytest.fixture(scope="session")
+def infinite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_examples(tmp_path_factory.mktemp("infinite"), train=math.inf)
+
+
+@pytest.mark.parametrize("metrics", [[], AUC], ids=["loss", "AUC"])
+def test_the_batch_and_the_example_are_named(infinite: Path, metrics: Any) -> None:
+    error = stopped(infinite, metrics=metrics)
+
+    number = batch_of(infinite)
+    assert error.where == f"epoch 1, batch {number} of 5, learning rate 0.01"
+    assert error.details == ("not finite in 1 of 8 examples: fare_xf",)
+    (example,) = error.examples
+    assert example.startswith(f"batch {number}, example ")
+    assert "fare_xf=inf, income_xf=" in example
+    assert "label=" in example
+    assert "correct these examples" in str(error.hint)
+
+
+def test_several_steps_per_execution_give_a_range(infinite: Path) -> None:
+    error = stopped(infinite, strategy={"steps_per_execution": 5})
+
+    assert str(error.where).startswith("epoch 1, one of the batches 1 to 5 of 5")
+    assert error.details == ("not finite in 1 of 40 examples: fare_xf",)
+    assert error.examples[0].startswith(f"batch {batch_of(infinite)}, ")
+
+
+def test_an_accelerator_is_not_waited_for(
+    infinite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.training.callbacks import non_finite_loss
+
+    waits: list[int] = []
+    stop = non_finite_loss.StopOnNonFiniteLoss
+    init, check = stop.__init__, stop._check
+
+    def seldom(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **{**kwargs, "interval_s": 60.0})
+
+    def counted(self: Any) -> None:
+        waits.append(1)
+        check(self)
+
+    monkeypatch.setattr(stop, "__init__", seldom)
+    monkeypatch.setattr(stop, "_check", counted)
+    error = stopped(infinite)
+
+    # The first step, which begins the interval, and the end of the epoch.
+    assert len(waits) <= 2
+    assert f"batch {batch_of(infinite)} of 5" in str(error.where)
+
+
+def test_values_of_sensitive_features_are_not_shown(
+    infinite: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    error = stopped(infinite, sensitive=["fare", "tip"])
+    assert "fare_xf=(not shown), income_xf=" in error.examples[0]
+    assert "label=(not shown)" in error.examples[0]
+
+    error = stopped(infinite, sensitive=["fare"], own_preprocessing=True)
+    assert error.examples[0].count("(not shown)") == 3
+    logged = capfd.readouterr().err
+    assert "the loss is" in logged
+    assert "fare_xf=inf" not in logged
+
+
+@pytest.mark.parametrize("metrics", [[], AUC], ids=["loss", "AUC"])
+def test_a_learning_rate_that_is_too_high(examples: Path, metrics: Any) -> None:
+    error = stopped(examples, learning_rate=1e30, hidden_units=(4, 4), metrics=metrics)
+
+    assert "learning rate 1e+30" in str(error.where)
+    assert error.details[0].startswith("all features of these 8 examples are finite")
+    assert len(error.examples) == 8
+    assert "lower train.learning_rate" in str(error.hint)
+
+
+@pytest.mark.parametrize("metrics", [[], AUC], ids=["loss", "AUC"])
+def test_an_evaluation(tmp_path: Path, metrics: Any) -> None:
+    data = write_examples(tmp_path, eval=math.nan)
+
+    error = stopped(data, metrics=metrics)
+
+    where = "validation of epoch 1, batch 1 of 2, learning rate 0.01"
+    assert error.where == where
+    assert "fare_xf=nan" in error.examples[0]
+
+
+def test_another_error_of_a_metric_is_not_explained(examples: Path) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.callbacks.non_finite_loss import explaining
+
+    with (
+        pytest.raises(tf.errors.InvalidArgumentError, match="something else"),
+        explaining([]),
+    ):
+        raise tf.errors.InvalidArgumentError(None, None, "something else")
+
+
+def test_mirrored_over_two_devices(infinite: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MIRRORED, infinite],
+        cwd=own_root(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 2, done.stderr
+    for text, where, (example,) in lines:
+        assert "not finite in 1 of 8 examples: fare_xf" in text
+        assert f"epoch 1, batch {batch_of(infinite)} of 5" in where
+        assert "fare_xf=inf" in example
