@@ -236,7 +236,7 @@ class TrainingInput:
                 factors.append(tf.gather(tf.constant(self._class_weights), ids))
         if plan.is_padded:
             first = step * plan.batch_size
-            numbers = tf.range(first, first + plan.batch_size)
+            numbers = first + tf.range(plan.batch_size, dtype=tf.int64)
             real = numbers < plan.shares[worker].count
             factors.append(tf.cast(real, tf.float32))
         if not factors:

@@ -16,10 +16,10 @@ def weights_of_classes(
 
     Args:
       given: weights by class, 1 where there is none; ``balanced``: the mean count of
-        the classes divided by each one's count; None: all are 1.
+        the classes that occur, divided by each one's count, as in scikit-learn's
+        ``compute_class_weight``; None: all are 1.
       label: the classes.
-      counts: number of training examples of each class, for ``balanced``. A class
-        without any has the weight 1.
+      counts: number of training examples of each class, for ``balanced``.
     """
     if given is None:
         return None
@@ -28,5 +28,5 @@ def weights_of_classes(
         by_name = {str(name): weight for name, weight in given.items()}
         return [by_name.get(name, 1.0) for name in label.class_names]
     assert counts is not None
-    mean = sum(counts) / len(counts)
-    return [mean / count if count else 1.0 for count in counts]
+    present = sum(count > 0 for count in counts)
+    return [sum(counts) / present / count if count else 1.0 for count in counts]

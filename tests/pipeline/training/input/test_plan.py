@@ -1,0 +1,154 @@
+"""Examples divided over workers, replicas and steps: each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sample_data.tf_example import encode
+from sluice.compat import exclude_keras_from_autograph
+from sluice.errors import NodeError
+from sluice.tfrecords import tfrecord
+
+pytestmark = pytest.mark.tf
+
+InputOf = Callable[..., Any]
+
+
+class AsWorker:
+    """Stands for the strategy in one of several processes: gives it its number."""
+
+    def __init__(self, worker: int, workers: int, replicas: int) -> None:
+        self._worker, self._workers = worker, workers
+        self.num_replicas_in_sync = replicas
+
+    def distribute_datasets_from_function(self, make: Callable[[Any], Any]) -> Any:
+        import tensorflow as tf
+
+        context = tf.distribute.InputContext(
+            num_input_pipelines=self._workers, input_pipeline_id=self._worker
+        )
+        return make(context)
+
+
+def of_workers(
+    workers: int, replicas: int = 0, static: bool = False, kind: str = "multi_worker"
+) -> list[dict[str, Any]]:
+    replicas = replicas or workers
+    return [
+        {
+            "strategy": AsWorker(worker, workers, replicas),
+            "kind": kind,
+            "workers": workers,
+            "worker": worker,
+            "static_shapes": static,
+        }
+        for worker in range(workers)
+    ]
+
+
+def real_numbers(batches: Any) -> list[int]:
+    """Returns the feature ``a`` of the examples with the weight 1, in order."""
+    found = []
+    for features, _, *weights in batches:
+        values = np.ravel(features["a_xf"]).astype(int)
+        real = weights[0].numpy() if weights else np.ones(len(values))
+        assert set(real) <= {0.0, 1.0}
+        found += values[real == 1].tolist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four files of ten examples each, for training and for validation."""
+    folder = tmp_path_factory.mktemp("even")
+    for split in ("train", "eval"):
+        for index in range(4):
+            numbers = range(10 * index, 10 * index + 10)
+            examples = [encode({"a_xf": [float(i)], "y_xf": [i % 3]}) for i in numbers]
+            tfrecord.write(folder / f"{split}-{index}.gz", examples)
+    return folder
+
+
+@pytest.mark.parametrize("cache", ["none", "memory"])
+@pytest.mark.parametrize("workers", [2, 3])
+def test_workers_read_each_example_once_in_as_many_steps(
+    input_of: InputOf, cache: str, workers: int
+) -> None:
+    made = [
+        input_of(batch_size=6, facts=facts, cache=cache)
+        for facts in of_workers(workers)
+    ]
+    (steps,) = {item.steps_per_epoch for item in made}
+    (eval_steps,) = {item.eval_steps for item in made}
+    for epoch in (0, 1):
+        epochs = [list(item.train(epoch).take(steps)) for item in made]
+        assert sorted(chain(*map(real_numbers, epochs))) == list(range(51))
+        sizes = {len(batch[1]) for batches in epochs for batch in batches}
+        assert sizes == {6 // workers}
+    evals = [list(item.eval()) for item in made]
+    assert {len(batches) for batches in evals} == {eval_steps}
+    assert sorted(chain(*map(real_numbers, evals))) == list(range(20))
+
+
+def test_files_are_shared_out_where_they_are_even(
+    input_of: InputOf, even: Path
+) -> None:
+    for facts in of_workers(2):
+        made = input_of(batch_size=8, facts=facts, folder=even)
+        own = real_numbers(made.train().take(made.steps_per_epoch))
+        assert {number // 10 % 2 for number in own} == {facts["worker"]}
+
+
+def test_replicas_of_a_worker_take_batches_of_their_own(input_of: InputOf) -> None:
+    (facts,) = of_workers(1, replicas=2, static=True, kind="tpu")
+    made = input_of(batch_size=8, facts=facts)
+    batches = list(made.train(0, 2).take(2 * (made.steps_per_epoch - 2)))
+    assert made.steps_per_epoch == 6
+    assert {len(batch[1]) for batch in batches} == {4}
+    whole = list(input_of(batch_size=8, facts=facts).train().take(12))
+    assert real_numbers(batches) == real_numbers(whole)[16:]
+
+
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+def test_static_shapes_drop_in_training_and_pad_in_validation(
+    input_of: InputOf, cache: str
+) -> None:
+    import tensorflow as tf
+
+    made = input_of(batch_size=8, facts={"static_shapes": True}, cache=cache)
+    assert (made.steps_per_epoch, made.eval_steps) == (6, 3)
+    for spec in tf.nest.flatten((made.element_spec, made.eval().element_spec)):
+        assert spec.shape[0] == 8
+    epochs = [real_numbers(made.train(epoch).take(6)) for epoch in range(4)]
+    assert all(len(set(epoch)) == 48 for epoch in epochs)
+    assert len(set(chain(*epochs))) == 51, "others are left out in each epoch"
+    assert sorted(real_numbers(made.eval())) == list(range(20))
+
+
+def test_padding_does_not_change_metrics(input_of: InputOf) -> None:
+    import tensorflow as tf
+
+    exclude_keras_from_autograph()
+    model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(3)])
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    metric = tf.keras.metrics.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(loss=loss, weighted_metrics=[metric, "sparse_categorical_accuracy"])
+
+    def evaluate(static: bool) -> Any:
+        batches = input_of(batch_size=8, facts={"static_shapes": static}).eval()
+        only = batches.map(lambda features, *rest: (features["a_xf"] / 20, *rest))
+        return model.evaluate(only, verbose=0)[1:]
+
+    assert evaluate(static=True) == pytest.approx(evaluate(static=False), rel=1e-5)
+
+
+def test_too_few_examples_for_a_step_are_an_error(input_of: InputOf) -> None:
+    with pytest.raises(NodeError, match="not enough examples") as caught:
+        input_of(batch_size=64, facts={"static_shapes": True})
+    assert (caught.value.expected, caught.value.actual) == ("at least 64", "51")

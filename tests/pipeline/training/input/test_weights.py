@@ -1,0 +1,83 @@
+"""Weights of classes and of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sample_data.tf_example import encode
+from sluice.errors import NodeError
+from sluice.tfrecords import tfrecord
+
+pytestmark = pytest.mark.tf
+
+InputOf = Callable[..., Any]
+CLASS_WEIGHTS = {"0": 2.0, "2": 0.5}
+
+
+def weights_of(batches: Any) -> dict[int, tuple[int, float]]:
+    """Returns class and weight of each example by its feature ``a``."""
+    return {
+        int(value): (int(label), float(weight))
+        for features, labels, weights in batches
+        for value, label, weight in zip(
+            np.ravel(features["a_xf"]), np.ravel(labels), weights, strict=True
+        )
+    }
+
+
+@pytest.mark.parametrize("cache", ["none", "memory"])
+def test_weights_of_class_and_example_multiply(input_of: InputOf, cache: str) -> None:
+    made = input_of(class_weights=CLASS_WEIGHTS, sample_weight=True, cache=cache)
+    found = weights_of(made.train().take(made.steps_per_epoch))
+    assert found == {
+        number: (number % 3, number / 4 * (2.0, 1.0, 0.5)[number % 3])
+        for number in range(51)
+    }
+    features = made.element_spec[0]
+    assert set(features) == {"a_xf"}, "the weight is no input of the model"
+
+
+def test_validation_has_weights_of_examples_but_not_of_classes(
+    input_of: InputOf,
+) -> None:
+    made = input_of(class_weights=CLASS_WEIGHTS, sample_weight=True)
+    assert weights_of(made.eval()) == {i: (i % 3, i / 4) for i in range(20)}
+    assert len(input_of(class_weights=CLASS_WEIGHTS).eval().element_spec) == 2
+
+
+def test_balanced_classes_weigh_the_same_in_total(input_of: InputOf) -> None:
+    made = input_of(class_weights="balanced")
+    assert made.class_counts == [17, 17, 17]
+    assert {weight for _, weight in weights_of(made.train().take(7)).values()} == {1.0}
+
+
+def test_balanced_weights_are_those_of_scikit_learn(
+    input_of: InputOf, tmp_path: Path
+) -> None:
+    labels = [0] * 6 + [1] * 3 + [-1]
+    examples = [encode({"a_xf": [float(i)], "y_xf": [y]}) for i, y in enumerate(labels)]
+    for split in ("train", "eval"):
+        tfrecord.write(tmp_path / f"{split}-0.gz", examples)
+    made = input_of(class_weights="balanced", folder=tmp_path)
+    assert made.class_counts == [6, 3, 0]
+    found = weights_of(made.train().take(made.steps_per_epoch)).values()
+    # A class without examples has no part, as in compute_class_weight.
+    assert {y: w for y, w in found if y >= 0} == {0: 9 / 2 / 6, 1: 9 / 2 / 3}
+
+
+@pytest.mark.parametrize("wrong", [-0.5, float("nan"), float("inf")])
+def test_a_wrong_weight_names_its_file(
+    input_of: InputOf, tmp_path: Path, wrong: float
+) -> None:
+    for index, weight in enumerate([1.0, wrong]):
+        example = encode({"a_xf": [1.0], "y_xf": [1], "sample_weight": [weight]})
+        tfrecord.write(tmp_path / f"train-{index}.gz", [example])
+        tfrecord.write(tmp_path / f"eval-{index}.gz", [example])
+    with pytest.raises(NodeError, match="1 of 1 sample weights") as caught:
+        input_of(folder=tmp_path, sample_weight=True)
+    assert caught.value.where == f"{tmp_path}/train-1.gz"
