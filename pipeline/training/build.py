@@ -93,8 +93,6 @@ def build_model(
     if distribution.kind == "tpu":
         check_dtypes(inputs.dtypes)
     exclude_keras_from_autograph()
-    # Names such as dense_1 count on in a process: a warm start compares them.
-    tf.keras.backend.reset_uids()
     tf.keras.utils.set_random_seed(settings.seed)
     tf.keras.mixed_precision.set_global_policy(settings.precision)
     with distribution.strategy.scope():

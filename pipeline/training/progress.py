@@ -48,7 +48,6 @@ class ReportProgress(tf.keras.callbacks.Callback):
         self._epochs = epochs
         self._steps = training_input.steps_per_epoch
         self._input = training_input
-        self._waited = getattr(training_input, "waited_s", lambda: None)
         self._distribution = distribution
         self.epoch_facts: list[dict[str, Any]] = []
         self.time_to_first_step_s: float | None = None
@@ -66,7 +65,7 @@ class ReportProgress(tf.keras.callbacks.Callback):
         # The step is known after the first batch: an epoch may be resumed within.
         self._first_step: int | None = None
         self._step = 0
-        self._waited_s = self._waited()
+        self._waited_s = self._input.waited_s()
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -101,7 +100,7 @@ class ReportProgress(tf.keras.callbacks.Callback):
         rate, duration_s = self._steps_per_second(ended_s), ended_s - self._began_s
         waited_s = None
         if self._waited_s is not None:
-            waited_s = (self._waited() or 0.0) - self._waited_s
+            waited_s = (self._input.waited_s() or 0.0) - self._waited_s
         self.epoch_facts.append(
             {
                 "epoch": epoch + 1,

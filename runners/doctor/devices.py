@@ -14,7 +14,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from runners.doctor.check import Check
+from sluice.errors import NodeError
 from sluice.project import own_root
 
 _TIME_LIMIT_S = 180.0
@@ -40,7 +42,7 @@ _DRIVER = (
 def check_devices(
     time_limit_s: float = _TIME_LIMIT_S, driver: tuple[Path, ...] = _DRIVER
 ) -> Check:
-    """Returns the numbers of CPUs, GPUs and TPUs that TensorFlow lists.
+    """Returns the devices that TensorFlow lists, and the strategy ``auto`` here.
 
     Args:
       time_limit_s: after which the process is killed.
@@ -67,7 +69,14 @@ def check_devices(
     if installed and not any(kind == "GPU" for kind, _ in devices):
         found += f"; an NVIDIA driver is there ({installed[0]}), but no GPU is visible"
         return Check("devices", "warning", found, _gpu_hint(build))
-    return Check("devices", "ok", found)
+    gpus = sum(kind == "GPU" for kind, _ in devices)
+    try:
+        choice = choose("auto", gpus=gpus, tpu=find_tpu(), cluster=read_cluster())
+    except NodeError as error:
+        hint = "correct or unset TF_CONFIG"
+        return Check("devices", "warning", f"{found}; {error.what}", hint)
+    strategy = f"train.strategy auto is {choice.kind}, {choice.why}"
+    return Check("devices", "ok", f"{found}; {strategy}")
 
 
 def _listed(devices: list[tuple[str, dict[str, Any]]]) -> str:

@@ -141,7 +141,6 @@ def train(job):
         eval_files=[job["data"] + "/eval-*"],
         model_run_dir=job["out"] + "/model_run",
         serving_model_dir=job["out"] + "/serving",
-        base_model=None,
     ))
 
 

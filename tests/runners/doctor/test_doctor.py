@@ -299,6 +299,47 @@ def test_a_tensorflow_that_hangs_is_a_problem(
     assert found.found == "TensorFlow did not answer within 1 s"
 
 
+TWO_GPUS = """
+class Device:
+    def __init__(self, device_type):
+        self.device_type = device_type
+
+class config:
+    list_physical_devices = lambda: [Device("CPU"), Device("GPU"), Device("GPU")]
+
+    class experimental:
+        get_device_details = lambda device: (
+            {"device_name": "T4"} if device.device_type == "GPU" else {}
+        )
+
+class sysconfig:
+    get_build_info = dict
+"""
+
+
+@unit
+@pytest.mark.parametrize(
+    ("variables", "state", "found"),
+    [
+        ({}, "ok", "train.strategy auto is mirrored, since several GPUs are visible"),
+        ({"TPU_NAME": "a"}, "ok", "train.strategy auto is tpu, since TPU_NAME is set"),
+        ({"TF_CONFIG": "{"}, "warning", "TF_CONFIG cannot be read"),
+    ],
+)
+def test_devices_and_the_strategy_for_them(
+    tensorflow_that: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    state: str,
+    found: str,
+) -> None:
+    tensorflow_that(TWO_GPUS)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    check = check_devices(driver=())
+    assert (check.state, check.found) == (state, f"1 CPU, 2 GPU (T4); {found}")
+
+
 @pytest.mark.tf
 def test_the_real_tensorflow_and_a_driver_without_a_visible_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

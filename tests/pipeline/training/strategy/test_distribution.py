@@ -157,3 +157,12 @@ def test_a_tpu_is_resolved_connected_and_initialized(
     assert (result["replicas"], result["batch_size"]) == (8, 128)
     assert (result["steps_per_execution"], result["static_shapes"]) == (50, True)
     assert "a_xf is string: turn it into numbers" in result["strings"]
+
+
+def test_the_train_step_is_traced_for_a_tpu(results: dict[str, Any]) -> None:
+    result = results["local TPU"]
+    assert result["copies"] == result["replicas"]
+    # Features and class ids of each replica.
+    assert result["shapes"] == [[16, 4]] * 8 + [[16, 1]] * 8
+    # Replicated, in a loop of steps on the device, gradients summed over replicas.
+    assert {"TPUReplicateMetadata", "CrossReplicaSum", "While"} <= set(result["ops"])

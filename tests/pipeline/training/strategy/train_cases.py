@@ -5,6 +5,7 @@ Run by ``test_distribution``. TensorFlow is imported once, and each case is fork
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -126,7 +127,26 @@ def on_a_tpu(name: str) -> dict[str, Any]:
         build_model(ModelSettings(MODEL), strings, distribution)
     except NodeError as error:
         result["strings"] = str(error)
+    if name == "local":
+        result |= traced(distribution)
     return result
+
+
+def traced(distribution: Distribution) -> dict[str, Any]:
+    """Traces the train step as ``fit`` does, and returns what it is made of."""
+    model = compiled(distribution, "mixed_bfloat16")
+    batches = dataset().unbatch().batch(distribution.batch_size, drop_remainder=True)
+    distributed = distribution.strategy.experimental_distribute_dataset(batches)
+    specs = tf.nest.flatten(distributed.element_spec, expand_composites=True)
+    model.make_train_function()
+    step = model.train_tf_function.get_concrete_function(iter(distributed))
+    graph = step.graph.as_graph_def()
+    functions = [function.node_def for function in graph.library.function]
+    return {
+        "shapes": [spec.shape.as_list() for spec in specs],
+        "copies": len(model.trainable_variables[0].values),
+        "ops": sorted({node.op for node in itertools.chain(graph.node, *functions)}),
+    }
 
 
 def refusal(**settings: Any) -> str:
