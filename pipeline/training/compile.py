@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.feature_set import Label
-from pipeline.config.keras_classes import DEFAULT_METRICS
+from pipeline.config.keras_classes import DEFAULT_METRICS, metric_name
 from pipeline.config.metrics import Task
 from pipeline.training.learning_rate import Schedule, make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
@@ -143,7 +143,8 @@ def make_metrics(
         specs = [_named(name) for name in DEFAULT_METRICS[task]]
     metrics = []
     for index, spec in enumerate(specs):
-        params = dict(spec["params"])
+        # Without a name Keras numbers them: auc_1 when a model is compiled again.
+        params = {"name": metric_name(spec["class_name"]), **spec["params"]}
         if classes == 2 and spec["class_name"] in ("F1Score", "FBetaScore"):
             # Otherwise the argmax over one output: always the same class.
             params.setdefault("threshold", 0.5)
@@ -163,17 +164,20 @@ def _of_ids(base: Any, method: str, classes: int) -> Any:
     Args:
       base: its class.
       method: the one that takes labels and predictions.
-      classes: number of classes; for two, ids are what the one output predicts.
+      classes: number of classes; for two, the id is what the one output predicts.
     """
-    if classes == 2 or base.__name__.startswith("Sparse"):
+    if base.__name__.startswith("Sparse"):
         return base
     original = getattr(base, method)
 
-    def with_one_hot(self: Any, y_true: Any, y_pred: Any, *args: Any, **kwargs: Any):
-        ids = tf.cast(tf.reshape(y_true, [-1]), tf.int64)
-        return original(self, tf.one_hot(ids, classes), y_pred, *args, **kwargs)
+    def with_ids(self: Any, ids: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
+        if classes == 2:
+            labels = tf.cast(ids, tf.float32)
+        else:
+            labels = tf.one_hot(tf.cast(tf.reshape(ids, [-1]), tf.int64), classes)
+        return original(self, labels, y_pred, *args, **kwargs)
 
-    return type(base.__name__, (base,), {method: with_one_hot})
+    return type(base.__name__, (base,), {method: with_ids})
 
 
 def _create(make: Any, params: Mapping[str, Any], key: str) -> Any:

@@ -1,0 +1,315 @@
+"""Optimizers, losses and metrics by name, compared with Keras itself."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.config.feature_set import Label
+from pipeline.config.keras_classes import (
+    LOSSES,
+    METRICS,
+    OPTIMIZERS,
+    TRAIN_KEYS,
+    metric_name,
+)
+from pipeline.training.compile import (
+    CompileSettings,
+    compile_model,
+    make_loss,
+    make_metrics,
+)
+from sluice.errors import NodeError
+
+pytestmark = pytest.mark.tf
+
+# Classes of tf.keras that are not for one class id and one prediction per example, or
+# whose result for probabilities is always the same.
+_NOT_OFFERED = {
+    "optimizers": {"Optimizer"},
+    "losses": {"Loss", "MeanAbsolutePercentageError"},
+    "metrics": {
+        "Accuracy",
+        "BinaryIoU",
+        "IoU",
+        "Mean",
+        "MeanAbsolutePercentageError",
+        "MeanIoU",
+        "MeanMetricWrapper",
+        "MeanRelativeError",
+        "MeanTensor",
+        "Metric",
+        "OneHotIoU",
+        "OneHotMeanIoU",
+        "R2Score",
+        "Sum",
+    },
+}
+_NOT_PARAMS = {"self", "kwargs", "name", "dtype", "reduction", "axis", "from_logits"}
+_REQUIRED = {"average": "macro"}
+
+
+def spec(name: str, **params: Any) -> dict[str, Any]:
+    return {"class_name": name, "params": params}
+
+
+def classes_of(kind: str) -> dict[str, Any]:
+    import tensorflow as tf
+
+    namespace = getattr(tf.keras, kind)
+    base = getattr(namespace, {"losses": "Loss"}.get(kind, kind[:-1].capitalize()))
+    return {
+        name: item
+        for name, item in vars(namespace).items()
+        if inspect.isclass(item) and issubclass(item, base)
+    }
+
+
+def small_model(classes: int, normalize: bool = False) -> Any:
+    import tensorflow as tf
+
+    tf.keras.utils.set_random_seed(3)
+    layers = tf.keras.layers
+    inputs = tf.keras.Input((2,), name="x")
+    x = layers.Dense(3, name="hidden")(inputs)
+    if normalize:
+        x = layers.BatchNormalization(name="normal")(x)
+    units, activation = (1, "sigmoid") if classes == 2 else (classes, "softmax")
+    outputs = layers.Dense(units, activation, name="out")(x)
+    return tf.keras.Model(inputs, outputs)
+
+
+def compiled(classes: int = 2, *, normalize: bool = False, **settings: Any) -> Any:
+    import tensorflow as tf
+
+    from pipeline.training.strategy.distribution import Distribution
+
+    model = small_model(classes, normalize)
+    one = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
+    compile_model(
+        model,
+        CompileSettings(epochs=4, **settings),
+        Label("y", tuple(range(classes))),
+        steps_per_epoch=5,
+        distribution=one,
+    )
+    model.run_eagerly = True  # Tracing each optimizer would take a second.
+    return model
+
+
+def data(classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(4)
+    x = random.normal(size=(8, 2)).astype("float32")
+    return x, random.integers(0, classes, size=(8, 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "offered"),
+    [("optimizers", OPTIMIZERS), ("losses", LOSSES), ("metrics", METRICS)],
+)
+def test_the_lists_are_those_of_keras(kind: str, offered: dict[str, Any]) -> None:
+    known = classes_of(kind)
+
+    assert set(offered) == set(known) - _NOT_OFFERED[kind]
+    for name, row in offered.items():
+        keras = inspect.signature(known[name].__init__).parameters
+        params = set(row if kind == "optimizers" else row.params)
+        left_out = {*_NOT_PARAMS, *TRAIN_KEYS, "adaptive_epsilon"}
+        assert params == set(keras) - left_out, name
+        if kind != "optimizers":
+            required = {
+                key for key in params if keras[key].default is inspect.Parameter.empty
+            }
+            assert set(row.required) == required | (params & {"average"}), name
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_trains(name: str) -> None:
+    model = compiled(
+        optimizer=spec(name),
+        learning_rate={
+            "kind": "cosine",
+            "initial": 0.1,
+            "warmup_epochs": 0.0,
+            "epochs": None,
+            "final_fraction": 0.0,
+        },
+    )
+    before = [weight.copy() for weight in model.get_weights()]
+    model.train_on_batch(*data())
+
+    changed = zip(model.get_weights(), before, strict=True)
+    assert any((now != old).any() for now, old in changed)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_every_loss_and_metric_that_fits(classes: int) -> None:
+    import tensorflow as tf
+
+    task = "binary" if classes == 2 else "multiclass"
+    rows = {name: row for name, row in METRICS.items() if task in row.tasks}
+    specs = [
+        spec(name, **{key: _REQUIRED.get(key, 0.5) for key in row.required})
+        for name, row in rows.items()
+    ]
+    model = compiled(classes, metrics=specs)
+    x, ids = data(classes)
+    found = model.train_on_batch(x, ids, return_dict=True)
+    assert list(found) == ["loss", *map(metric_name, rows)]
+    assert all(np.isfinite(value) and np.ndim(value) == 0 for value in found.values())
+
+    # Each as Keras computes it from the labels that it takes.
+    x, ids = data(classes)
+    predictions = model.predict(x, verbose=0)
+    for name, item in zip(rows, make_metrics(specs, classes), strict=True):
+        params = dict(specs[list(rows).index(name)]["params"])
+        if classes == 2 and name in ("F1Score", "FBetaScore"):
+            params["threshold"] = 0.5
+        keras = getattr(tf.keras.metrics, name)(**params)
+        sparse = classes == 2 or name.startswith("Sparse")
+        keras.update_state(
+            ids.astype("float32")
+            if sparse
+            else np.eye(classes)[ids[:, 0]].astype("float32"),
+            predictions,
+        )
+        item.update_state(ids, predictions)
+        assert item.result().numpy() == pytest.approx(keras.result().numpy()), name
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_every_loss_that_fits(classes: int) -> None:
+    import tensorflow as tf
+
+    task = "binary" if classes == 2 else "multiclass"
+    x, ids = data(classes)
+    predictions = small_model(classes).predict(x, verbose=0)
+    weights = np.linspace(0, 1, len(ids))
+    for name, row in LOSSES.items():
+        if task not in row.tasks:
+            continue
+        keras = getattr(tf.keras.losses, name)()
+        sparse = classes == 2 or name.startswith("Sparse")
+        labels = ids if sparse else np.eye(classes)[ids[:, 0]].astype("float32")
+        expected = keras(labels, predictions, weights).numpy()
+        found = make_loss(spec(name), classes)(ids, predictions, weights).numpy()
+        assert found == pytest.approx(expected, rel=1e-6), name
+
+
+def test_label_smoothing_for_class_ids() -> None:
+    import tensorflow as tf
+
+    x, ids = data(4)
+    predictions = small_model(4).predict(x, verbose=0)
+    smooth = make_loss(spec("CategoricalCrossentropy", label_smoothing=0.2), 4)
+    targets = np.eye(4)[ids[:, 0]] * 0.8 + 0.05
+    expected = -(targets * np.log(predictions)).sum(axis=1).mean()
+
+    assert smooth(ids, predictions).numpy() == pytest.approx(expected, rel=1e-5)
+    plain = make_loss(None, 4)
+    keras = tf.keras.losses.SparseCategoricalCrossentropy()
+    assert plain(ids, predictions).numpy() == pytest.approx(
+        keras(ids, predictions).numpy()
+    )
+
+
+def step_of_gradients(model: Any, x: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        loss = model.loss(ids, model(x, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    return [gradient.numpy() for gradient in gradients]
+
+
+def clipped(key: str, limit: float, gradients: list[np.ndarray]) -> list[np.ndarray]:
+    if key == "value":
+        return [np.clip(gradient, -limit, limit) for gradient in gradients]
+    norms = [np.sqrt((gradient**2).sum()) for gradient in gradients]
+    if key == "global_norm":
+        norms = [np.sqrt(sum(norm**2 for norm in norms))] * len(gradients)
+    pairs = zip(gradients, norms, strict=True)
+    return [gradient * min(1.0, limit / max(norm, 1e-12)) for gradient, norm in pairs]
+
+
+@pytest.mark.parametrize("key", ["norm", "global_norm", "value"])
+def test_gradients_are_clipped(key: str) -> None:
+    limit = 0.05
+    model = compiled(
+        optimizer=spec("SGD"), learning_rate=1.0, clip_gradients={key: limit}
+    )
+    x, ids = data()
+    before, gradients = model.get_weights(), step_of_gradients(model, x, ids)
+    model.train_on_batch(x, ids)
+
+    steps = clipped(key, limit, gradients)
+    assert any(
+        (abs(step - raw) > 1e-4).any()
+        for step, raw in zip(steps, gradients, strict=True)
+    )
+    for now, old, step in zip(model.get_weights(), before, steps, strict=True):
+        np.testing.assert_allclose(now, old - step, rtol=1e-4, atol=1e-7)
+
+
+def test_weights_decay_but_not_biases_and_normalization() -> None:
+    rate, decay = 0.1, 0.3
+    model = compiled(
+        normalize=True,
+        optimizer=spec("SGD"),
+        learning_rate=rate,
+        weight_decay=decay,
+    )
+    x, ids = data()
+    for variable in model.trainable_variables:
+        variable.assign_add(np.ones(variable.shape))
+    gradients = step_of_gradients(model, x, ids)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    model.train_on_batch(x, ids)
+
+    names = [variable.name for variable in model.trainable_variables]
+    rows = zip(names, model.trainable_variables, before, gradients, strict=True)
+    for name, variable, old, gradient in rows:
+        kept = 1.0 - rate * decay if "kernel" in name else 1.0
+        expected = old * kept - rate * gradient
+        np.testing.assert_allclose(variable, expected, rtol=1e-4, atol=1e-6)
+    assert sum("kernel" in name for name in names) == 2
+    assert sum("gamma" in name or "beta" in name for name in names) == 2
+
+
+@pytest.mark.parametrize("decayed", ["unbiased/kernel:0", "betas/embeddings:0"])
+def test_names_of_weights_that_decay(decayed: str) -> None:
+    import re
+
+    from pipeline.training.compile import NOT_DECAYED
+
+    assert not re.search(NOT_DECAYED, decayed)
+    for name in ("d/bias:0", "n/gamma_1:0", "n/beta/replica_1:0", "d/bias/part_0:0"):
+        assert re.search(NOT_DECAYED, name)
+
+
+def test_weights_of_examples_count_in_metrics_without_a_warning() -> None:
+    model = compiled(metrics=[spec("BinaryAccuracy")])
+    x, ids = data()
+    right = (model.predict(x, verbose=0) >= 0.5) == ids
+    weights = np.where(right[:, 0], 3.0, 1.0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.test_on_batch(x, ids, weights, return_dict=True)
+
+    expected = 3 * right.sum() / weights.sum()
+    assert found["binary_accuracy"] == pytest.approx(expected)
+
+
+def test_a_value_that_keras_refuses() -> None:
+    with pytest.raises(NodeError, match="AUC cannot be created") as caught:
+        make_metrics([spec("AUC", curve="ROCK")], 2)
+
+    assert caught.value.where == "train.metrics[0]"
+    assert "ROCK" in str(caught.value.actual)
+    with pytest.raises(NodeError, match="SGD cannot be created"):
+        compiled(optimizer=spec("SGD", momentum=2.0))
