@@ -93,6 +93,8 @@ def build_model(
     if distribution.kind == "tpu":
         check_dtypes(inputs.dtypes)
     exclude_keras_from_autograph()
+    # Their state is then in variables, which checkpoints save.
+    tf.keras.backend.experimental.enable_tf_random_generator()
     tf.keras.utils.set_random_seed(settings.seed)
     tf.keras.mixed_precision.set_global_policy(settings.precision)
     with distribution.strategy.scope():

@@ -1,36 +1,35 @@
 """Checkpoints of a training, from which it resumes after a stop or a kill.
 
-A checkpoint has the weights, the optimizer, the history, and the state of early
-stopping with its best weights: one ``tf.train.Checkpoint``, of which the last two are
-kept. It is saved at the end of an epoch, during long epochs, and when a stop is
+A checkpoint has the weights, the optimizer, the states of the random generators, the
+training metrics, and ``TrainingState``: one ``tf.train.Checkpoint``, of which the last
+two are kept. It is saved at the end of an epoch, during long epochs, and when a stop is
 requested. A restore first reads every byte and compares checksums. If a file is
 damaged, the checkpoint before it is used, or training starts from scratch.
 
-After a kill, everything since the last checkpoint is repeated. After a stop request,
-nothing is, except the last batch of an epoch whose batches were all done, because Keras
-cannot run an epoch without batches.
-
-The order of the examples is reproduced (it is a function of seed and epoch), and so are
-the weights, if the model uses no random numbers and the machine computes
-deterministically. Dropout masks are not: their state
-is in TensorFlow's kernels. Replicas resume with the mean of their moving averages. In
-the history, the training metrics of an interrupted epoch cover only the batches after
-the interruption; its validation metrics are complete.
+After a kill, everything since the last checkpoint is repeated; after a stop, nothing
+is. A resumed training continues as if it had not been interrupted: with ``train.
+deterministic`` on one device its history and weights are equal. Replicas resume with
+the mean of their moving averages. Random numbers of operations like
+``tf.random.uniform`` are not restored, those of Keras layers and of the
+``tf.random.Generator`` of a layer are.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from pipeline.training.strategy.agreement import Agreement
+from pipeline.training.training_state import (
+    TrainingState,
+    read_metrics,
+    write_metrics,
+)
 from sluice import interrupt, progress
 from sluice.errors import NodeError
 
@@ -39,161 +38,228 @@ SHARE_OF_TIME = 0.02
 # Maximum time between checkpoints during an epoch.
 LONG_EPOCH_S = 600.0
 _KEPT = 2
-_FACTS = ("epoch", "batch", "history", "remembered", "shapes")
-_REMEMBERED = ("wait", "best", "best_epoch", "stopped_epoch")
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """Settings of ``Checkpoint``.
+
+    Attributes:
+      directory: path or ``gs://`` address, used by this training only; created if
+        missing. None: no checkpoints are written.
+      epochs: maximum number of epochs.
+      steps_per_epoch: number of batches of an epoch.
+      saved_to: where they are written instead, by other workers than the chief: all
+        must save, since they read the variables together.
+    """
+
+    directory: str | None
+    epochs: int
+    steps_per_epoch: int
+    saved_to: str | None = None
 
 
 class Checkpoint(tf.keras.callbacks.Callback):
     """Keras callback that saves checkpoints, and stops ``fit`` on request.
 
-    Must be the last of the callbacks: it saves the state that ``history`` and
-    ``early_stopping`` have after an epoch.
-
-    Attributes:
-      epoch: number of completed epochs.
-      batch: number of completed batches of the next epoch.
+    Must be the last of the callbacks: it saves the state that the others have after an
+    epoch. With several workers, all save at the same steps.
 
     Args:
-      directory: used by this training only; created if missing.
-      model: a compiled model.
-      epochs: maximum number of epochs.
-      history: restored when training resumes.
-      early_stopping: restored too; None if it is not used.
-      saved_to: where this worker saves, if it is not the chief: all must save, since
-        replicas' values are gathered, but only one file is of use.
+      settings: where and how often.
+      model: a compiled model; may be compiled again between two calls of ``fit``.
+      callbacks: the others, one of them a ``History``.
     """
 
     def __init__(
         self,
-        directory: Path,
+        settings: CheckpointSettings,
         model: tf.keras.Model,
-        epochs: int,
-        history: tf.keras.callbacks.History,
-        early_stopping: tf.keras.callbacks.EarlyStopping | None = None,
-        *,
-        saved_to: Path | None = None,
+        callbacks: Sequence[tf.keras.callbacks.Callback],
     ) -> None:
         super().__init__()
         # Otherwise Keras waits for the device and fetches metrics after each batch, and
-        # refuses this callback with parameter servers.
+        # refuses the callback with parameter servers.
         self._supports_tf_logs = True
         self.set_model(model)
-        self._directory = directory
-        self._epochs = epochs
-        self._history = history
-        self._early_stopping = early_stopping
-        self._state = _State()
-        self._checkpoint = tf.train.Checkpoint(model=model, state=self._state)
-        self._manager = tf.train.CheckpointManager(
-            self._checkpoint, str(saved_to or directory), max_to_keep=_KEPT
-        )
+        self._settings = settings
+        self._callbacks = callbacks
         self._agreement = Agreement(model.distribute_strategy)
-        self._cut = False
+        self._state = TrainingState()
+        self._random = [
+            layer._random_generator
+            for layer in model.submodules
+            if hasattr(layer, "_random_generator")
+        ]
+        # Keras leaves the random generators of its layers out of a model's checkpoint.
+        self._checkpoint = tf.train.Checkpoint(
+            model=model, state=self._state, random=self._random
+        )
+        self._manager = settings.directory and tf.train.CheckpointManager(
+            self._checkpoint,
+            settings.saved_to or settings.directory,
+            max_to_keep=_KEPT,
+        )
+        self._found: str | None = None
+        self._is_restored = False
+        self._repeats_batch = False
         self._saved_at_s = time.monotonic()
         self._cost_s = 0.0
 
     @property
-    def epoch(self) -> int:
-        return self._state.epoch
+    def phase(self) -> int:
+        """Number of the phase of ``fit_model``."""
+        return self._state.phase
 
     @property
-    def batch(self) -> int:
-        return self._state.batch
+    def is_complete(self) -> bool:
+        """Whether no epoch is left, or training has stopped early."""
+        return self._state.epoch == self._settings.epochs
 
-    def restore(self) -> bool:
-        """Restores model and optimizer; the callbacks follow when ``fit`` begins.
+    @property
+    def position(self) -> tuple[int, int]:
+        """Numbers of completed epochs, and of batches of the next one to skip."""
+        # Keras needs a batch in each epoch: the last one is repeated and its effect
+        # undone if a stop came later, in the validation.
+        return self._state.epoch, min(
+            self._state.batch, self._settings.steps_per_epoch - 1
+        )
 
-        Returns:
-          Whether there was an intact checkpoint. If not, nothing is changed.
+    def find(self) -> bool:
+        """Reads the position of the newest intact checkpoint; True if there is one."""
+        for path in _newest_first(self._settings.directory):
+            damage = _damage(path)
+            if damage is None:
+                reader = tf.train.Checkpoint(state=self._state)
+                reader.restore(path).expect_partial()
+                self._found = path
+                return True
+            name = path.rpartition("/")[2]
+            line = f"checkpoint {name} is damaged and not used: {damage}"
+            _report("checkpoint_damaged", line)
+        return False
+
+    def begin_phase(self, number: int) -> None:
+        """Notes the phase of the following checkpoints, and restores one of this phase.
+
+        The model must be compiled as in this phase. Callbacks and metrics are restored
+        when ``fit`` begins.
+
+        Args:
+          number: of the phase.
 
         Raises:
           NodeError: the checkpoint is of another model.
         """
-        for path in _newest_first(self._directory):
-            damage = _damage(path)
-            if damage is None:
-                self._restore(path)
-                return True
-            line = f"checkpoint {Path(path).name} is damaged and not used: {damage}"
-            _report("checkpoint_damaged", line)
-        return False
+        if self._found is not None and not self._is_restored and number == self.phase:
+            self._restore(self._found)
+            self._is_restored = True
+            line = f"restored: {self._describe_position()}"
+            epoch, epochs = self._state.epoch, self._settings.epochs
+            _report("restored", line, epoch=epoch, epochs=epochs)
+        self._state.phase = number
 
-    def report_restored(self) -> None:
-        """Reports and logs where training resumes."""
-        line = f"restored: {self._position()}"
-        _report("restored", line, epoch=self.epoch, epochs=self._epochs)
+    def maybe_load_initial_counters_from_ckpt(
+        self, steps_per_epoch: int, initial_epoch: int, mode: Any = None
+    ) -> tuple[int, int]:
+        """Returns where ``fit`` begins; called by Keras.
 
-    def position(self, steps_per_epoch: int) -> tuple[int, int]:
-        """Returns the epoch and the batch to go on with, both from 0."""
-        # Keras cannot run an epoch without batches: the last one is repeated.
-        self._state.batch = min(self.batch, steps_per_epoch - 1)
-        return self.epoch, self.batch
+        Keras has no public way to begin within an epoch. Its BackupAndRestore uses this
+        one, the model's ``_training_state``.
+        """
+        return self.position
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        self._running_epoch, self._cut = self.epoch, self.batch > 0
-        self._batches_before = self._batches = self.batch
-        self._history.history = {
-            name: list(values) for name, values in self._state.history.items()
-        }
-        if self._early_stopping is not None and self._state.remembered:
-            for name, value in self._state.remembered.items():
-                setattr(self._early_stopping, name, value)
-            self._early_stopping.best_weights = self._state.best_weights or None
+        self.model._training_state = self
+        self._repeats_batch = self._state.batch > self.position[1]
+        self._state.write_callbacks(self._callbacks)
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        self.model._training_state = None
+        # The next phase continues with it.
+        self._state.read_callbacks(self._callbacks)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._running_epoch = epoch
+        if self._state.metrics:
+            write_metrics(self.model, self._state.metrics)
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        self._batches = self._batches_before + batch + 1
-        is_due = time.monotonic() - self._saved_at_s >= LONG_EPOCH_S
-        stop, save = self._agreement.any_at_step(interrupt.requested(), is_due)
+        if self._repeats_batch:
+            self._repeats_batch = False
+            self._checkpoint.restore(self._found)
+            write_metrics(self.model, self._state.metrics)
+        self._state.batch = batch + 1
+        age_s = time.monotonic() - self._saved_at_s
+        stop, save = self._agreement.any_at_step(
+            interrupt.requested(), age_s >= LONG_EPOCH_S
+        )
+        if stop or save:
+            self._state.metrics = self._read_metrics()
+            self._save()
         if stop:
-            self._stop(self._running_epoch, self._batches)
-        if save:
-            self._save(self._running_epoch, self._batches)
+            self._stop()
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        # The validation uses the same variables.
+        self._state.metrics = self._read_metrics()
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         stop, _ = self._agreement.any_at_step(interrupt.requested(), False)
         if stop:
-            self._stop(self._running_epoch, self._batches)
+            self._save()
+            self._stop()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        done = self.model.stop_training or epoch + 1 == self._epochs
-        self._batches_before = 0
-        next_epoch = self._epochs if done else epoch + 1
+        done = self.model.stop_training or epoch + 1 == self._settings.epochs
+        self._state.epoch = self._settings.epochs if done else epoch + 1
+        self._state.batch, self._state.metrics = 0, []
+        for random in self._random:
+            # Replicas with fewer examples in the last batch have drawn fewer numbers;
+            # the state of one replica is saved for all.
+            if (generator := getattr(random, "_generator", None)) is not None:
+                generator.reset(generator.state.numpy())
         age_s = time.monotonic() - self._saved_at_s
-        is_due = age_s * SHARE_OF_TIME >= self._cost_s
-        stop, save = self._agreement.any(interrupt.requested(), is_due)
+        stop, save = self._agreement.any(
+            interrupt.requested(), done or age_s * SHARE_OF_TIME >= self._cost_s
+        )
+        if stop or save:
+            self._save()
         if stop:
-            self._stop(next_epoch, 0)
-        elif done or self._cut or save:
-            self._save(next_epoch, 0, required=self._cut)
+            self._stop()
 
-    def _stop(self, epoch: int, batch: int) -> None:
-        self._save(epoch, batch)
-        line = f"stopped: {self._position()}"
-        _report("stopped", line, epoch=epoch, epochs=self._epochs)
-        # Another worker may have been asked to.
+    def _stop(self) -> None:
+        line = f"stopped: {self._describe_position()}"
+        epoch, epochs = self._state.epoch, self._settings.epochs
+        _report("stopped", line, epoch=epoch, epochs=epochs)
         raise interrupt.Interrupted
 
-    def _position(self) -> str:
-        if self.epoch == self._epochs:
+    def _describe_position(self) -> str:
+        if self.is_complete:
             return "training is complete"
-        place = f"training resumes with epoch {self.epoch + 1} of {self._epochs}"
-        return f"{place}, after batch {self.batch}" if self.batch else place
+        epoch, epochs = self._state.epoch + 1, self._settings.epochs
+        place = f"training resumes with epoch {epoch} of {epochs}"
+        batch = self._state.batch
+        return f"{place}, after batch {batch}" if batch else place
 
-    def _save(self, epoch: int, batch: int, *, required: bool = False) -> None:
-        """Writes a checkpoint; a failure is reported, and raised if ``required``."""
+    def _read_metrics(self) -> list[Any]:
+        strategy = self.model.distribute_strategy
+        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            # Steps that were scheduled may still be running.
+            tf.distribute.coordinator.ClusterCoordinator(strategy).join()
+        return read_metrics(self.model)
+
+    def _save(self) -> None:
+        """Writes a checkpoint; a failure is reported."""
+        if not self._manager:
+            return
         started_s = time.monotonic()
-        self._state.copy_from(self.model, self._history, self._early_stopping)
-        self._state.epoch, self._state.batch = epoch, batch
+        self._state.shapes = _shapes(self.model)
+        self._state.read_callbacks(self._callbacks)
         try:
             self._manager.save()
         except (tf.errors.OpError, OSError) as error:
-            if required:
-                raise
             reason = str(error).partition("\n")[0]
             _report("checkpoint_not_saved", f"checkpoint not saved: {reason}")
         self._saved_at_s = time.monotonic()
@@ -204,8 +270,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
             if self.model.built:
                 with self.model.distribute_strategy.scope():
                     self.model.optimizer.build(self.model.trainable_variables)
-            status = self._checkpoint.restore(path)
-            status.assert_existing_objects_matched()
+            self._checkpoint.restore(path).assert_existing_objects_matched()
             if self.model.built and self._state.shapes != _shapes(self.model):
                 raise ValueError("the number of weights differs")
         except (ValueError, AssertionError) as error:
@@ -213,51 +278,16 @@ class Checkpoint(tf.keras.callbacks.Callback):
                 "the checkpoint is of another model",
                 where=path,
                 actual=str(error).partition("\n")[0],
-                hint="sluice run, which trains from scratch",
+                hint="sluice run --no-cache, which trains from scratch",
             ) from error
 
 
-class _State(tf.train.experimental.PythonState):
-    """State in a checkpoint that is not a variable of model or optimizer."""
-
-    def __init__(self) -> None:
-        self.epoch = 0
-        self.batch = 0
-        self.history: dict[str, list[float]] = {}
-        self.remembered: dict[str, Any] = {}
-        self.shapes: list[list[int]] = []
-        self.best_weights: list[np.ndarray] = []
-
-    def copy_from(self, model: Any, history: Any, early_stopping: Any | None) -> None:
-        """Copies the state of model and callbacks."""
-        self.shapes = _shapes(model)
-        self.history = {
-            name: [float(value) for value in values]
-            for name, values in history.history.items()
-        }
-        if early_stopping is not None:
-            self.remembered = {
-                name: np.asarray(getattr(early_stopping, name)).item()
-                for name in _REMEMBERED
-            }
-            self.best_weights = early_stopping.best_weights or []
-
-    def serialize(self) -> bytes:
-        facts = {name: getattr(self, name) for name in _FACTS}
-        buffer = io.BytesIO()
-        np.savez(buffer, np.array(json.dumps(facts)), *self.best_weights)
-        return buffer.getvalue()
-
-    def deserialize(self, string_value: bytes) -> None:
-        arrays = list(np.load(io.BytesIO(string_value), allow_pickle=False).values())
-        for name, value in json.loads(arrays[0].item()).items():
-            setattr(self, name, value)
-        self.best_weights = arrays[1:]
-
-
-def _newest_first(directory: Path) -> list[str]:
+def _newest_first(directory: str | None) -> list[str]:
     # The manager's own list is empty after the clock has gone backwards.
-    paths = [str(index.with_suffix("")) for index in directory.glob("ckpt-*.index")]
+    if directory is None:
+        return []
+    indexes = tf.io.gfile.glob(f"{directory}/ckpt-*.index")
+    paths = [path.removesuffix(".index") for path in indexes]
     return sorted(paths, key=lambda path: int(path.rpartition("-")[2]), reverse=True)
 
 

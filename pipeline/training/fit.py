@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import tensorflow as tf
 
-from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.heartbeat import Heartbeat
 from sluice import interrupt
@@ -20,14 +19,28 @@ class FitSettings:
 
     Attributes:
       epochs: maximum number.
-      checkpoint_dir: for checkpoints, from which the next call resumes; None writes
-        none. See ``pipeline.training.checkpoint``.
+      checkpoint_dir: path or ``gs://`` address for checkpoints, from which the next
+        call resumes; None writes none. See ``pipeline.training.checkpoint``.
       saved_to: where checkpoints are written instead, by other workers than the chief.
     """
 
     epochs: int
-    checkpoint_dir: Path | None = None
-    saved_to: Path | None = None
+    checkpoint_dir: str | None = None
+    saved_to: str | None = None
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Epochs that are trained with the model as it is compiled at their beginning.
+
+    Attributes:
+      until_epoch: number of completed epochs at its end.
+      prepare: called before it; may change which layers are trained, and must compile
+        the model then. A resumed training calls those of the earlier phases too.
+    """
+
+    until_epoch: int
+    prepare: Callable[[], None] = lambda: None
 
 
 def fit_model(
@@ -35,14 +48,19 @@ def fit_model(
     training_input: TrainingInput,
     settings: FitSettings,
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    phases: Sequence[Phase] | None = None,
 ) -> dict[str, list[float]]:
     """Trains a compiled model, or resumes its training.
 
+    Early stopping ends the training in any phase. Where it restores the best weights,
+    each phase begins with the best so far.
+
     Args:
-      model: the compiled model.
-      training_input: the batches.
+      model: compiled for the first phase.
+      training_input: of the training.
       settings: how long, and where checkpoints are.
       callbacks: those of ``pipeline.training.callbacks``.
+      phases: in their order, the last until ``settings.epochs``; None: one.
 
     Returns:
       The values of each metric by epoch, including epochs before a resumption.
@@ -53,42 +71,38 @@ def fit_model(
     """
     history = tf.keras.callbacks.History()
     callbacks = [Heartbeat(), *callbacks, history]
-    stopping = tf.keras.callbacks.EarlyStopping
-    early_stopping = next((c for c in callbacks if isinstance(c, stopping)), None)
-    evaluation = training_input.eval()
-
-    def fit(epoch: int, batch: int, until: int) -> None:
-        model.fit(
-            training_input.train(epoch, batch),
-            steps_per_epoch=training_input.steps_per_epoch - batch,
-            initial_epoch=epoch,
-            epochs=until,
-            validation_data=evaluation,
-            validation_steps=training_input.eval_steps,
-            callbacks=callbacks,
-            verbose=0,
-        )
-
-    if settings.checkpoint_dir is None:
-        fit(0, 0, until=settings.epochs)
-        return history.history
     checkpoint = Checkpoint(
-        settings.checkpoint_dir,
+        CheckpointSettings(
+            settings.checkpoint_dir,
+            settings.epochs,
+            training_input.steps_per_epoch,
+            settings.saved_to,
+        ),
         model,
-        settings.epochs,
-        history,
-        early_stopping,
-        saved_to=settings.saved_to,
+        callbacks,
     )
-    callbacks.append(checkpoint)
-
+    evaluation = training_input.eval()
     with interrupt.cooperative():
-        if checkpoint.restore():
-            checkpoint.report_restored()
-        if checkpoint.batch:
-            epoch, batch = checkpoint.position(training_input.steps_per_epoch)
-            fit(epoch, batch, until=epoch + 1)
-            # At the end of ``fit``, early stopping has restored the best weights.
-            checkpoint.restore()
-        fit(checkpoint.epoch, 0, until=settings.epochs)
+        checkpoint.find()
+        for number, phase in enumerate(phases or [Phase(settings.epochs)]):
+            phase.prepare()
+            if number < checkpoint.phase:
+                continue
+            checkpoint.begin_phase(number)
+            epoch, batch = checkpoint.position
+            if batch:
+                # Keras creates the metrics, to be restored, with the first batch.
+                model.evaluate(evaluation, steps=1, verbose=0)
+            model.fit(
+                training_input.train(epoch, batch),
+                steps_per_epoch=training_input.steps_per_epoch,
+                initial_epoch=epoch,
+                epochs=phase.until_epoch,
+                validation_data=evaluation,
+                validation_steps=training_input.eval_steps,
+                callbacks=[*callbacks, checkpoint],
+                verbose=0,
+            )
+            if checkpoint.is_complete:
+                break
     return history.history

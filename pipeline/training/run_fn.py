@@ -61,7 +61,6 @@ class TrainingSettings:
         """Reads ``tfx.components.FnArgs`` and its custom config."""
         config = fn_args.custom_config
         train, model_run_dir = config["train"], Path(fn_args.model_run_dir)
-        checkpoint_dir = os.environ.get(interrupt.CHECKPOINT_DIR)
         return cls(
             feature_set=FeatureSet.from_dict(config["feature_set"]),
             transform_graph_dir=fn_args.transform_graph_path,
@@ -91,7 +90,7 @@ class TrainingSettings:
             compile=CompileSettings.from_config(train),
             fit=FitSettings(
                 epochs=train["epochs"],
-                checkpoint_dir=Path(checkpoint_dir) if checkpoint_dir else None,
+                checkpoint_dir=os.environ.get(interrupt.CHECKPOINT_DIR),
             ),
             callbacks=CallbackSettings(
                 early_stopping=train["early_stopping"],
@@ -142,7 +141,7 @@ def _train(settings: TrainingSettings) -> None:
         progress.report(event="strategy", line=distribution.line)
     else:
         # It must save with the chief, but its checkpoints are of no use.
-        folder = Path(tempfile.mkdtemp())
+        folder = tempfile.mkdtemp()
         settings = replace(settings, fit=replace(settings.fit, saved_to=folder))
     beat()
     transform = tft.TFTransformOutput(settings.transform_graph_dir)

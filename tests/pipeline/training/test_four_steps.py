@@ -183,4 +183,4 @@ def test_settings_are_parsed_from_what_tfx_gives(
     monkeypatch.setenv(interrupt.CHECKPOINT_DIR, str(tmp_path / "kept"))
     settings = TrainingSettings.from_fn_args(fn_args)
     assert settings.callbacks.early_stopping is None
-    assert settings.fit.checkpoint_dir == tmp_path / "kept"
+    assert settings.fit.checkpoint_dir == str(tmp_path / "kept")

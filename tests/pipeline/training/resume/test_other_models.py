@@ -25,21 +25,33 @@ def _model(*units: int, layers: tuple[Any, ...] = ()) -> Any:
     return tf.keras.Model(inputs, x)
 
 
-def _fit(model: Any, directory: Path, *, restore: bool) -> Any:
+def _checkpoint(model: Any, directory: Path) -> tuple[Any, list[Any]]:
+    """Compiles a model; returns its checkpoint and its callbacks."""
     import tensorflow as tf
 
-    from pipeline.training.checkpoint import Checkpoint
+    from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
 
     exclude_keras_from_autograph()
     model.compile("adam", "mse")
-    history = tf.keras.callbacks.History()
-    checkpoint = Checkpoint(directory, model, 2, history)
-    if restore:
-        assert checkpoint.restore()
+    others = [tf.keras.callbacks.History()]
+    settings = CheckpointSettings(str(directory), epochs=2, steps_per_epoch=1)
+    checkpoint = Checkpoint(settings, model, others)
+    return checkpoint, [*others, checkpoint]
+
+
+def _fit(model: Any, directory: Path) -> Any:
+    import tensorflow as tf
+
+    _, callbacks = _checkpoint(model, directory)
     data = tf.data.Dataset.from_tensor_slices(([[1.0, 2.0]], [[1.0]])).batch(1)
-    callbacks = [history, checkpoint]
-    epoch = checkpoint.epoch
-    model.fit(data, initial_epoch=epoch, epochs=2, callbacks=callbacks, verbose=0)
+    model.fit(data, epochs=2, callbacks=callbacks, verbose=0)
+    return model
+
+
+def _restore(model: Any, directory: Path) -> Any:
+    checkpoint, _ = _checkpoint(model, directory)
+    assert checkpoint.find()
+    checkpoint.begin_phase(0)
     return model
 
 
@@ -47,9 +59,9 @@ def _fit(model: Any, directory: Path, *, restore: bool) -> Any:
 def test_a_checkpoint_of_another_model_is_refused(
     tmp_path: Path, units: tuple[int, ...]
 ) -> None:
-    _fit(_model(3, 1), tmp_path, restore=False)
+    _fit(_model(3, 1), tmp_path)
     with pytest.raises(NodeError, match="the checkpoint is of another model") as caught:
-        _fit(_model(*units), tmp_path, restore=True)
+        _restore(_model(*units), tmp_path)
     assert caught.value.where == str(tmp_path / "ckpt-2")
     assert "sluice run" in str(caught.value)
 
@@ -62,23 +74,19 @@ def test_a_model_with_a_lookup_table_is_restored(tmp_path: Path) -> None:
         layers = (lookup, tf.keras.layers.CategoryEncoding(3))
         return _model(1, layers=layers)
 
-    saved = _fit(build(), tmp_path, restore=False)
-    restored = _fit(build(), tmp_path, restore=True)
+    saved = _fit(build(), tmp_path)
+    restored = _restore(build(), tmp_path)
     assert _lists(restored) == _lists(saved)
 
 
 def test_a_model_that_is_built_by_its_first_batch_is_restored(tmp_path: Path) -> None:
     import tensorflow as tf
 
-    from pipeline.training.checkpoint import Checkpoint
-
     def build() -> Any:
         return tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
 
-    saved = _fit(build(), tmp_path, restore=False)
-    restored = build()
-    restored.compile("adam", "mse")
-    assert Checkpoint(tmp_path, restored, 2, tf.keras.callbacks.History()).restore()
+    saved = _fit(build(), tmp_path)
+    restored = _restore(build(), tmp_path)
     restored(tf.zeros([1, 2]))
     assert _lists(restored) == _lists(saved)
 

@@ -1,0 +1,173 @@
+"""Trainings that are stopped or killed by real signals, and what they leave."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sample_data.tf_example import encode
+from sluice import progress
+from sluice.project import own_root
+from sluice.tfrecords import tfrecord
+
+DONE, STOPPED = 0, 42
+EPOCHS = 5
+# 79 examples in batches of 8.
+STEPS_PER_EPOCH = 10
+
+
+@dataclass(frozen=True)
+class Work:
+    """The folder of a training, which is resumed there."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def log(self) -> str:
+        return (self.path / "log").read_text()
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        return json.loads((self.path / "out/model_run/history.json").read_text())
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """Returns the model's weights by name."""
+        import h5py
+
+        found: dict[str, Any] = {}
+
+        def take(name: str, item: Any) -> None:
+            if name.startswith("layers") and isinstance(item, h5py.Dataset):
+                found[name] = item[()].tolist()
+
+        with h5py.File(self.path / "out/model_run/model.weights.h5") as file:
+            file.visititems(take)
+        assert len(found) == 8, "two dense layers and a batch normalization"
+        return found
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        """Returns the progress reports of a kind."""
+        lines, _ = progress.read(self.path / "progress.jsonl")
+        return [line for line in lines if line["event"] == event]
+
+    def lines(self, event: str) -> list[str]:
+        """Returns the texts of the progress reports of a kind."""
+        return [line["line"] for line in self.events(event)]
+
+    @property
+    def epochs(self) -> list[int]:
+        """Returns the numbers of the epochs that were reported."""
+        return [line["epoch"] for line in self.events("epoch")]
+
+    @property
+    def newest_checkpoint(self) -> Path:
+        """Returns its path without the endings of its files."""
+        indexes = self.checkpoints.glob("ckpt-*.index")
+        newest = max(indexes, key=lambda path: int(path.stem.partition("-")[2]))
+        return newest.with_suffix("")
+
+
+class Trainings:
+    """Trains in processes forked from one that has imported TensorFlow."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._zygote = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            cwd=own_root(),
+            env={**os.environ, "PYTHONPATH": str(own_root())},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, work: Path, train: dict[str, Any] | None = None, **facts: Any) -> int:
+        """Trains in ``work``; returns the exit code, or minus a signal.
+
+        Args:
+          work: for checkpoints, progress, log and output.
+          train: keys of the config's section ``train``.
+          **facts: see below.
+        """
+        work.mkdir(exist_ok=True)
+        job = {
+            "work": str(work),
+            "data": str(self._data),
+            "train": {"epochs": EPOCHS, **(train or {})},
+            "checkpoints": True,
+            "signal": int(signal.SIGTERM),
+            # The batch at which the training gets the signal; of train, of eval.
+            "at_step": None,
+            "at_eval_step": None,
+            "export": "none",
+            "share_of_time": 1e9,  # each epoch is saved, however short it is
+            "long_epoch_s": 1e9,
+            **facts,
+        }
+        print(json.dumps(job), file=self._zygote.stdin, flush=True)
+        self._line()
+        return int(self._line())
+
+    @staticmethod
+    def folder(work: Path) -> Work:
+        """Returns what a training has left."""
+        return Work(work)
+
+    def close(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._zygote.communicate(timeout=30)
+        self._zygote.kill()
+
+    def _line(self) -> str:
+        assert self._zygote.stdout is not None
+        return self._zygote.stdout.readline()
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Transformed examples in shards, which a model can learn in part."""
+    folder = tmp_path_factory.mktemp("data")
+    random = np.random.default_rng(3)
+    shards = {"train-0": 30, "train-1": 30, "train-2": 19, "eval-0": 20}
+    for name, records in shards.items():
+        rows = random.normal(size=(records, 4))
+        labels = (rows[:, 0] + random.normal(size=records) > 0).astype(int)
+        examples = [
+            encode({"a_xf": row.tolist(), "y_xf": [int(label)]})
+            for row, label in zip(rows, labels, strict=True)
+        ]
+        tfrecord.write(folder / f"{name}.gz", examples)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trainings(data: Path) -> Iterator[Trainings]:
+    started = Trainings(data)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def whole(trainings: Trainings, tmp_path_factory: pytest.TempPathFactory) -> Work:
+    """A training that nothing happened to, without checkpoints."""
+    work = Work(tmp_path_factory.mktemp("whole"))
+    code = trainings.run(work.path, checkpoints=False, export="real")
+    assert code == DONE, work.log
+    assert not work.checkpoints.exists()
+    return work

@@ -1,0 +1,156 @@
+"""Forks a process per training, as the local runner does.
+
+Started by ``conftest``; reads jobs from standard input, a JSON object per line, and
+prints the process' id and its exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from types import SimpleNamespace
+from typing import Any
+
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from sluice.compat import prepare_environment
+
+prepare_environment()
+
+import tensorflow as tf  # noqa: E402
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label  # noqa: E402
+from pipeline.config.train import Train  # noqa: E402
+from pipeline.training import checkpoint  # noqa: E402
+from pipeline.training import run_fn as training  # noqa: E402
+from sluice import interrupt  # noqa: E402
+from sluice.progress import PROGRESS_FILE  # noqa: E402
+
+DONE, STOPPED = 0, 42
+FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
+# The job of this process, and the number of batches so far in train and in eval.
+JOB: Any = None
+COUNTS = {"train": 0, "eval": 0}
+
+
+class Output:
+    """The parts of TFTransformOutput that training uses; a becomes a_xf as it is."""
+
+    def __init__(self, path: str) -> None:
+        pass
+
+    def transformed_feature_spec(self) -> dict[str, Any]:
+        return {
+            "a_xf": tf.io.FixedLenFeature([4], tf.float32),
+            "y_xf": tf.io.FixedLenFeature([1], tf.int64),
+        }
+
+    def raw_feature_spec(self) -> dict[str, Any]:
+        return {
+            "a": tf.io.FixedLenFeature([4], tf.float32),
+            "y": tf.io.FixedLenFeature([1], tf.int64),
+        }
+
+    @property
+    def raw_metadata(self) -> Any:
+        schema = text_format.Parse(
+            "feature { name: 'a' type: FLOAT shape { dim { size: 4 } } }"
+            "feature { name: 'y' type: INT shape { dim { size: 1 } } }",
+            schema_pb2.Schema(),
+        )
+        return SimpleNamespace(schema=schema)
+
+    def transform_features_layer(self) -> Any:
+        return lambda raw: {"a_xf": raw["a"]}
+
+
+class Tripwire(tf.keras.layers.Layer):
+    """Sends this process a signal in the given step of training or of validation."""
+
+    @tf.autograph.experimental.do_not_convert
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        split, at = ("train", JOB.at_step) if training else ("eval", JOB.at_eval_step)
+
+        def count(x: tf.Tensor) -> None:
+            COUNTS[split] += 1
+            if COUNTS[split] == at:
+                os.kill(os.getpid(), JOB.signal)
+
+        if at:
+            tf.py_function(count, [x], [])  # fed by the data: once per batch
+        return tf.identity(x)
+
+
+def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
+    """Has all that a resumed training must restore: moving averages, random numbers."""
+    keras_inputs = inputs.keras_inputs()
+    x = Tripwire()(keras_inputs["a_xf"])
+    x = tf.keras.layers.Dense(8, activation="relu")(x)
+    x = tf.keras.layers.BatchNormalization()(x)
+    x = tf.keras.layers.Dropout(0.5)(x)
+    return tf.keras.Model(keras_inputs, inputs.output_layer()(x))
+
+
+def train(job: dict[str, Any]) -> None:
+    global JOB
+    JOB = SimpleNamespace(**job)
+    os.environ[PROGRESS_FILE] = f"{JOB.work}/progress.jsonl"
+    if JOB.checkpoints:
+        os.environ[interrupt.CHECKPOINT_DIR] = f"{JOB.work}/checkpoints"
+    checkpoint.SHARE_OF_TIME = JOB.share_of_time
+    checkpoint.LONG_EPOCH_S = JOB.long_epoch_s
+    training.tft = SimpleNamespace(  # type: ignore[assignment]
+        TFTransformOutput=Output
+    )
+    tf.config.experimental.enable_op_determinism()
+    if JOB.export == "killed":
+        training.export_model = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+    elif JOB.export == "none":
+        training.export_model = lambda *a, **k: None
+    log = os.open(f"{JOB.work}/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    interrupt.listen()
+    config = {"batch_size": 8, "learning_rate": 0.01, **JOB.train}
+    training.run_fn(
+        SimpleNamespace(
+            custom_config={
+                "train": Train.model_validate(config).model_dump(),
+                "feature_set": FEATURES.to_dict(),
+                "model": "__main__:build_model",
+                "model_params": {},
+                "own_preprocessing": False,
+            },
+            transform_graph_path="",
+            train_files=[f"{JOB.data}/train-*"],
+            eval_files=[f"{JOB.data}/eval-*"],
+            model_run_dir=f"{JOB.work}/out/model_run",
+            serving_model_dir=f"{JOB.work}/out/serving",
+        )
+    )
+
+
+def main() -> None:
+    """Runs one training after another."""
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                train(json.loads(line))
+                code = DONE
+            except interrupt.Interrupted:
+                code = STOPPED
+            except BaseException:
+                traceback.print_exc()
+            os._exit(code)
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
