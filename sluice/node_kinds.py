@@ -14,6 +14,8 @@ from dataclasses import dataclass
 # Input keys of the Evaluator and the model verdict for the two compared models.
 CANDIDATE = "model"
 BASELINE = "baseline_model"
+# Input key of the Trainer for the model whose weights the training starts from.
+FIRST_WEIGHTS = "base_model"
 # The exec property in which ModelVerdict's driver describes the baseline.
 ABOUT_BASELINE = "compared_with"
 

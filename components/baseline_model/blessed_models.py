@@ -47,11 +47,7 @@ class BlessedModel:
 
     def damage(self) -> Damage | None:
         """Returns how its files differ from the recorded ones; None if they do not."""
-        if self.contents is not None:
-            return self.contents.damage(self.model.uri)
-        if storage_for(self.model.uri).exists(self.model.uri):
-            return None
-        return Damage("a model", "nothing is there")
+        return damage_of(self.model)
 
     def rejection_reason(self) -> str | None:
         """Returns why it cannot be the baseline; None if it can."""
@@ -59,6 +55,16 @@ class BlessedModel:
             return f"retired: {self.retired}"
         damage = self.damage()
         return None if damage is None else f"damaged: {damage}"
+
+
+def damage_of(model: Artifact) -> Damage | None:
+    """Returns how a model's files differ from the recorded ones; None if not at all."""
+    contents = Contents.recorded(model.properties)
+    if contents is not None:
+        return contents.damage(model.uri)
+    if storage_for(model.uri).exists(model.uri):
+        return None
+    return Damage("a model", "nothing is there")
 
 
 def blessed_models(artifacts: Iterable[Artifact]) -> list[BlessedModel]:

@@ -22,7 +22,7 @@ from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSpec, Label
 from pipeline.config.origin import Origin
-from pipeline.config.train import Train
+from pipeline.config.train import TRAINED_BEFORE, Train
 from sluice.config_section import (
     Count,
     Destination,
@@ -164,6 +164,12 @@ class Config(Section):
         """The weights of a model of ``tf.keras.applications``, absolute."""
         given = self.model_params.get("weights")
         return self.root / given if self.model in APPLICATIONS and given else None
+
+    @property
+    def warm_start_path(self) -> Path | None:
+        """Where the training's first weights are, absolute; None if not at a path."""
+        given = self.train.warm_start
+        return None if given in (None, *TRAINED_BEFORE) else self.root / str(given)
 
     @property
     def model_module(self) -> str:

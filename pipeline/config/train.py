@@ -46,6 +46,9 @@ KerasSpec = Annotated[
 ]
 
 
+# Models that `warm_start` finds; anything else is a path.
+TRAINED_BEFORE = ("served", "latest_blessed", "latest")
+
 _KIND = "How the learning rate changes."
 
 
@@ -219,8 +222,8 @@ class FineTune(Section):
     )
     unfreeze_after: Count | None = Field(
         default=None,
-        description="Epochs after which all layers are trained, but for batch "
-        "normalization, whose statistics stay as they are. null: never.",
+        description="Epochs after which the frozen layers are trained too, but for "
+        "batch normalization, whose statistics stay as they are. null: never.",
     )
     learning_rate: PositiveNumber | None = Field(
         default=None,
@@ -371,8 +374,9 @@ class Train(Section):
     tensorboard: TensorBoard = TensorBoard.model_construct()
     warm_start: Text | None = Field(
         default=None,
-        description="Weights to begin with: `served`, `latest_blessed`, `latest` or "
-        "the path of a model. null: random ones.",
+        description="Weights to begin with: of the model that is `served`, of the "
+        "`latest_blessed` or the `latest` one; or a path, of a SavedModel or a `.h5` "
+        "file of weights, relative to the project root. null: the model's own.",
     )
     fine_tune: FineTune | None = Field(
         default=None, description="Which layers are trained. null: all."

@@ -26,7 +26,12 @@ from pipeline.config.validate_input import check_augment, check_weights
 from pipeline.config.validate_model import check_model
 from pipeline.config.validate_optimizer import check_callbacks, check_optimizer
 from pipeline.config.validate_secrets import check_secrets
-from pipeline.config.validate_train import check_processes, check_strategy
+from pipeline.config.validate_train import (
+    check_fine_tune,
+    check_processes,
+    check_strategy,
+    check_warm_start,
+)
 from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.config_section import Classes
@@ -79,6 +84,8 @@ def validate_config(config: Config) -> ValidConfig:
     check_optimizer(config.train, len(classes), problems)
     check_callbacks(config, len(classes), problems)
     check_weights(config, schema, classes, problems)
+    check_warm_start(config.train, config.warm_start_path, problems)
+    check_fine_tune(config.train, problems)
     metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pipeline.config.problems import Problems
-from pipeline.config.train import Train
+from pipeline.config.train import TRAINED_BEFORE, Train
+from sluice.errors import did_you_mean
 
 _OF_PROCESSES = ("auto", "multi_worker", "parameter_server")
 _TPU_MULTIPLE = 8
@@ -108,4 +111,46 @@ def _check_devices(train: Train, problems: Problems) -> None:
             "the number of logical devices is given twice",
             expected="train.replicas or train.devices.logical",
             actual="both",
+        )
+
+
+def check_warm_start(train: Train, path: Path | None, problems: Problems) -> None:
+    """Checks that a model is at the path of ``warm_start``, if it is one."""
+    if path is None or (path / "saved_model.pb").is_file():
+        return
+    if not (path.suffix == ".h5" and path.is_file()):
+        problems.add(
+            ("train", "warm_start"),
+            f"there is no model {train.warm_start!r}",
+            expected=f"{', '.join(TRAINED_BEFORE)}; or the path of a SavedModel or of "
+            "a .h5 file of weights",
+            actual=f"nothing of this kind at {path}",
+            hint=did_you_mean(train.warm_start, TRAINED_BEFORE),
+        )
+
+
+def check_fine_tune(train: Train, problems: Problems) -> None:
+    """Checks that layers are frozen before they are unfrozen, and in time."""
+    given, path = train.fine_tune, ("train", "fine_tune")
+    if given is None:
+        return
+    after = given.unfreeze_after
+    if not given.freeze:
+        problems.add(
+            (*path, "freeze"),
+            "fine_tune freezes no layer",
+            expected="names of layers, such as [backbone]",
+        )
+    if after is not None and after >= train.epochs:
+        problems.add(
+            (*path, "unfreeze_after"),
+            "no epoch is left after the layers are unfrozen",
+            expected=f"fewer than the {train.epochs} epochs of train.epochs",
+            actual=str(after),
+        )
+    if given.learning_rate is not None and after is None:
+        problems.add(
+            (*path, "learning_rate"),
+            "fine_tune.learning_rate is the one after unfreezing, which never happens",
+            expected="unfreeze_after beside it; or train.learning_rate alone",
         )

@@ -19,6 +19,7 @@ from pipeline.config.config import Config
 from pipeline.config.feature_set import FeatureSet, Label
 from pipeline.config.features import Image
 from pipeline.graph.locations import Locations
+from sluice.errors import ConfigError
 from sluice.splits import SERVING
 
 Arguments = dict[str, Any]
@@ -148,6 +149,7 @@ def of_trainer(context: GraphContext) -> Arguments:
             "model": config.model_path,
             "model_params": _model_params(context),
             "train": config.train.model_dump(),
+            "warm_start_path": _warm_start_path(context),
             "sensitive": list(config.sensitive),
         },
     }
@@ -159,6 +161,42 @@ def _model_params(context: GraphContext) -> Arguments:
     if weights is None:
         return params
     return {**params, "weights": str(context.locations.store_input(weights, "weights"))}
+
+
+def _warm_start_path(context: GraphContext) -> str | None:
+    """A copy of ``train.warm_start``, if it is a path; it contains the digest."""
+    path = context.config.warm_start_path
+    return None if path is None else str(context.locations.store_input(path, "models"))
+
+
+def of_warm_start_resolver(context: GraphContext) -> Arguments:
+    """The strategy that finds the model whose weights the training starts from.
+
+    Raises:
+      ConfigError: a cloud service cannot find it: it does not run our strategies.
+    """
+    from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import (
+        LatestArtifactStrategy,
+    )
+    from tfx.types import Channel, standard_artifacts
+
+    from components.baseline_model.trained_model import TrainedModel
+
+    source = context.config.train.warm_start
+    if source == "latest_blessed":
+        return of_baseline_resolver(context)
+    strategy: Arguments = {"strategy_class": LatestArtifactStrategy}
+    if not context.locations.is_service:
+        served = context.locations.serving_dir if source == "served" else None
+        strategy = {"strategy_class": TrainedModel, "config": {"served_in": served}}
+    elif source == "served":
+        raise ConfigError(
+            "a cloud service cannot look up the served model",
+            where="train.warm_start",
+            expected="latest_blessed, latest or null",
+            actual="served",
+        )
+    return {**strategy, "model": Channel(type=standard_artifacts.Model)}
 
 
 def of_baseline_resolver(context: GraphContext) -> Arguments:

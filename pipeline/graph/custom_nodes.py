@@ -113,10 +113,13 @@ def modules_of(config: Config) -> list[str]:
 
 
 def files_of(config: Config) -> list[Path]:
-    """Returns the files that a custom node's parameters or the model's name."""
+    """Returns the files that the config names for training and custom nodes."""
     given = [own.parameters for own in config.nodes.values()]
     texts = [text for item in (*given, config.model_params) for text in _texts(item)]
-    return [path for text in texts if (path := _existing(config, text)).is_file()]
+    paths = [_existing(config, text) for text in texts]
+    if base := config.warm_start_path:
+        paths += [base, *sorted(base.rglob("*"))]
+    return [path for path in paths if path.is_file()]
 
 
 def reads_outside(config: Config) -> bool:

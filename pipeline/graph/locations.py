@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +54,7 @@ class Locations:
         return self.metadata_db is None
 
     def store_input(self, path: Path, kind: str) -> Path:
-        """Copies a file to a path that contains the digest of its content.
+        """Copies a file or directory to a path that contains the digest of its content.
 
         TFX's cache compares the path of a file, not its content. With the digest in
         the path, an edited file has another path, and a touched or moved one has not.
@@ -60,13 +63,26 @@ class Locations:
           ``<inputs_dir>/<kind>/<sha256>/<file name>``, written if not there yet.
 
         Raises:
-          OSError: the file cannot be read, or the directory cannot be written.
+          OSError: it cannot be read, or the directory cannot be written.
         """
+        if path.is_dir():
+            return self._store_directory(path, kind)
         data = path.read_bytes()
         target = self.inputs_dir / kind / digest.of_bytes(data) / path.name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_bytes(target, data)
+        return target
+
+    def _store_directory(self, path: Path, kind: str) -> Path:
+        target = self.inputs_dir / kind / digest.of_tree(str(path)) / path.name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+                copy = shutil.copytree(path, Path(folder, path.name))
+                # Rename last: a killed copy is never read.
+                with contextlib.suppress(FileExistsError):
+                    copy.rename(target)
         return target
 
 

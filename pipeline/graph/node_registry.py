@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.config.config import Config
+from pipeline.config.train import TRAINED_BEFORE
 from pipeline.graph import arguments
 from pipeline.graph.arguments import GraphContext
 
@@ -176,12 +177,20 @@ NODES = (
         more_code=_preprocessing_module,
     ),
     Node(
+        "WarmStartModel",
+        "tfx.dsl.components.common.resolver:Resolver",
+        arguments=arguments.of_warm_start_resolver,
+        outputs=("model",),
+        is_in=lambda config: config.train.warm_start in TRAINED_BEFORE,
+    ),
+    Node(
         "Trainer",
         "tfx.components:Trainer",
         {
             "examples": "Transform.transformed_examples",
             "transform_graph": "Transform.transform_graph",
             "schema": "ImportSchemaGen.schema",
+            "base_model": "WarmStartModel.model",
         },
         arguments.of_trainer,
         outputs=("model", "model_run"),

@@ -95,6 +95,8 @@ def build_model(
     exclude_keras_from_autograph()
     # Their state is then in variables, which checkpoints save.
     tf.keras.backend.experimental.enable_tf_random_generator()
+    # Names such as dense_1 count on in a process: a warm start compares them.
+    tf.keras.backend.reset_uids()
     tf.keras.utils.set_random_seed(settings.seed)
     tf.keras.mixed_precision.set_global_policy(settings.precision)
     with distribution.strategy.scope():

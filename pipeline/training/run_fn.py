@@ -36,6 +36,7 @@ from pipeline.training.strategy.server import is_server, serve
 from pipeline.training.strategy.supervisor import ProcessSettings, supervise
 from pipeline.training.strategy.task_process import TF_CONFIG, beat
 from pipeline.training.undistribute import undistribute
+from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
 from sluice.secrets import resolve
 
@@ -51,6 +52,8 @@ class TrainingSettings:
     strategy: StrategySettings
     input: InputSettings
     model: ModelSettings
+    warm_start: str | None
+    base_model: str | None
     compile: CompileSettings
     fit: FitSettings
     callbacks: CallbackSettings
@@ -87,6 +90,8 @@ class TrainingSettings:
                 seed=train["seed"],
                 precision=train["precision"],
             ),
+            warm_start=train["warm_start"],
+            base_model=config.get("warm_start_path") or fn_args.base_model,
             compile=CompileSettings.from_config(train),
             fit=FitSettings(
                 epochs=train["epochs"],
@@ -149,6 +154,8 @@ def _train(settings: TrainingSettings) -> None:
     beat()
     inputs = model_inputs(features, transform)
     model = build_model(settings.model, inputs, distribution)
+    if settings.warm_start is not None:
+        warm_start(model, settings.warm_start, settings.base_model)
     compile_model(
         model,
         settings.compile,

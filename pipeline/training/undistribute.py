@@ -8,6 +8,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from pipeline.training.models.published_weights import refresh_normalization
+
 
 def undistribute(
     model: tf.keras.Model, build: Callable[[], tf.keras.Model]
@@ -30,4 +32,5 @@ def undistribute(
         copy = build()
         reading = tf.train.Checkpoint(model=copy).read(path)
         reading.assert_existing_objects_matched().expect_partial()
+    refresh_normalization(copy)
     return copy

@@ -8,7 +8,9 @@ and package versions. The parts are:
     code        digest of each module that the node runs, by name
     files       name and digest of each local file that a property names
     properties  all other exec properties, JSON inside strings read
-    inputs      id and uri of each artifact; the digest of one made elsewhere
+    inputs      id and uri of each artifact; the digest of one made elsewhere. Without
+                the model that a warm start has found: each training would make a newer
+                one, and the next run would train again, for ever
     outputs     type and properties of each artifact to be made
     packages    versions
 
@@ -38,7 +40,7 @@ from typing import Any
 
 from sluice import code_fingerprint
 from sluice.errors import ConfigError
-from sluice.node_kinds import ABOUT_BASELINE, BASELINE, CANDIDATE
+from sluice.node_kinds import ABOUT_BASELINE, BASELINE, CANDIDATE, FIRST_WEIGHTS
 from sluice.project import own_root
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
@@ -48,6 +50,7 @@ _MODULE_PATH = "module_path"
 # How TFX names user code that it has packed: module@/pipeline/root/_wheels/x.whl.
 _IN_WHEEL = re.compile(r"(\w+)@(.+\.whl)")
 _MAX_PATH = 4096
+_TRAINING = "pipeline.training.run_fn.run_fn"
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
         "code": _code_of(facts, stamp, reader, roots),
         "files": reader.files,
         "properties": seen,
-        "inputs": _inputs_of(facts.inputs),
+        "inputs": _inputs_of(_without_first_weights(facts)),
         "outputs": {key: list(items) for key, items in facts.outputs.items()},
         "packages": stamp["packages"]
         if stamp
@@ -336,6 +339,15 @@ def file_digests(path: Path, roots: Sequence[Path]) -> dict[str, str]:
 def _unknown(module: str) -> dict[str, str]:
     """Returns a digest for code without a file (a notebook), which is never cached."""
     return {module: f"unknown {secrets.token_hex(8)}"}
+
+
+def _without_first_weights(
+    facts: NodeFacts,
+) -> Mapping[str, Sequence[InputArtifact]]:
+    """Returns the inputs; of our training without the model that it starts from."""
+    if facts.properties.get("run_fn") != _TRAINING:
+        return facts.inputs
+    return {key: items for key, items in facts.inputs.items() if key != FIRST_WEIGHTS}
 
 
 def _inputs_of(

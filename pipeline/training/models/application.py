@@ -2,7 +2,7 @@
 
 ``model: VGG16`` in a config. The pretrained part is a layer of the model by itself, a
 Keras model as Keras builds it, so that ``train.fine_tune`` can freeze it as
-``backbone``. ``model_params`` are those of ``pipeline.config.applications``.
+``backbone``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.applications import APPLICATIONS, ApplicationParams
 from pipeline.training.models import ModelInputs
 from pipeline.training.models.published_weights import load_published_weights
 
 
 def __getattr__(name: str) -> Any:
     """Returns the function ``build_model`` of one application."""
-    if name in APPLICATIONS:
+    if not name.startswith("_") and hasattr(tf.keras.applications, name):
         return functools.partial(build_model, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -30,31 +29,32 @@ def build_model(
     """Returns the model.
 
     Args:
-      application: a name in ``APPLICATIONS``.
+      application: a function of ``tf.keras.applications``.
       inputs: the transformed features, exactly one image of 1 or 3 channels.
-      params: see ``ApplicationParams``; ``weights`` is the path of a local file.
+      params: ``weights`` (path of a local file, or None), ``pooling`` (``avg``,
+        ``max``; None flattens), ``head`` (units of dense layers) and ``dropout``
+        (fraction, before the output).
 
     Raises:
       NodeError: the file of weights is damaged, or of another model.
       ValueError: the image is too small for the application.
     """
-    given = ApplicationParams.model_validate(params)
     keras_inputs = inputs.keras_inputs()
     ((name, feature),) = inputs.feature_set.images.items()
     backbone = getattr(tf.keras.applications, application)(
         include_top=False,
         weights=None,
         input_shape=(feature.options["height"], feature.options["width"], 3),
-        pooling=given.pooling,
+        pooling=params.get("pooling", "avg"),
     )
-    if given.weights is not None:
-        load_published_weights(application, backbone, given.weights)
+    if weights := params.get("weights"):
+        load_published_weights(application, backbone, weights)
     layers = tf.keras.layers
     x = backbone(Preprocess(application)(keras_inputs[name]))
     x = layers.Flatten()(x)
-    for units in given.head:
+    for units in params.get("head", []):
         x = layers.Dense(units, activation="relu")(x)
-    x = layers.Dropout(given.dropout)(x)
+    x = layers.Dropout(params.get("dropout", 0.0))(x)
     return tf.keras.Model(keras_inputs, inputs.output_layer()(x))
 
 
@@ -67,7 +67,7 @@ class Preprocess(tf.keras.layers.Layer):
     few for 0..255 less a mean.
 
     Args:
-      application: a name in ``APPLICATIONS``.
+      application: a function of ``tf.keras.applications``.
     """
 
     def __init__(self, application: str, **kwargs: Any) -> None:

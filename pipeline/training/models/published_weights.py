@@ -77,7 +77,7 @@ def load_published_weights(
     what else a process has built. The file may have the top, which is ignored.
 
     Args:
-      application: a name in ``APPLICATIONS``.
+      application: a function of ``tf.keras.applications``.
       backbone: as it builds it with ``include_top=False``.
       path: of a local file in Keras' HDF5 format, weights or a whole model.
 
@@ -121,21 +121,21 @@ def load_published_weights(
         for pair in zip(_variables(layer), arrays, strict=True)
     ]
     tf.keras.backend.batch_set_value(values)
-    for layer in normalization_layers(backbone):
-        _rescale_as_published(application, layer)
-        layer.finalize_state()
+    _rescale_as_published(application, backbone)
+    refresh_normalization(backbone)
 
 
-def normalization_layers(model: tf.keras.Model) -> list[Any]:
-    """Returns the layers that keep a copy of their weights.
+def refresh_normalization(model: tf.keras.Model) -> None:
+    """Lets normalization layers read their weights again, after these were set.
 
-    Whoever sets the weights of one calls its ``finalize_state``.
+    They compute with copies (Keras' own ``load_weights`` does the same).
     """
-    kind = tf.keras.layers.Normalization
-    return [layer for layer in model.submodules if isinstance(layer, kind)]
+    for layer in model.submodules:
+        if isinstance(layer, tf.keras.layers.Normalization):
+            layer.finalize_state()
 
 
-def _rescale_as_published(application: str, layer: Any) -> None:
+def _rescale_as_published(application: str, backbone: tf.keras.Model) -> None:
     """Divides by the root of ImageNet's standard deviation where Keras does.
 
     With ``weights="imagenet"`` Keras adds this step to EfficientNet's normalization, as
@@ -146,9 +146,11 @@ def _rescale_as_published(application: str, layer: Any) -> None:
     deviation = getattr(module, "IMAGENET_STDDEV_RGB", None)
     if deviation is None:
         return
-    variance = layer.adapt_variance.numpy()
-    if np.allclose(variance, np.square(deviation), rtol=1e-3):
-        layer.adapt_variance.assign(variance * deviation)
+    for layer in backbone.layers:
+        if isinstance(layer, tf.keras.layers.Normalization):
+            variance = layer.adapt_variance.numpy()
+            if np.allclose(variance, np.square(deviation), rtol=1e-3):
+                layer.adapt_variance.assign(variance * deviation)
 
 
 def _layers_of(group: Any) -> Iterator[tuple[str, list[np.ndarray]]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.unit
@@ -108,3 +110,32 @@ def test_strategies_that_exclude_each_other(
 
     assert says in message
     assert f"train.{key}" in message
+
+
+def test_a_warm_start_names_a_model(validate, refused, project: Path) -> None:
+    for source in ("served", "latest_blessed", "latest"):
+        assert validate(f"train.warm_start={source}").config.warm_start_path is None
+
+    message = refused("train.warm_start=servd")
+    assert "there is no model 'servd'" in message
+    assert "did you mean 'served'?" in message
+
+    weights = project / "model.weights.h5"
+    weights.touch()
+    found = validate("train.warm_start=model.weights.h5").config.warm_start_path
+    assert found == weights
+    (project / "model" / "assets").mkdir(parents=True)
+    assert f"at {project / 'model'}" in refused("train.warm_start=model")
+    (project / "model" / "saved_model.pb").touch()
+    assert validate("train.warm_start=model").config.warm_start_path
+
+
+def test_layers_are_unfrozen_before_the_last_epoch(validate, refused) -> None:
+    fine_tune = "train.fine_tune={{freeze: [backbone], unfreeze_after: {}}}"
+    validate(fine_tune.format(6))
+    message = refused(fine_tune.format(7))
+    assert "no epoch is left after the layers are unfrozen" in message
+    assert "fewer than the 7 epochs" in message
+    assert "freezes no layer" in refused("train.fine_tune={unfreeze_after: 2}")
+    message = refused("train.fine_tune={freeze: [a], learning_rate: 0.1}")
+    assert "unfreezing, which never happens" in message

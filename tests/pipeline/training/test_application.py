@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from pipeline.config.applications import APPLICATIONS
+from pipeline.config.applications import APPLICATIONS, ApplicationParams
 from pipeline.config.feature_set import Feature, FeatureSet, Label
 from sluice.errors import NodeError
 
@@ -136,6 +136,14 @@ def test_a_model_has_its_head_and_a_gradient_for_every_weight() -> None:
     assert None not in gradients
     units = [layer.units for layer in model.layers if hasattr(layer, "units")]
     assert units == [5, 4, 3]
+
+
+def test_the_defaults_are_those_of_the_config() -> None:
+    shapes = [
+        [layer.output_shape for layer in _build("VGG16", **params).layers]
+        for params in ({}, ApplicationParams().model_dump())
+    ]
+    assert shapes[0] == shapes[1]
 
 
 def test_weights_with_and_without_top_are_those_of_keras(

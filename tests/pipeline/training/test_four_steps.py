@@ -165,6 +165,7 @@ def test_settings_are_parsed_from_what_tfx_gives(
         eval_files=["eval-*"],
         model_run_dir=str(tmp_path / "run"),
         serving_model_dir="serving",
+        base_model=None,
     )
     monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
     settings = TrainingSettings.from_fn_args(fn_args)

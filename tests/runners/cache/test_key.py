@@ -266,3 +266,14 @@ def test_code_edited_since_the_graph_was_compiled_is_found(root: Path) -> None:
     (root / "app" / "maths.py").write_text("import math\n")
     assert edited_since(node, [root]) == ["app.maths"]
     assert edited_since(NODE, [root]) == []
+
+
+def test_the_first_weights_of_our_training_are_no_part_of_its_key(root: Path) -> None:
+    """Each training makes a newer model to start from: it would run again for ever."""
+    cold = replace(NODE, properties={"run_fn": "pipeline.training.run_fn.run_fn"})
+    warm = replace(cold, inputs={"base_model": [MODEL]})
+    assert key_of(key_parts(warm, [root])) == key_of(key_parts(cold, [root]))
+    # Another training may depend on it in its own way.
+    own = replace(NODE, properties={"run_fn": "app.train.run_fn"})
+    other = replace(own, inputs={"base_model": [MODEL]})
+    assert key_of(key_parts(other, [root])) != key_of(key_parts(own, [root]))

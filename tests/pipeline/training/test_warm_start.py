@@ -1,0 +1,122 @@
+"""Warm start: weights from a SavedModel of ours, or from a file of weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sluice import progress
+from sluice.errors import NodeError
+
+pytestmark = pytest.mark.tf
+
+
+def _model(units: int = 3, *, seed: int = 1, more: bool = False) -> Any:
+    import tensorflow as tf
+
+    layers = tf.keras.layers
+    tf.keras.backend.reset_uids()
+    tf.keras.utils.set_random_seed(seed)
+    inputs = tf.keras.Input((2,))
+    x = layers.Normalization()(inputs)
+    nested = tf.keras.Sequential([layers.Dense(4), layers.BatchNormalization()])
+    x = nested(x)
+    if more:
+        x = layers.Dense(4, name="more")(x)
+    model = tf.keras.Model(inputs, layers.Dense(units)(x))
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        if weight.shape.rank:
+            weight.assign(random.uniform(0.5, 1, weight.shape))
+    for layer in model.layers:
+        layer.finalize_state()
+    return model
+
+
+def _save(model: Any, path: Path) -> Path:
+    """Writes a model as a directory (as ``export_model`` does) or a file of weights."""
+    import tensorflow as tf
+
+    if path.suffix == ".h5":
+        model.save_weights(path)
+    else:
+        exported = tf.Module()
+        exported.variables_of_model = list(model.variables)
+        tf.saved_model.save(exported, str(path))
+    return path
+
+
+FORMS = ["exported", "model.weights.h5", "weights.h5"]
+IMAGES = np.random.default_rng(3).random((4, 2))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_the_model_predicts_as_the_one_it_starts_from(
+    tmp_path: Path, form: str, mirrored: bool
+) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.warm_start import warm_start
+
+    base = _model(seed=1)
+    path = _save(base, tmp_path / form)
+    distribute = tf.distribute
+    strategy = (
+        distribute.MirroredStrategy(["CPU:0"])
+        if mirrored
+        else distribute.get_strategy()
+    )
+    with strategy.scope():
+        model = _model(seed=2)
+    assert not np.allclose(model(IMAGES), base(IMAGES))
+    warm_start(model, "served", str(path))
+    np.testing.assert_array_equal(model(IMAGES), base(IMAGES))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_another_architecture_names_the_layers(tmp_path: Path, form: str) -> None:
+    from pipeline.training.warm_start import warm_start
+
+    path = _save(_model(units=3), tmp_path / form)
+    with pytest.raises(NodeError, match="another architecture") as caught:
+        warm_start(_model(units=5, more=True), "latest", str(path))
+    message = str(caught.value)
+    shape = "[4, 5] in the model, [4, 3] in the one to start from"
+    if form == "exported":
+        assert f"dense_1/kernel: {shape}" in message
+        assert "more/kernel: [4, 4] in the model, missing in the one" in message
+    else:
+        assert "dense_1" in message
+    assert caught.value.where == str(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_damaged_model_is_named(tmp_path: Path, form: str) -> None:
+    from pipeline.training.warm_start import warm_start
+
+    path = _save(_model(), tmp_path / form)
+    damaged = path / "saved_model.pb" if path.is_dir() else path
+    data = damaged.read_bytes()
+    damaged.write_bytes(data[: len(data) // 2])
+    with pytest.raises(NodeError, match="the model to start from cannot be read"):
+        warm_start(_model(), "latest", str(path))
+
+
+def test_without_a_model_the_weights_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.training.warm_start import warm_start
+
+    reports = tmp_path / "reports"
+    monkeypatch.setenv(progress.PROGRESS_FILE, str(reports))
+    model = _model()
+    before = model(IMAGES)
+    warm_start(model, "served", None)
+    np.testing.assert_array_equal(model(IMAGES), before)
+    ((report,), _) = progress.read(reports)
+    line = "warm start: there is no model for 'served', weights are random"
+    assert (report["line"], report["note"]) == (line, True)
