@@ -130,6 +130,7 @@ def train(job: dict[str, Any]) -> None:
             eval_files=[f"{JOB.data}/eval-*"],
             model_run_dir=f"{JOB.work}/out/model_run",
             serving_model_dir=f"{JOB.work}/out/serving",
+            base_model=None,
         )
     )
 
