@@ -5,6 +5,7 @@ TensorFlow is imported only for a rehearsal on an accelerator.
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -86,6 +87,8 @@ def _rehearse(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> Rehears
     # At import, native libraries print errors about missing GPUs.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     prepare_environment()
+    # Keras warns that this machine has no GPU.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     with hidden_native_logs():
         from pipeline.training.rehearsal.rehearse import rehearse
 

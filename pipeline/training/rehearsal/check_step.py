@@ -42,13 +42,18 @@ def check_for_tpu(step: Step, ops: list[TracedOp]) -> Iterator[Finding]:
         refused = list(_without_kernel(step, ops))
         yield from refused or [_explain(str(error), step, ops)]
     for traced in ops:
-        if traced.layer is None and traced.location is None:
-            continue  # Of Keras itself, such as Unique for the gradient of a lookup.
         if any(tensor.dtype in _WIDE for tensor in traced.op.outputs):
-            yield _finding("a TPU may refuse 64-bit floats", traced, step)
+            yield from _warn("a TPU may refuse 64-bit floats", traced, step)
         if traced.op.type in _DYNAMIC:
             what = "a TPU may refuse outputs whose size depends on values"
-            yield _finding(what, traced, step)
+            yield from _warn(what, traced, step)
+
+
+def _warn(what: str, traced: TracedOp, step: Step) -> Iterator[Finding]:
+    finding = _finding(what, traced, step)
+    # Keras' own ops, such as Unique for the gradient of a lookup, run on TPUs.
+    if finding.layer is not None or finding.location is not None:
+        yield finding
 
 
 def check_for_gpu(step: Step, ops: list[TracedOp]) -> Iterator[Finding]:

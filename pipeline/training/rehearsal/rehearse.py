@@ -23,7 +23,7 @@ from pipeline.training.rehearsal.result import (
 )
 from pipeline.training.rehearsal.source_lines import SourceLines
 from pipeline.training.rehearsal.steps import batch_spec, trace_step
-from pipeline.training.rehearsal.traced_ops import TracedOps
+from pipeline.training.rehearsal.traced_ops import Origins, traced_ops
 from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
 from pipeline.training.strategy.batch import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.training.strategy.distribution import Distribution
@@ -108,18 +108,16 @@ class _Rehearsal:
     @property
     def checked(self) -> str:
         """What is compiled or traced."""
-        tpu, distribution = self._accelerator == "tpu", self._distribution
-        steps = distribution.steps_per_execution
+        tpu = self._accelerator == "tpu"
+        steps = self._distribution.steps_per_execution
+        size = self._distribution.batch_size
         parts = [
-            f"batch of {distribution.batch_size} per replica",
             self._config.train.precision,
             f"{steps} step{'s' * (steps > 1)} per execution",
+            (batch_note(size) if tpu else None) or f"{size} examples per replica",
         ]
         how = "compiled by XLA" if tpu else "traced"
-        note = batch_note(distribution.batch_size) if tpu else None
-        return "; ".join(
-            [f"train and eval step {how}: {', '.join(parts)}", *filter(None, [note])]
-        )
+        return f"train and eval step {how}: {', '.join(parts)}"
 
     def run(self) -> None:
         """Looks for findings.
@@ -203,7 +201,7 @@ class _Rehearsal:
                 steps_per_execution=self._distribution.steps_per_execution,
                 xla=tpu,
             )
-        ops = TracedOps(model, self._lines).of(step.graph)
+        ops = list(traced_ops(step.graph, Origins(model, self._lines)))
         self.findings += (check_for_tpu if tpu else check_for_gpu)(step, ops)
 
     @contextmanager

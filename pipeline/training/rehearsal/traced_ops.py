@@ -8,8 +8,7 @@ their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -20,63 +19,58 @@ _GRADIENT = "gradient_tape/"
 _NUMBER = re.compile(r"_\d+$")
 
 
-@dataclass(frozen=True)
 class TracedOp:
-    """An op of a step.
-
-    Attributes:
-      op: the op.
-      layer: name and class of its layer, or None.
-      location: ``file:line`` of the project's code, or None.
-    """
-
-    op: tf.Operation
-    layer: str | None
-    location: str | None
-
-
-class TracedOps:
-    """Finds the ops of a model's steps, with layers and lines.
+    """An op of a step. Its layer and line are looked up when they are asked for.
 
     Args:
-      model: the model.
+      op: the op.
+      graph: ops by name of the function that it is in.
+      caller: the op that calls this function; None in the step itself.
+      origins: finds layers and lines.
+    """
+
+    def __init__(
+        self,
+        op: tf.Operation,
+        graph: Mapping[str, tf.Operation],
+        caller: TracedOp | None,
+        origins: Origins,
+    ) -> None:
+        self.op = op
+        self._graph, self._caller, self._origins = graph, caller, origins
+
+    @property
+    def layer(self) -> str | None:
+        """Name and class of its layer, or None."""
+        layer = self._origins.layer(self.op.name)
+        if layer is not None:
+            return f"{layer.name!r} ({type(layer).__name__})"
+        return self._caller.layer if self._caller else None
+
+    @property
+    def location(self) -> str | None:
+        """``file:line`` of the project's code, or None."""
+        line = self._origins.line(self.op, self._graph)
+        return line or (self._caller.location if self._caller else None)
+
+
+class Origins:
+    """Finds the layer and the line of code of an op.
+
+    Args:
+      model: the model whose steps have the ops.
       lines: has recorded where its layers were made.
     """
 
     def __init__(self, model: tf.keras.Model, lines: SourceLines) -> None:
-        layers = tf.keras.layers.Layer
         self._lines = lines
         self._layers = {
             module.name: module
             for module in (model, *model.submodules)
-            if isinstance(module, layers)
+            if isinstance(module, tf.keras.layers.Layer)
         }
 
-    def of(self, graph: Any) -> list[TracedOp]:
-        """Returns the ops of a function's graph, of its loops and functions too."""
-        return list(self._walk(graph, None))
-
-    def _walk(self, graph: Any, caller: TracedOp | None) -> Iterator[TracedOp]:
-        ops = {op.name: op for op in graph.get_operations()}
-        for op in ops.values():
-            traced = self._locate(op, ops, caller)
-            yield traced
-            for body in _bodies(op):
-                yield from self._walk(body, traced)
-
-    def _locate(
-        self, op: tf.Operation, ops: dict[str, Any], caller: TracedOp | None
-    ) -> TracedOp:
-        layer = self._layer_of(op.name)
-        location = self._lines.of_op(op) or self._forward_line(op.name, ops)
-        if location is None and layer is not None:
-            location = self._lines.of_layer(layer)
-        shown = f"{layer.name!r} ({type(layer).__name__})" if layer else None
-        if caller is not None:
-            shown, location = shown or caller.layer, location or caller.location
-        return TracedOp(op, shown, location)
-
-    def _layer_of(self, name: str) -> Any | None:
+    def layer(self, name: str) -> tf.keras.layers.Layer | None:
         """Returns the innermost layer whose name is a part of an op's."""
         for part in reversed(name.split("/")[:-1]):
             # A layer's second call is numbered.
@@ -85,16 +79,34 @@ class TracedOps:
                     return self._layers[candidate]
         return None
 
-    def _forward_line(self, name: str, ops: dict[str, Any]) -> str | None:
-        """Returns the line of the forward op of an op of the backward pass."""
-        if not name.startswith(_GRADIENT):
-            return None
-        forward = name.removeprefix(_GRADIENT)
-        while forward:
-            if forward in ops:
-                return self._lines.of_op(ops[forward])
+    def line(self, op: tf.Operation, graph: Mapping[str, tf.Operation]) -> str | None:
+        """Returns the line of an op, of its forward op, or that made its layer."""
+        forward = op.name.removeprefix(_GRADIENT)
+        while forward and forward not in graph:
             forward = forward.rpartition("/")[0]
-        return None
+        line = self._lines.of_op(graph.get(forward, op)) or self._lines.of_op(op)
+        if line is not None:
+            return line
+        layer = self.layer(op.name)
+        return None if layer is None else self._lines.of_layer(layer)
+
+
+def traced_ops(
+    graph: Any, origins: Origins, caller: TracedOp | None = None
+) -> Iterator[TracedOp]:
+    """Yields the ops of a function, and those of its loops and functions.
+
+    Args:
+      graph: of the function.
+      origins: finds layers and lines.
+      caller: the op that calls the function, if there is one.
+    """
+    ops = {op.name: op for op in graph.get_operations()}
+    for op in ops.values():
+        traced = TracedOp(op, ops, caller, origins)
+        yield traced
+        for body in _bodies(op):
+            yield from traced_ops(body, origins, traced)
 
 
 def _bodies(op: tf.Operation) -> Iterator[Any]:

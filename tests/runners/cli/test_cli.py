@@ -87,7 +87,7 @@ def test_config_prints_the_schema_of_all_configs(sluice: Sluice) -> None:
     assert (code, err) == (0, "")
     assert json.loads(out)["properties"]["train"] == {
         "$ref": "#/$defs/Train",
-        "default": Train().model_dump(),
+        "default": Train().model_dump(mode="json", by_alias=True),
     }
 
 

@@ -80,7 +80,7 @@ def test_a_warning_does_not_fail(
     assert "warning: a TPU may refuse 64-bit floats: Cast; layer 'mine'" in err
     valid, checked, assumed, unchecked = out.splitlines()
     assert valid.endswith("digits.yaml: valid")
-    assert checked.startswith("tpu: train and eval step compiled by XLA: batch of 8 ")
+    assert checked.startswith("tpu: train and eval step compiled by XLA: float32, ")
     assert assumed == "assumed: 8 replicas"
     assert unchecked.startswith("not checked: ")
 
