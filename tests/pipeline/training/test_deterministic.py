@@ -1,0 +1,118 @@
+"""``train.deterministic``: two trainings on one device give equal weights."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.project import own_root
+from tests.pipeline.training.callbacks.trainings import write_examples
+
+pytestmark = pytest.mark.tf
+
+# Trains with run_fn, in a process forked from one that has imported TensorFlow: whether
+# operations are deterministic is set for a process.
+SCRIPT = """
+import hashlib, json, os, sys, types
+from sluice.compat import prepare_environment
+prepare_environment()
+import tensorflow as tf
+from pipeline.config.train import Train
+from pipeline.training import run_fn as training
+from tests.pipeline.training.callbacks.trainings import FEATURES, Output
+
+data, work = sys.argv[1:]
+training.tft = types.SimpleNamespace(TFTransformOutput=lambda folder: Output())
+training.export_model = lambda *args, **kwargs: None
+
+
+def build_model(inputs, params):
+    keras_inputs = inputs.keras_inputs()
+    layers = tf.keras.layers
+    x = layers.Concatenate()(list(keras_inputs.values()))
+    x = layers.Reshape((2, 1))(layers.Dense(2)(x))
+    x = layers.Dropout(0.5)(layers.Conv1D(8, 2)(x))
+    return tf.keras.Model(keras_inputs, inputs.output_layer()(layers.Flatten()(x)))
+
+
+def train(name, seed, deterministic):
+    settings = Train(epochs=3, batch_size=8, seed=seed, deterministic=deterministic)
+    training.run_fn(types.SimpleNamespace(
+        custom_config={
+            "train": settings.model_dump(),
+            "feature_set": FEATURES.to_dict(),
+            "model": "__main__:build_model",
+            "model_params": {},
+            "own_preprocessing": False,
+        },
+        transform_graph_path="",
+        train_files=[data + "/train*"],
+        eval_files=[data + "/eval*"],
+        model_run_dir=f"{work}/{name}",
+        serving_model_dir=f"{work}/{name}-serving",
+    ))
+    # Only with deterministic operations is a random one without a seed refused.
+    tf.random.set_seed(None)
+    try:
+        tf.random.normal([1])
+        refused = False
+    except RuntimeError:
+        refused = True
+    with open(f"{work}/{name}.json", "w") as file:
+        json.dump(refused, file)
+
+
+for case in (("a", 5, True), ("b", 5, True), ("other", 6, True), ("off", 5, False)):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            train(*case)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("deterministic")
+    data = write_examples(tmp_path_factory.mktemp("examples"))
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, data, folder],
+        cwd=own_root(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def weights(folder: Path) -> list[bytes]:
+    import h5py
+
+    arrays: list[Any] = []
+    with h5py.File(folder / "model.weights.h5") as file:
+        file.visititems(lambda name, item: arrays.append(item))
+        return [item[()].tobytes() for item in arrays if isinstance(item, h5py.Dataset)]
+
+
+def test_weights_and_history_are_equal(work: Path) -> None:
+    assert len(weights(work / "a")) >= 6
+    assert weights(work / "a") == weights(work / "b")
+    for name in ("history.json", "history.csv"):
+        assert (work / "a" / name).read_text() == (work / "b" / name).read_text()
+
+
+def test_another_seed_gives_other_weights(work: Path) -> None:
+    assert weights(work / "a") != weights(work / "other")
+
+
+def test_operations_are_deterministic_only_where_asked(work: Path) -> None:
+    assert json.loads((work / "a.json").read_text()) is True
+    assert json.loads((work / "off.json").read_text()) is False
