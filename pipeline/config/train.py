@@ -101,7 +101,8 @@ class Piecewise(_Schedule):
 
     kind: Literal["piecewise"] = Field(default="piecewise", description=_KIND)
     boundaries: NotEmpty[tuple[PositiveNumber, ...]] = Field(
-        description="Epochs after which the learning rate changes, ascending."
+        description="Epochs, after the warm-up, at which the learning rate changes; "
+        "ascending."
     )
     values: NotEmpty[tuple[PositiveNumber, ...]] = Field(
         description="The learning rate after each boundary."
@@ -124,7 +125,7 @@ LearningRate = Annotated[
 ]
 
 _METRIC = "What is watched, by its name in the history, such as `val_loss`."
-_MODE = "Whether less or more is better. auto: by the metric's name, as Keras does."
+_MODE = "Whether less or more is better. auto: by the metric's name."
 Mode = Literal["auto", "min", "max"]
 
 
@@ -339,7 +340,10 @@ class Train(Section):
         default=None, description="How large gradients are cut. null: not at all."
     )
     weight_decay: NotNegative = Field(
-        default=0.0, description="Fraction of each weight to subtract per step."
+        default=0.0,
+        description="Decoupled weight decay: this, times the learning rate, is the "
+        "fraction of each weight that a step subtracts; not of biases and "
+        "normalization. 0: the optimizer's own.",
     )
     loss: KerasSpec | None = Field(
         default=None,

@@ -31,7 +31,6 @@ from pipeline.training.callbacks.tensorboard import ImageLog, make_tensorboard
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
-from sluice.secrets import resolve
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def _own(spec: Mapping[str, Any]) -> tf.keras.callbacks.Callback:
     module, _, name = spec["function"].partition(":")
     make = getattr(importlib.import_module(module), name)
     try:
-        callback = make(**resolve(spec["params"]))
+        callback = make(**spec["params"])
     except TypeError as error:
         raise NodeError(
             f"the callback {spec['function']} cannot be created",

@@ -176,3 +176,31 @@ def test_tensorboard(trained: Trained, tmp_path: Path) -> None:
     assert [event.step for event in train.Tensors(kernel)] == [0, 2]
     assert train.Tags()["graph"]
     assert list(tmp_path.rglob("*.xplane.pb"))
+
+
+def test_images_of_the_first_batch(tmp_path: Path) -> None:
+    import tensorflow as tf
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from pipeline.training.callbacks.tensorboard import ImageLog
+
+    pixels = np.random.default_rng(1).random((4, 8, 8, 3)).astype("float32")
+    batch = ({"photo_xf": pixels, "fare_xf": np.ones((4, 1))}, np.ones((4, 1)))
+
+    class Input:
+        """The part of TrainingInput that is used."""
+
+        def train(self) -> Any:
+            return tf.data.Dataset.from_tensors(batch)
+
+    images: Any = ImageLog(Input(), tmp_path, 3)  # type: ignore[arg-type]
+    images.on_epoch_begin(0)
+    images.on_epoch_begin(1)
+
+    logged = EventAccumulator(str(tmp_path / "images")).Reload()
+    (tag,) = logged.Tags()["tensors"]
+    (event,) = logged.Tensors(tag)
+    width, height, *pngs = tf.make_ndarray(event.tensor_proto)
+    assert (tag, width, height, len(pngs)) == ("photo_xf", b"8", b"8", 3)
+    shown = tf.io.decode_png(pngs[0]).numpy()
+    np.testing.assert_allclose(shown, pixels[0] * 255, atol=1)
