@@ -68,9 +68,6 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
       interval_s: time between two looks at the loss.
     """
 
-    # Otherwise Keras reads the logs after each batch.
-    _supports_tf_logs = True
-
     def __init__(
         self,
         training_input: TrainingInput,
@@ -81,6 +78,9 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         interval_s: float = 0.0,
     ) -> None:
         super().__init__()
+        # Otherwise Keras reads the logs after each batch, and refuses this callback
+        # with parameter servers. On the class it has no effect.
+        self._supports_tf_logs = True
         self._input = training_input
         names = {item.key: item.name for item in feature_set.features}
         names["label"] = feature_set.label.name
