@@ -1,0 +1,259 @@
+"""Trainings of several processes that are killed, hang or are asked to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import pytest
+
+from pipeline.config.train import Train
+from sample_data.tf_example import encode
+from sluice import interrupt, progress
+from sluice.tfrecords import tfrecord
+
+if TYPE_CHECKING:
+    from runners.local.processes.process_pool import ProcessPool
+
+pytestmark = [pytest.mark.fault, pytest.mark.tf]
+
+DEADLINE_S = 240.0
+WORKERS = {"processes": 2}
+SERVERS = {**WORKERS, "strategy": "parameter_server", "parameter_servers": 1}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Examples whose label is whether ``a`` is positive, in two files per split."""
+    directory = tmp_path_factory.mktemp("data")
+    random = np.random.default_rng(5)
+    for name, count in {
+        "train-0": 48,
+        "train-1": 48,
+        "eval-0": 16,
+        "eval-1": 16,
+    }.items():
+        values = random.normal(size=count)
+        tfrecord.write(
+            directory / f"{name}.gz",
+            [encode({"a_xf": [float(a)], "y_xf": [int(a > 0)]}) for a in values],
+        )
+    return directory
+
+
+class Training:
+    """A training in a process like a node's."""
+
+    def __init__(self, process_pool: ProcessPool, folder: Path, data: Path) -> None:
+        self.folder = folder
+        self._process_pool = process_pool
+        self._data = data
+        self._name = folder.name
+        self._progress = folder / "progress.jsonl"
+        self._ended = False
+
+    def start(self, waits: bool = True, **settings: Any) -> None:
+        """Starts it, or a second attempt; it waits in its second epoch."""
+        from runners.local.processes.job import Job
+
+        callback = {
+            "function": "train_pairs:Wait",
+            "params": {"folder": str(self.folder)},
+        }
+        train = Train.model_validate(
+            {
+                "epochs": 3,
+                "batch_size": 16,
+                "callbacks": [callback] if waits else [],
+                **settings,
+            }
+        )
+        job = Job(
+            "train_pairs:train",
+            {
+                "folder": str(self.folder),
+                "data": str(self._data),
+                "settings": train.model_dump(),
+            },
+            str(self.folder / "log"),
+            {
+                progress.PROGRESS_FILE: str(self._progress),
+                interrupt.CHECKPOINT_DIR: str(self.folder / "checkpoints"),
+            },
+        )
+        self._ended = False
+        (self.folder / "end").unlink(missing_ok=True)
+        self._process_pool.start(self._name, job)
+        self._wait_for(lambda: self._process_pool.pid_of(self._name) is not None)
+
+    @property
+    def pid(self) -> int:
+        pid = self._process_pool.pid_of(self._name)
+        assert pid is not None
+        return pid
+
+    def wait_until_it_waits(self) -> None:
+        """Returns when training is in the middle of its second epoch."""
+        self._wait_for((self.folder / "waiting").exists)
+
+    def process(self, name: str) -> psutil.Process:
+        """Returns one of its processes by what the log calls it."""
+        comm = f"sluice:{name}"[:15]
+        (found,) = (
+            child
+            for child in psutil.Process(self.pid).children()
+            if Path(f"/proc/{child.pid}/comm").read_text().strip() == comm
+        )
+        return found
+
+    def go_on(self) -> None:
+        (self.folder / "go").touch()
+
+    def end(self) -> str:
+        """Waits for its end and returns how it ended."""
+        self._wait_for(lambda: self._ended)
+        end = self.folder / "end"
+        return end.read_text() if end.exists() else self.log
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """The metrics by epoch."""
+        return json.loads((self.folder / "run/history.json").read_text())
+
+    @property
+    def notes(self) -> list[str]:
+        """What ends in the record."""
+        lines, _ = progress.read(self._progress)
+        return [line["line"] for line in lines if line.get("note")]
+
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            for message in self._process_pool.messages(0.05):
+                self._ended |= message.get("ended") == self._name
+            assert time.monotonic() < deadline, self.log
+            assert not self._ended or condition(), self.log
+
+
+@pytest.fixture
+def training(process_pool: ProcessPool, tmp_path: Path, data: Path) -> Training:
+    return Training(process_pool, tmp_path, data)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(
+    process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory, data: Path
+) -> Training:
+    training = Training(process_pool, tmp_path_factory.mktemp("uninterrupted"), data)
+    training.start(waits=False, **WORKERS)
+    assert training.end() == "done"
+    return training
+
+
+def same_history(training: Training, other: Training) -> None:
+    """The epochs of both have the same losses."""
+    for name in ("loss", "val_loss"):
+        assert len(training.history[name]) == 3
+        np.testing.assert_allclose(
+            training.history[name], other.history[name], rtol=1e-4
+        )
+
+
+def test_two_workers_train_one_model(uninterrupted: Training) -> None:
+    assert uninterrupted.notes == []
+    assert (uninterrupted.folder / "model" / "saved_model.pb").is_file()
+    lines, _ = progress.read(uninterrupted.folder / "progress.jsonl")
+    assert [line["epoch"] for line in lines if line["event"] == "epoch"] == [1, 2, 3]
+
+
+def test_a_killed_worker_does_not_change_the_result(
+    training: Training, uninterrupted: Training
+) -> None:
+    training.start(**WORKERS)
+    training.wait_until_it_waits()
+    training.process("worker 1").kill()
+    assert training.end() == "done"
+    (note,) = training.notes
+    assert note.startswith("worker 1 was killed by signal 9")
+    assert "restored: training resumes with epoch 2 of 3" in training.log
+    same_history(training, uninterrupted)
+
+
+def test_a_stopped_training_resumes_after_the_same_step(
+    training: Training, uninterrupted: Training
+) -> None:
+    training.start(**WORKERS)
+    training.wait_until_it_waits()
+    os.kill(training.pid, signal.SIGTERM)
+    time.sleep(0.5)
+    training.go_on()
+    asked = time.monotonic()
+    assert training.end() == "interrupted"
+    assert time.monotonic() - asked < 30
+    assert "stopped: training resumes with epoch 2 of 3, after batch" in training.log
+    training.start(**WORKERS)
+    assert training.end() == "done"
+    assert "restored: training resumes with epoch 2 of 3, after batch" in training.log
+    np.testing.assert_allclose(
+        training.history["val_loss"], uninterrupted.history["val_loss"], rtol=1e-4
+    )
+
+
+@pytest.mark.acceptance
+def test_a_hanging_worker_is_killed(
+    training: Training, uninterrupted: Training
+) -> None:
+    training.start(**WORKERS, stalled_after_s=30)
+    training.wait_until_it_waits()
+    training.process("worker 1").suspend()
+    training.go_on()
+    assert training.end() == "done"
+    (note,) = training.notes
+    assert "made no progress for 30 s" in note
+    same_history(training, uninterrupted)
+
+
+def test_no_worker_outlives_the_node(training: Training) -> None:
+    training.start(**WORKERS)
+    training.wait_until_it_waits()
+    children = psutil.Process(training.pid).children()
+    os.kill(training.pid, signal.SIGKILL)
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+def test_training_goes_on_without_a_worker_of_parameter_servers(
+    training: Training,
+) -> None:
+    training.start(**SERVERS)
+    training.wait_until_it_waits()
+    training.process("worker 1").kill()
+    training.go_on()
+    assert training.end() == "done"
+    (note,) = training.notes
+    assert note.startswith("worker 1 was killed by signal 9")
+    assert "its process restarts" in note
+    assert "restored" not in training.log
+    assert (training.folder / "model" / "saved_model.pb").is_file()
+
+
+@pytest.mark.acceptance
+def test_after_a_killed_parameter_server_training_resumes(training: Training) -> None:
+    training.start(**SERVERS)
+    training.wait_until_it_waits()
+    training.process("parameter server 0").kill()
+    assert training.end() == "done"
+    (note,) = training.notes
+    assert note.startswith("parameter server 0 was killed by signal 9")
+    assert "restored: training resumes with epoch 2 of 3" in training.log

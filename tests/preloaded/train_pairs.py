@@ -1,0 +1,115 @@
+"""The Trainer's ``run_fn`` on small generated examples, in a process like a node's."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.training.run_fn import run_fn
+from sluice import interrupt
+
+FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
+# The epoch, from 0, in whose middle a training is disturbed.
+EPOCH = 1
+
+
+def train(folder: str, data: str, settings: dict[str, Any]) -> None:
+    """Trains, and writes to ``folder``: the model, its run, and how it ended.
+
+    Args:
+      folder: also tells the callback ``Wait`` when to go on.
+      data: has the files of the splits.
+      settings: the section ``train`` of the config.
+    """
+    interrupt.listen()
+    vars(tft)["TFTransformOutput"] = _Output
+    fn_args = SimpleNamespace(
+        custom_config={
+            "train": settings,
+            "feature_set": FEATURES.to_dict(),
+            "model": "train_pairs:build_model",
+            "model_params": {},
+            "own_preprocessing": False,
+        },
+        transform_graph_path="",
+        train_files=[f"{data}/train*"],
+        eval_files=[f"{data}/eval*"],
+        model_run_dir=f"{folder}/run",
+        serving_model_dir=f"{folder}/model",
+    )
+    try:
+        run_fn(fn_args)
+        end = "done"
+    except interrupt.Interrupted:
+        end = "interrupted"
+    Path(folder, "end").write_text(end)
+
+
+def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
+    """A dense model with batch normalization, whose state each replica has its own."""
+    value = tf.keras.Input((1,), name="a_xf")
+    hidden = tf.keras.layers.Dense(4, activation="tanh")(value)
+    hidden = tf.keras.layers.BatchNormalization()(hidden)
+    output = tf.keras.layers.Dense(1, activation="sigmoid")(hidden)
+    return tf.keras.Model({"a_xf": value}, output)
+
+
+class Wait(tf.keras.callbacks.Callback):
+    """Waits once, in the middle of an epoch, for what the test does meanwhile."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._supports_tf_logs = True
+        self._folder = Path(folder)
+        self._epoch = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        waiting = self._folder / "waiting"
+        task = json.loads(os.environ["TF_CONFIG"])["task"]
+        leads = task["index"] == 0
+        if self._epoch < EPOCH or batch < 1 or not leads or waiting.exists():
+            return
+        waiting.touch()
+        while not (self._folder / "go").exists():
+            time.sleep(0.01)
+
+
+class _Output:
+    """The parts of TFTransformOutput that training uses; a becomes a_xf as it is."""
+
+    def __init__(self, folder: str) -> None:
+        pass
+
+    def transformed_feature_spec(self) -> dict[str, Any]:
+        return self._spec("_xf")
+
+    def raw_feature_spec(self) -> dict[str, Any]:
+        return self._spec("")
+
+    @property
+    def raw_metadata(self) -> Any:
+        one = "shape { dim { size: 1 } }"
+        text = "".join(f"feature {{ name: '{name}' {one} }}" for name in "ay")
+        return SimpleNamespace(schema=text_format.Parse(text, schema_pb2.Schema()))
+
+    def transform_features_layer(self) -> Any:
+        return lambda raw: {"a_xf": raw["a"]}
+
+    def _spec(self, suffix: str) -> dict[str, Any]:
+        return {
+            f"a{suffix}": tf.io.FixedLenFeature([1], tf.float32),
+            f"y{suffix}": tf.io.FixedLenFeature([1], tf.int64),
+        }
