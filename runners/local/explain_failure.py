@@ -154,13 +154,15 @@ def _own_line(error: BaseException, skipped: Sequence[Path] = ()) -> str | None:
     """Returns the innermost line of code that is neither installed nor generated.
 
     Frames of this package, which launches every node, are left out. Keras hides the
-    frames of a layer's ``call`` in the message of what it raises.
+    frames of a layer's ``call`` in the message of what it raises; those of another
+    process are the text of a cause.
 
     Args:
       error: the exception; its causes count as well.
       skipped: folders whose frames are left out too.
     """
-    places = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', str(error))
+    text = "\n".join(map(str, _causes(error)))
+    places = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', text)
     for cause in _causes(error)[::-1]:
         frames = traceback.extract_tb(cause.__traceback__)
         places = [(f.filename, str(f.lineno), f.name) for f in frames] + places

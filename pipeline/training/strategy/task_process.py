@@ -79,6 +79,10 @@ def set_fitting(fitting: bool) -> None:
         _pulse.fitting = fitting
 
 
+class TracebackInTask(Exception):
+    """Cause of an error that was raised in another process: its traceback there."""
+
+
 class TaskProcess:
     """A running task.
 
@@ -141,7 +145,9 @@ class TaskProcess:
         ended = not self._process.is_alive()
         with suppress(EOFError, OSError):
             if self._report.poll():
-                self.state, self.error = self._report.recv()
+                self.state, self.error, text = self._report.recv()
+                if self.error is not None:
+                    self.error.__cause__ = TracebackInTask(text)
                 if _is_loss(self.error):
                     first = str(self.error).partition("\n")[0]
                     name = type(self.error).__name__
@@ -218,6 +224,7 @@ def _work(
         os.environ.pop(PROGRESS_FILE, None)
     _pulse = pulse
     error: BaseException | None = None
+    text = ""
     try:
         train()
         state = "done"
@@ -226,13 +233,12 @@ def _work(
     except BaseException as raised:
         # A library may have converted the interrupt into its own exception.
         state = "stopped" if interrupt.requested() else "failed"
-        if state == "failed":
-            traceback.print_exc()
-            error = _portable(raised)
+        error, text = _portable(raised), traceback.format_exc()
+        print(text, file=sys.stderr)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.stdout.flush()
     sys.stderr.flush()
-    report.send((state, error))
+    report.send((state, error, text))
     while True:
         signal.pause()
 

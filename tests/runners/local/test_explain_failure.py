@@ -93,6 +93,19 @@ def test_the_users_line_is_found_in_the_message_of_keras(tmp_path: Path) -> None
     assert "in user code:" in message
 
 
+def test_the_users_line_is_found_in_the_traceback_of_another_process(
+    tmp_path: Path,
+) -> None:
+    code = tmp_path / "my_models.py"
+    code.write_text("\n")
+    error = KeyError("no such layer")
+    error.__cause__ = Exception(f'  File "{code}", line 14, in build_model\n')
+
+    message = explain_failure("Trainer", error).message
+
+    assert f"{code}:14 in build_model" in message
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [

@@ -231,10 +231,10 @@ def test_an_error_of_the_training_is_raised_at_once(supervised: Supervised) -> N
         try:
             supervise(train, ProcessSettings(workers=2))
         except KeyError as error:
-            print("raised", error)
+            print("raised", error, "in train" in str(error.__cause__))
         """
     )
-    assert (status, output) == (0, "raised 'no such layer'\n"), errors
+    assert (status, output) == (0, "raised 'no such layer' True\n"), errors
     assert supervised.notes == []
     assert "[worker 1] KeyError: 'no such layer'" in errors
 
