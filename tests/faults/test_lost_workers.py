@@ -224,6 +224,7 @@ def test_a_hanging_worker_is_killed(
     same_history(training, uninterrupted)
 
 
+@pytest.mark.acceptance
 def test_no_worker_outlives_the_node(training: Training) -> None:
     training.start(**WORKERS)
     training.wait_until_it_waits()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,10 +152,17 @@ def choose_distribution(settings: StrategySettings) -> Distribution:
     )
 
 
+def _handle_sigterm_again() -> None:
+    """Reinstalls Python's handler: the coordination service has one of its own."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+
+
 def _over_workers(kind: str, cluster: Cluster) -> tuple[tf.distribute.Strategy, str]:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if kind == "multi_worker":
         strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        _handle_sigterm_again()
         return strategy, f"{cluster.workers} workers"
     partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
         max_shards=cluster.parameter_servers
