@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.fault, pytest.mark.tf]
 
 DEADLINE_S = 240.0
-WORKERS = {"processes": 2}
-SERVERS = {**WORKERS, "strategy": "parameter_server", "parameter_servers": 1}
+WORKERS: dict[str, Any] = {"processes": 2}
+SERVERS: dict[str, Any] = {
+    **WORKERS,
+    "strategy": "parameter_server",
+    "parameter_servers": 1,
+}
 
 
 @pytest.fixture(scope="module")
