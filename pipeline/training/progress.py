@@ -35,8 +35,8 @@ class ReportProgress(tf.keras.callbacks.Callback):
         ``input_bound`` of each completed epoch; ``input_bound`` is the fraction of the
         duration in which training waited for its input, or None. A checkpoint keeps
         them.
-      time_to_first_step_s: from the begin of ``fit`` to the end of its first execution;
-        None before.
+      time_to_first_step_s: from the begin of ``fit`` to the end of its first execution,
+        of the last one that had a step to do; None before.
     """
 
     def __init__(

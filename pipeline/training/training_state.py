@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipeline.training.progress import ReportProgress
+
 _FACTS = ("epoch", "batch", "phase", "history", "callbacks", "shapes")
-# What Keras' callbacks change from epoch to epoch, and reset when ``fit`` begins.
+# What callbacks change from epoch to epoch; Keras' own reset it when ``fit`` begins.
 _ATTRIBUTES = {
     tf.keras.callbacks.EarlyStopping: ("wait", "best", "best_epoch", "stopped_epoch"),
     tf.keras.callbacks.ReduceLROnPlateau: ("wait", "best", "cooldown_counter"),
+    ReportProgress: ("epoch_facts", "time_to_first_step_s"),
 }
 
 
@@ -26,7 +29,7 @@ class TrainingState(tf.train.experimental.PythonState):
       batch: number of completed batches of the next epoch.
       phase: number of the phase, see ``pipeline.training.fit``.
       history: values of each metric by epoch.
-      callbacks: attributes of each callback that Keras resets.
+      callbacks: attributes of each callback that has a state.
       shapes: of the model's weights.
       best_weights: of early stopping.
       metrics: variables of the training metrics after ``batch``; empty between epochs.
@@ -37,7 +40,7 @@ class TrainingState(tf.train.experimental.PythonState):
         self.batch = 0
         self.phase = 0
         self.history: dict[str, list[float]] = {}
-        self.callbacks: list[dict[str, float]] = []
+        self.callbacks: list[dict[str, Any]] = []
         self.shapes: list[list[int]] = []
         self.best_weights: list[np.ndarray] = []
         self.metrics: list[np.ndarray] = []
@@ -47,7 +50,9 @@ class TrainingState(tf.train.experimental.PythonState):
         self.callbacks = []
         for callback, names in _stateful(callbacks):
             values = {name: getattr(callback, name) for name in names}
-            self.callbacks.append({k: np.asarray(v).item() for k, v in values.items()})
+            self.callbacks.append(
+                {k: np.asarray(v).tolist() for k, v in values.items()}
+            )
             if isinstance(callback, tf.keras.callbacks.EarlyStopping):
                 self.best_weights = callback.best_weights or []
         self.history = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ def test_history_and_weights_equal_those_of_an_uninterrupted_training(
     _, work = interrupted
     assert work.history == whole.history
     assert work.weights == whole.weights
+
+
+def test_the_facts_of_all_epochs_are_kept(interrupted: Any) -> None:
+    """Though the last process had no step left to do."""
+    _, work = interrupted
+    facts = json.loads((work.path / "out/model_run/training.json").read_text())
+    assert [item["epoch"] for item in facts["epochs"]] == [1, 2, 3, 4, 5]
+    assert all(item["examples_per_second"] > 0 for item in facts["epochs"])
+    assert facts["time_to_first_step_s"] > 0
 
 
 def test_replicas_resume_together(trainings: Any, tmp_path: Path) -> None:
