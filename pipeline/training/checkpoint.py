@@ -24,6 +24,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.strategy.agreement import Agreement
 from pipeline.training.training_state import (
     TrainingState,
@@ -271,6 +272,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
                 with self.model.distribute_strategy.scope():
                     self.model.optimizer.build(self.model.trainable_variables)
             self._checkpoint.restore(path).assert_existing_objects_matched()
+            refresh_normalization(self.model)
             if self.model.built and self._state.shapes != _shapes(self.model):
                 raise ValueError("the number of weights differs")
         except (ValueError, AssertionError) as error:

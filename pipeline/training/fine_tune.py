@@ -7,16 +7,78 @@ of Keras). ``freeze`` and ``unfreeze`` take effect at the next ``compile``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 import tensorflow as tf
 
+from pipeline.training.compile import CompileSettings
+from pipeline.training.fit import Phase
+from sluice import progress
 from sluice.errors import NodeError, did_you_mean
 
 # Stands for all layers of the models that a model contains, such as a pretrained one.
 BACKBONE = "backbone"
+
+
+# Of the first learning rate, if no other is given for the second phase.
+_LEARNING_RATE_FACTOR = 0.1
+
+
+@dataclass(frozen=True)
+class FineTuneSettings:
+    """Section ``train.fine_tune`` of the config.
+
+    Attributes:
+      freeze: as ``freeze`` takes it.
+      unfreeze_after: epochs after which the layers are trained too; None: never.
+      learning_rate: from then on; None: a tenth of the first.
+    """
+
+    freeze: Sequence[str]
+    unfreeze_after: int | None = None
+    learning_rate: float | None = None
+
+
+def fine_tuning_phases(
+    model: tf.keras.Model,
+    settings: FineTuneSettings,
+    compiled: CompileSettings,
+    compile_with: Callable[[CompileSettings], None],
+) -> list[Phase]:
+    """Freezes layers, and returns the phases of the training.
+
+    In the second one the optimizer begins anew: it has no state of the weights that
+    were frozen, and the learning rate is constant.
+
+    Args:
+      model: not compiled yet.
+      settings: which layers are frozen, and how long.
+      compiled: how the model is compiled for the first phase.
+      compile_with: compiles the model.
+
+    Raises:
+      NodeError: see ``freeze``.
+    """
+    freeze(model, settings.freeze)
+    _note_counts(model, 1)
+    after = settings.unfreeze_after
+    if after is None:
+        return [Phase(compiled.epochs)]
+    learning_rate = settings.learning_rate
+    if learning_rate is None:
+        first = compiled.learning_rate
+        initial = first["initial"] if isinstance(first, Mapping) else first
+        learning_rate = initial * _LEARNING_RATE_FACTOR
+
+    def prepare() -> None:
+        unfreeze(model, settings.freeze)
+        compile_with(replace(compiled, learning_rate=learning_rate))
+        _note_counts(model, after + 1)
+
+    return [Phase(after), Phase(compiled.epochs, prepare)]
 
 
 def freeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
@@ -65,6 +127,18 @@ def parameter_counts(model: tf.keras.Model) -> dict[str, int]:
         "trainable": _count(model.trainable_weights),
         "frozen": _count(model.non_trainable_weights),
     }
+
+
+def _note_counts(model: tf.keras.Model, epoch: int) -> None:
+    counts = parameter_counts(model)
+    trained, frozen = f"{counts['trainable']:,}", f"{counts['frozen']:,}"
+    progress.note(
+        f"fine-tuning: from epoch {epoch}, {trained} parameters are trained, {frozen} "
+        "are frozen",
+        event="fine_tune",
+        epoch=epoch,
+        **counts,
+    )
 
 
 def _count(weights: Sequence[Any]) -> int:

@@ -25,6 +25,7 @@ from pipeline.training.callbacks.make_callbacks import CallbackSettings, make_ca
 from pipeline.training.callbacks.non_finite_loss import explaining
 from pipeline.training.compile import CompileSettings, compile_model
 from pipeline.training.export import ExportSettings, export_model, write_model_run
+from pipeline.training.fine_tune import FineTuneSettings, fine_tuning_phases
 from pipeline.training.fit import FitSettings, fit_model
 from pipeline.training.input.training_input import InputSettings, make_input
 from pipeline.training.progress import ReportProgress, write_facts
@@ -54,6 +55,7 @@ class TrainingSettings:
     model: ModelSettings
     warm_start: str | None
     base_model: str | None
+    fine_tune: FineTuneSettings | None
     compile: CompileSettings
     fit: FitSettings
     callbacks: CallbackSettings
@@ -64,6 +66,7 @@ class TrainingSettings:
         """Reads ``tfx.components.FnArgs`` and its custom config."""
         config = fn_args.custom_config
         train, model_run_dir = config["train"], Path(fn_args.model_run_dir)
+        fine_tune = train["fine_tune"]
         return cls(
             feature_set=FeatureSet.from_dict(config["feature_set"]),
             transform_graph_dir=fn_args.transform_graph_path,
@@ -92,6 +95,7 @@ class TrainingSettings:
             ),
             warm_start=train["warm_start"],
             base_model=config.get("warm_start_path") or fn_args.base_model,
+            fine_tune=FineTuneSettings(**fine_tune) if fine_tune else None,
             compile=CompileSettings.from_config(train),
             fit=FitSettings(
                 epochs=train["epochs"],
@@ -99,6 +103,7 @@ class TrainingSettings:
             ),
             callbacks=CallbackSettings(
                 early_stopping=train["early_stopping"],
+                stopping_from=(fine_tune or {}).get("unfreeze_after") or 0,
                 reduce_on_plateau=train["reduce_on_plateau"],
                 callbacks=train["callbacks"],
                 tensorboard=train["tensorboard"],
@@ -156,19 +161,30 @@ def _train(settings: TrainingSettings) -> None:
     model = build_model(settings.model, inputs, distribution)
     if settings.warm_start is not None:
         warm_start(model, settings.warm_start, settings.base_model)
-    compile_model(
-        model,
-        settings.compile,
-        features.label,
-        steps_per_epoch=training_input.steps_per_epoch,
-        distribution=distribution,
-    )
+
+    def compile_with(compiled: CompileSettings) -> None:
+        compile_model(
+            model,
+            compiled,
+            features.label,
+            steps_per_epoch=training_input.steps_per_epoch,
+            distribution=distribution,
+        )
+
+    phases = None
+    if settings.fine_tune is not None:
+        phases = fine_tuning_phases(
+            model, settings.fine_tune, settings.compile, compile_with
+        )
+    compile_with(settings.compile)
     reported = ReportProgress(settings.fit.epochs, training_input, distribution)
     callbacks = make_callbacks(
         settings.callbacks, features, training_input, distribution
     )
     with explaining(callbacks):
-        history = fit_model(model, training_input, settings.fit, [reported, *callbacks])
+        history = fit_model(
+            model, training_input, settings.fit, [reported, *callbacks], phases
+        )
     if distribution.is_chief:
         directory = settings.model_run_dir
         write_facts(model, reported, training_input, distribution, directory)

@@ -38,7 +38,9 @@ class CallbackSettings:
     """Settings of ``make_callbacks``.
 
     Attributes:
-      early_stopping: section ``train.early_stopping``, like the next three.
+      early_stopping: section ``train.early_stopping``.
+      stopping_from: epoch, from 0, before which training does not stop early: when a
+        fine-tuning has unfrozen its layers.
       reduce_on_plateau: ``train.reduce_on_plateau``.
       callbacks: ``train.callbacks``.
       tensorboard: ``train.tensorboard``.
@@ -48,6 +50,7 @@ class CallbackSettings:
     """
 
     early_stopping: Mapping[str, Any] | None = None
+    stopping_from: int = 0
     reduce_on_plateau: Mapping[str, Any] | None = None
     callbacks: Sequence[Mapping[str, Any]] = ()
     tensorboard: Mapping[str, Any] = field(default_factory=dict)
@@ -92,7 +95,9 @@ def make_callbacks(
     if early_stopping:
         callbacks.append(
             tf.keras.callbacks.EarlyStopping(
-                **_watch(early_stopping), restore_best_weights=True
+                **_watch(early_stopping),
+                restore_best_weights=True,
+                start_from_epoch=settings.stopping_from,
             )
         )
     if plateau:
