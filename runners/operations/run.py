@@ -18,6 +18,7 @@ from pipeline.graph.choose_spans import check_staleness, choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION
 from pipeline.graph.validate_graph import check_node_ids, validate_pipeline
+from pipeline.training.strategy.choice import check_paths, find_tpu
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer
@@ -150,7 +151,8 @@ def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
         named = (*request.forced, *request.from_nodes, *request.to_nodes)
         check_node_ids(config, named)
     config = valid.config
-    if not selected_nodes(config, request.from_nodes, request.to_nodes):
+    selected = selected_nodes(config, request.from_nodes, request.to_nodes)
+    if not selected:
         raise UsageError(
             "no node is selected",
             where=config.name,
@@ -163,6 +165,10 @@ def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
         observer.on_warning(warning)
     choice = _choose(config)
     workspace = request.workspace_of(config)
+    if "Trainer" in selected and config.train.strategy in ("auto", "tpu"):
+        tpu = None if config.train.replicas else find_tpu()
+        if tpu is not None:
+            check_paths(tpu, [str(workspace.root)])
     workspace.prepare(private=config.private)
     return PreparedRun(config, choice, workspace, request.serving_dir_of(config))
 

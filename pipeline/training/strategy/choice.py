@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.errors import NodeError
+from sluice.errors import NodeError, UsageError
 
 _DEV = Path("/dev")
 _AS_ASKED = "as train.strategy says"
@@ -67,6 +67,28 @@ def find_tpu(environ: Mapping[str, str] = os.environ, dev: Path = _DEV) -> Tpu |
     if any(name.startswith("TPU_") for name in environ):
         files += sorted(dev.glob("vfio/[0-9]*"))
     return Tpu(LOCAL_TPU, f"{files[0]} is a TPU") if files else None
+
+
+def check_paths(tpu: Tpu, paths: Sequence[str]) -> None:
+    """Checks that a TPU can read and write some paths.
+
+    Args:
+      tpu: the TPU.
+      paths: of data and models.
+
+    Raises:
+      UsageError: it is on another machine, and a path is on this one.
+    """
+    local = [path for path in paths if not path.startswith("gs://")]
+    if tpu.name != LOCAL_TPU and local:
+        raise UsageError(
+            f"the TPU {tpu.name!r} is on another machine and reads no local files",
+            where="the data and the model",
+            expected="paths that begin with gs://",
+            examples=local,
+            hint="run Sluice on the TPU VM itself, with TPU_NAME=local; or train on "
+            "this machine, with train.strategy=one_device",
+        )
 
 
 def read_cluster(environ: Mapping[str, str] = os.environ) -> Cluster | None:

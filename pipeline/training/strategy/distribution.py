@@ -104,8 +104,9 @@ def choose_distribution(settings: StrategySettings) -> Distribution:
     Must be called before TensorFlow uses a device.
 
     Raises:
-      NodeError: the strategy or the devices asked for are not there, the batch cannot
-        be divided over the replicas, or a TPU on another machine is given local paths.
+      NodeError: the strategy or the devices asked for are not there, or the batch
+        cannot be divided over the replicas.
+      UsageError: a TPU on another machine is given local paths.
     """
     physical = configure_devices(settings.devices, settings.replicas)
     tpu, cluster = find_tpu(), read_cluster()

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.strategy.choice import Tpu
+from pipeline.training.strategy.choice import LOCAL_TPU, Tpu, check_paths
 from sluice.errors import NodeError
 
 STEPS_PER_EXECUTION = 50
@@ -25,19 +25,11 @@ def connect(tpu: Tpu, paths: Sequence[str]) -> tf.distribute.TPUStrategy:
       paths: of the data to read and of what is written.
 
     Raises:
-      NodeError: the TPU is on another machine, and a path is on this one.
+      UsageError: the TPU is on another machine, and a path is on this one.
     """
+    check_paths(tpu, paths)
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu.name)
-    if resolver.master():
-        local = [path for path in paths if not path.startswith("gs://")]
-        if local:
-            raise NodeError(
-                f"the TPU {tpu.name} is on another machine and reads no local files",
-                where="the data and the model",
-                expected="paths that begin with gs://",
-                examples=local,
-                hint="keep the workspace on gs://, or train on the TPU VM itself",
-            )
+    if tpu.name != LOCAL_TPU:
         tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     return tf.distribute.TPUStrategy(resolver)

@@ -29,6 +29,21 @@ def test_a_part_without_nodes_is_refused(written: Any) -> None:
     assert written.workspace.run_ids() == []
 
 
+def test_a_tpu_on_another_machine_takes_no_local_workspace(
+    written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.1:8470")
+    with pytest.raises(UsageError, match="reads no local files") as info:
+        run(RunRequest(name="digits"))
+    assert info.value.examples == (str(written.workspace.root),)
+    assert written.workspace.run_ids() == []
+    # Without it, the run begins.
+    engine = importlib.import_module("memory_engine").MemoryEngine(Capabilities())
+    override = ("train.strategy=one_device",)
+    record = run(RunRequest(name="digits", overrides=override), engine=engine)
+    assert record.status == "succeeded"
+
+
 def test_each_kill_is_noted_once(written: Any) -> None:
     """Of a run that is resumed and killed again and again."""
     engines = importlib.import_module("memory_engine")

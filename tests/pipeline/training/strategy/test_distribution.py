@@ -126,7 +126,7 @@ def test_the_log_has_the_placement_of_operations(
         ("batch", "train.batch_size 30 is not a multiple of 4 replicas\n"),
         (
             "local paths",
-            "the TPU grpc://10.0.0.1:8470 is on another machine and reads no local "
+            "the TPU 'grpc://10.0.0.1:8470' is on another machine and reads no local "
             "files\n  where:    the data and the model\n"
             "  expected: paths that begin with gs://\n  - /data/eval-*\n",
         ),

@@ -31,7 +31,7 @@ from pipeline.training.strategy.distribution import (  # noqa: E402
     StrategySettings,
     choose_distribution,
 )
-from sluice.errors import NodeError  # noqa: E402
+from sluice.errors import NodeError, SluiceError  # noqa: E402
 
 FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1, 2)))
 INPUTS = ModelInputs(FEATURES, {"a_xf": (4,)}, {"a_xf": tf.float32}, {})
@@ -153,7 +153,7 @@ def refusal(**settings: Any) -> str:
     """Returns the error of settings that cannot be used."""
     try:
         choose_distribution(StrategySettings(**settings))
-    except NodeError as error:
+    except SluiceError as error:
         return str(error)
     return "no error"
 
