@@ -15,6 +15,8 @@ from pipeline.training.input.examples import ExampleFormat, Examples
 from pipeline.training.input.shards import Shards
 
 _DECODED_AT_A_TIME = 64
+# Nothing here is Python control flow, and converting it takes seconds.
+_as_it_is = tf.autograph.experimental.do_not_convert
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,14 @@ class Batches:
           epochs: number of epochs.
         """
 
+        @_as_it_is
         def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
             first = tf.where(number == epoch, tf.constant(skip, tf.int64), 0)
             if self._store is not None:
                 steps = tf.data.Dataset.range(first, self._settings.steps)
-                return steps.map(lambda step: (number, step, step))
+                return steps.map(_as_it_is(lambda step: (number, step, step)))
             batches = self._read(number).enumerate().skip(first)
-            return batches.map(lambda step, batch: (number, step, batch))
+            return batches.map(_as_it_is(lambda step, batch: (number, step, batch)))
 
         def load(number: tf.Tensor, step: tf.Tensor, batch: Any) -> Any:
             if self._store is not None:
@@ -147,5 +150,5 @@ class Batches:
 
 def _parallel(dataset: tf.data.Dataset, function: Callable[..., Any]) -> Any:
     return dataset.map(
-        function, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        _as_it_is(function), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     )

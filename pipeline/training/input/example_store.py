@@ -29,10 +29,13 @@ class ExampleStore:
             }
             filled = 0
             for batch in examples:
-                size = len(next(iter(batch.values())))
+                indices = tf.range(filled, filled + len(next(iter(batch.values()))))
                 for name, values in batch.items():
-                    self._features[name][filled : filled + size].assign(values)
-                filled += size
+                    # A slice of a variable would copy all of it first.
+                    self._features[name].scatter_update(
+                        tf.IndexedSlices(values, indices)
+                    )
+                filled += len(indices)
 
     def gather(self, indices: tf.Tensor) -> Examples:
         """Returns the examples with these numbers, in this order."""

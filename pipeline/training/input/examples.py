@@ -35,7 +35,8 @@ class ExampleFormat:
     def parsed_spec(self) -> dict[str, tf.TensorSpec]:
         """Specs of one parsed example."""
         none = tf.data.Dataset.from_tensors(tf.zeros([0], tf.string))
-        return none.map(self.parse).unbatch().element_spec
+        parse = tf.autograph.experimental.do_not_convert(self.parse)
+        return none.map(parse).unbatch().element_spec
 
     def split(self, examples: Examples) -> tuple[Examples, tf.Tensor, tf.Tensor | None]:
         """Returns a model's features, class ids ``[batch, 1]``, weights ``[batch]``.

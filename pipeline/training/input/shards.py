@@ -112,6 +112,7 @@ def count_records(
     spec = {name: example_format.spec[name] for name in names}
     classes = len(label.classes)
 
+    @tf.autograph.experimental.do_not_convert
     def add(total: dict[str, Any], batch: tf.Tensor) -> dict[str, Any]:
         total = dict(total)
         total["records"] += tf.size(batch, tf.int64)
@@ -127,6 +128,7 @@ def count_records(
             total["bad"] += tf.reduce_sum(tf.cast(~good, tf.int64))
         return total
 
+    @tf.autograph.experimental.do_not_convert
     def count(file: tf.Tensor) -> dict[str, tf.Tensor]:
         zero = tf.constant(0, tf.int64)
         start = {"records": zero, "bytes": zero, "bad": zero}
@@ -163,5 +165,6 @@ def count_records(
     )
 
 
+@tf.autograph.experimental.do_not_convert
 def _records(file: tf.Tensor) -> tf.data.Dataset:
     return tf.data.TFRecordDataset(file, compression_type="GZIP")

@@ -32,10 +32,11 @@ class WaitTime:
     def measured(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Returns the same elements, which must not be prefetched after this."""
         # Nothing here runs in parallel: each clock is read when it is its turn.
-        clock = tf.data.Dataset.range(_ENDLESS).map(lambda _: tf.timestamp())
+        as_it_is = tf.autograph.experimental.do_not_convert
+        clock = tf.data.Dataset.range(_ENDLESS).map(as_it_is(lambda _: tf.timestamp()))
         options = tf.data.Options()
         options.experimental_optimization.inject_prefetch = False
-        timed = tf.data.Dataset.zip((clock, dataset, clock)).map(self._add)
+        timed = tf.data.Dataset.zip((clock, dataset, clock)).map(as_it_is(self._add))
         return timed.with_options(options)
 
     def _add(self, start: tf.Tensor, element: Any, end: tf.Tensor) -> Any:
