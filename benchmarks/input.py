@@ -19,6 +19,7 @@ in turn. The figures are medians, of wall time and of CPU time.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import statistics
@@ -128,7 +129,7 @@ Seconds = tuple[float, float]
 
 def _before(data: str, folder: str, features: Any, repeat: int) -> list[Seconds]:
     """Returns wall and CPU time of each epoch of the other commit's input."""
-    from pipeline.training.data import make_dataset
+    make_dataset = importlib.import_module("pipeline.training.data").make_dataset
 
     def start() -> Any:
         return make_dataset(
