@@ -24,6 +24,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.strategy.agreement import Agreement
 from pipeline.training.training_state import (
@@ -252,9 +253,16 @@ class Checkpoint(tf.keras.callbacks.Callback):
         return read_metrics(self.model)
 
     def _save(self) -> None:
-        """Writes a checkpoint; a failure is reported."""
+        """Writes a checkpoint; a failure is reported.
+
+        Raises:
+          NodeError: the loss is not finite, so the weights are of no use.
+        """
         if not self._manager:
             return
+        for callback in self._callbacks:
+            if isinstance(callback, StopOnNonFiniteLoss):
+                callback.check()
         started_s = time.monotonic()
         self._state.shapes = _shapes(self.model)
         self._state.read_callbacks(self._callbacks)

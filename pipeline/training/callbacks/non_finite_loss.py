@@ -23,7 +23,7 @@ from pipeline.training.input.training_input import TrainingInput
 from sluice.errors import MAX_EXAMPLES, NodeError
 
 ACCELERATOR_INTERVAL_S = 1.0
-_MAX_LOGGED = 1000
+_MAX_LOGGED = 10_000
 _MAX_LINE = 300  # characters of an example in the error
 _MAX_BATCHES = 100
 # In the message of metrics such as AUC.
@@ -111,7 +111,7 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         self._add(batch, logs)
 
     def on_test_begin(self, logs: Any = None) -> None:
-        self._check()
+        self.check()
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
         self._step = Step("eval", self._step.epoch, batch, batch)
@@ -120,7 +120,7 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         self._add(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._check()
+        self.check()
         # With parameter servers there are no losses of batches.
         loss = float((logs or {}).get("loss", 0.0))
         if not np.isfinite(loss):
@@ -133,10 +133,16 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
             return
         self._losses.append((replace(self._step, last=last), logs["loss"]))
         if time.monotonic() - self._checked_at_s >= self._interval_s:
-            self._check()
+            self.check()
 
-    def _check(self) -> None:
-        """Reads the last loss, and those before it if it is not finite."""
+    def check(self) -> None:
+        """Reads the last loss, which waits for the device.
+
+        To be called before weights are saved.
+
+        Raises:
+          NodeError: it is not finite.
+        """
         if self._losses and not np.isfinite(float(self._losses[-1][1])):
             losses = [(step, float(loss)) for step, loss in self._losses]
             step, loss = next(item for item in losses if not np.isfinite(item[1]))
@@ -245,7 +251,7 @@ class Example:
     def line(self, shows: Callable[[str], bool]) -> str:
         """Returns it in one line, with the values of the features that it ``shows``."""
         values = self.values
-        first = dict.fromkeys((*self.not_finite, *values))
+        first = dict.fromkeys((*self.not_finite, "label", *values))
         items = [
             f"{name}={_short(values[name])}" if shows(name) else f"{name}=(not shown)"
             for name in first

@@ -53,10 +53,15 @@ def batch_of(data: Path, epoch: int = 0) -> int:
         StrategySettings,
         choose_distribution,
     )
-    from tests.pipeline.training.callbacks.trainings import BATCH, FEATURES, Output
+    from tests.pipeline.training.callbacks.trainings import (
+        BATCH,
+        FEATURES,
+        SEED,
+        Output,
+    )
 
     distribution = choose_distribution(StrategySettings(batch_size=BATCH))
-    paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=1)
+    paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=SEED)
     batches = make_input(paths, FEATURES, Output(), distribution).train(epoch)
     return next(
         number
@@ -79,8 +84,8 @@ def test_the_batch_and_the_example_are_named(infinite: Path, metrics: Any) -> No
     assert error.details == ("not finite in 1 of 8 examples: fare_xf",)
     (example,) = error.examples
     assert example.startswith(f"batch {number}, example ")
-    assert "fare_xf=inf, income_xf=" in example
-    assert "label=" in example
+    assert "fare_xf=inf, label=" in example
+    assert "income_xf=" in example
     assert "correct these examples" in str(error.hint)
 
 
@@ -92,37 +97,60 @@ def test_several_steps_per_execution_give_a_range(infinite: Path) -> None:
     assert error.examples[0].startswith(f"batch {batch_of(infinite)}, ")
 
 
-def test_an_accelerator_is_not_waited_for(
-    infinite: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pipeline.training.callbacks import non_finite_loss
+@pytest.fixture
+def seldom(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Reads the loss once a minute, as with an accelerator; lists the reads."""
+    from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
 
-    waits: list[int] = []
-    stop = non_finite_loss.StopOnNonFiniteLoss
-    init, check = stop.__init__, stop._check
+    reads: list[int] = []
+    init, check = StopOnNonFiniteLoss.__init__, StopOnNonFiniteLoss.check
 
     def seldom(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **{**kwargs, "interval_s": 60.0})
 
     def counted(self: Any) -> None:
-        waits.append(1)
+        reads.append(1)
         check(self)
 
-    monkeypatch.setattr(stop, "__init__", seldom)
-    monkeypatch.setattr(stop, "_check", counted)
+    monkeypatch.setattr(StopOnNonFiniteLoss, "__init__", seldom)
+    monkeypatch.setattr(StopOnNonFiniteLoss, "check", counted)
+    return reads
+
+
+def test_an_accelerator_is_not_waited_for(infinite: Path, seldom: list[int]) -> None:
     error = stopped(infinite)
 
-    # The first step, which begins the interval, and the end of the epoch.
-    assert len(waits) <= 2
+    # After the first step, which begins the interval, and at the end of the epoch.
+    assert len(seldom) <= 2
     assert f"batch {batch_of(infinite)} of 5" in str(error.where)
+
+
+@pytest.mark.usefixtures("seldom")
+def test_weights_after_such_a_loss_are_not_saved(
+    infinite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+    import tensorflow as tf
+
+    from pipeline.training import checkpoint
+
+    monkeypatch.setattr(checkpoint, "LONG_EPOCH_S", 0.0)  # saved after each batch
+    error = stopped(infinite, checkpoint_dir=str(tmp_path))
+
+    number = batch_of(infinite)
+    assert number > 1
+    assert f"batch {number} of 5" in str(error.where)
+    reader = tf.train.load_checkpoint(str(tmp_path))
+    names = [name for name in reader.get_variable_to_shape_map() if "layer" in name]
+    assert names
+    assert all(np.isfinite(reader.get_tensor(name)).all() for name in names)
 
 
 def test_values_of_sensitive_features_are_not_shown(
     infinite: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     error = stopped(infinite, sensitive=["fare", "tip"])
-    assert "fare_xf=(not shown), income_xf=" in error.examples[0]
-    assert "label=(not shown)" in error.examples[0]
+    assert "fare_xf=(not shown), label=(not shown), income_xf=" in error.examples[0]
 
     error = stopped(infinite, sensitive=["fare"], own_preprocessing=True)
     assert error.examples[0].count("(not shown)") == 3

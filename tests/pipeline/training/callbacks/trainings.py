@@ -14,7 +14,7 @@ from sluice.tfrecords import tfrecord
 FEATURES = FeatureSet(
     (Feature("fare", "numeric"), Feature("income", "numeric")), Label("tip", (0, 1))
 )
-BATCH, TRAIN, EVAL = 8, 40, 16
+BATCH, TRAIN, EVAL, SEED = 8, 40, 16, 2
 
 
 class Output:
@@ -57,6 +57,7 @@ def train(
     metrics: Any = (),
     hidden_units: tuple[int, ...] = (),
     strategy: Any = None,
+    checkpoint_dir: str | None = None,
     **settings: Any,
 ) -> tuple[dict[str, list[float]], Any]:
     """Trains; returns the history and the model.
@@ -68,6 +69,7 @@ def train(
       metrics: as in the config.
       hidden_units: of the model.
       strategy: as ``StrategySettings`` takes it.
+      checkpoint_dir: of checkpoints.
       settings: of the callbacks.
     """
     from pipeline.training.build import ModelSettings, build_model, model_inputs
@@ -86,7 +88,7 @@ def train(
 
     chosen = StrategySettings(batch_size=BATCH, **(strategy or {}))
     distribution = choose_distribution(chosen)
-    paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=1)
+    paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=SEED)
     training_input = make_input(paths, FEATURES, Output(), distribution)
     model = build_model(
         ModelSettings(
@@ -108,5 +110,6 @@ def train(
         CallbackSettings(**settings), FEATURES, training_input, distribution
     )
     with explaining(callbacks):
-        history = fit_model(model, training_input, FitSettings(epochs), callbacks)
+        fit = FitSettings(epochs, checkpoint_dir)
+        history = fit_model(model, training_input, fit, callbacks)
     return history, model
