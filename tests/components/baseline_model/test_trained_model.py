@@ -1,0 +1,64 @@
+"""The model that is served now, or trained last, among the artifacts of a pipeline."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving.model_store import ModelStore
+from sluice.storage.contents import PROPERTY, Contents
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> list[Any]:
+    """Three Model artifacts, oldest first; the first two have been pushed."""
+    from tfx.types import standard_artifacts
+
+    found = []
+    for number in (1, 2, 3):
+        folder = tmp_path / "models" / str(number) / "Format-Serving"
+        folder.mkdir(parents=True)
+        (folder / "saved_model.pb").write_text(f"model {number}")
+        contents = Contents.read(str(folder.parent), "Format-Serving")
+        assert contents is not None
+        model = standard_artifacts.Model()
+        model.uri, model.id = str(folder.parent), number
+        model.mlmd_artifact.state = model.mlmd_artifact.LIVE
+        model.set_string_custom_property(PROPERTY, contents.to_json())
+        if number < 3:
+            ModelStore(tmp_path / "serving").publish(folder, facts={})
+        found.append(model)
+    return found
+
+
+def _found(models: list[Any], served_in: Path | None = None) -> list[int]:
+    from components.baseline_model.trained_model import TrainedModel
+
+    strategy = TrainedModel(str(served_in) if served_in else None)
+    result = strategy.resolve_artifacts(None, {"model": models})
+    assert set(result) == {"model"}, "an empty input does not stop the node"
+    return [model.id for model in result["model"]]
+
+
+def test_the_latest_is_the_one_trained_last(models: list[Any], tmp_path: Path) -> None:
+    assert _found(models) == [3]
+    assert _found([]) == []
+    models[2].mlmd_artifact.state = models[2].mlmd_artifact.DELETED
+    (tmp_path / "models/2/Format-Serving/saved_model.pb").write_text("")
+    assert _found(models) == [1], "neither deleted nor damaged"
+
+
+def test_the_served_one_has_the_bytes_of_the_newest_version(
+    models: list[Any], tmp_path: Path
+) -> None:
+    serving = tmp_path / "serving"
+    assert _found(models, serving) == [2]
+    shutil.rmtree(serving / "2")
+    assert _found(models, serving) == [1], "after a rollback"
+    assert _found(models[1:], serving) == [], "pushed from elsewhere"
+    assert _found(models, tmp_path / "nothing served") == []
