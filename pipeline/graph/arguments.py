@@ -187,8 +187,9 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
         return of_baseline_resolver(context)
     strategy: Arguments = {"strategy_class": LatestArtifactStrategy}
     if not context.locations.is_service:
-        served = context.locations.serving_dir if source == "served" else None
-        strategy = {"strategy_class": TrainedModel, "config": {"served_in": served}}
+        served_in = {"served_in": context.locations.serving_dir}
+        given = served_in if source == "served" else {}
+        strategy = {"strategy_class": TrainedModel, "config": given}
     elif source == "served":
         raise ConfigError(
             "a cloud service cannot look up the served model",

@@ -24,42 +24,42 @@ def _config(project: Path, source: str) -> Any:
     ).config
 
 
-def _components(config: Any, tmp_path: Path, db: Path | None) -> dict[str, Any]:
+def _pipeline(config: Any, tmp_path: Path, db: Path | None) -> Any:
     from pipeline.graph.create_pipeline import create_pipeline
 
-    where = Locations(str(tmp_path), db, tmp_path / "in", "serving", "accepted")
-    return {node.id: node for node in create_pipeline(config, where).components}
+    root = str(tmp_path) if db else "gs://bucket/root"
+    return create_pipeline(
+        config, Locations(root, db, tmp_path / "in", f"{root}/s", f"{root}/a")
+    )
 
 
 @pytest.mark.parametrize("source", ["served", "latest", "latest_blessed"])
 def test_the_trainer_reads_what_a_resolver_finds(
     project: Path, tmp_path: Path, source: str
 ) -> None:
+    from tfx.dsl.compiler import compiler
+    from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
+
     config = _config(project, source)
-    nodes = _components(config, tmp_path, tmp_path / "metadata.db")
-    (channel,) = (
-        channel
-        for key, channel in nodes["Trainer"].inputs.items()
-        if key == "base_model"
-    )
-    assert channel.producer_component_id == "WarmStartModel"
+    local = _pipeline(config, tmp_path, tmp_path / "metadata.db")
+    nodes = {
+        node.pipeline_node.node_info.id: node.pipeline_node
+        for node in compiler.Compiler().compile(local).nodes
+    }
+    (channel,) = nodes["Trainer"].inputs.inputs["base_model"].channels
+    assert channel.producer_node_query.id == "WarmStartModel"
     if source == "served":
         with pytest.raises(ConfigError, match="cannot look up the served model"):
-            _components(config, tmp_path, None)
-    else:
-        from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
-
-        from pipeline.graph.create_pipeline import create_pipeline
-
-        where = Locations("gs://b/r", None, tmp_path / "in", "gs://b/s", "gs://b/a")
-        options = v2.KubeflowV2DagRunnerConfig(
-            default_image="image", use_pipeline_spec_2_1=True
-        )
-        runner = v2.KubeflowV2DagRunner(options, output_filename=str(tmp_path / "job"))
-        job = runner.run(create_pipeline(config, where))
-        tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
-        trainer = tasks["Trainer"]["inputs"]["artifacts"]
-        assert "WarmStartModel" in str(trainer["base_model"])
+            _pipeline(config, tmp_path, None)
+        return
+    options = v2.KubeflowV2DagRunnerConfig(
+        default_image="image", use_pipeline_spec_2_1=True
+    )
+    runner = v2.KubeflowV2DagRunner(options, output_filename=str(tmp_path / "job"))
+    job = runner.run(_pipeline(config, tmp_path, None))
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    trainer = tasks["Trainer"]["inputs"]["artifacts"]
+    assert "WarmStartModel" in str(trainer["base_model"])
 
 
 def test_a_path_is_copied_to_one_that_contains_its_digest(
@@ -72,7 +72,8 @@ def test_a_path_is_copied_to_one_that_contains_its_digest(
     config = _config(project, "given/7")
 
     def path() -> Path:
-        nodes = _components(config, tmp_path, tmp_path / "metadata.db")
+        pipeline = _pipeline(config, tmp_path, tmp_path / "metadata.db")
+        nodes = {node.id: node for node in pipeline.components}
         assert "WarmStartModel" not in nodes
         properties = nodes["Trainer"].exec_properties["custom_config"]
         return Path(json.loads(properties)["warm_start_path"])
