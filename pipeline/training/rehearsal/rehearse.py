@@ -36,18 +36,17 @@ PREPROCESSING = "pipeline.training.preprocessing:preprocessing_fn"
 REPLICAS = 8
 # Only the data tells it. It changes constants of a schedule.
 _STEPS_PER_EPOCH = 1000
-_STRATEGIES = {"tpu": ("auto", "tpu"), "gpu": ("auto", "one_device", "mirrored")}
 
 UNCHECKED = {
     "tpu": (
         "ops and dtypes that XLA takes on the CPU but not on a TPU",
         "the TPU's memory, speed and numerical differences",
-        "the connection to the TPU, and the input pipeline on its host",
+        "the connection to the TPU, its replicas' communication, and the input",
     ),
     "gpu": (
         "the GPU's memory, speed and numerical differences",
         "its driver and CUDA libraries (see sluice doctor)",
-        "the input pipeline",
+        "communication between replicas, and the input",
     ),
 }
 
@@ -71,9 +70,6 @@ def rehearse(
       config: as ``validate_config`` returns it.
       schema: the reviewed schema.
       accelerator: ``tpu`` or ``gpu``.
-
-    Raises:
-      SluiceError: Keras refuses a parameter of the optimizer, the loss or a metric.
     """
     tf.config.set_visible_devices([], "GPU")
     rehearsal = _Rehearsal(config, schema, accelerator)
@@ -139,13 +135,14 @@ class _Rehearsal:
         with self._explained(what), self._lines.record_layers():
             model = build_model(settings, inputs, self._distribution)
         self.findings += _check_outputs(model)
-        compile_model(
-            model,
-            CompileSettings.from_config(train.model_dump()),
-            features.label,
-            steps_per_epoch=_STEPS_PER_EPOCH,
-            distribution=self._distribution,
-        )
+        with self._explained("the model cannot be compiled"):
+            compile_model(
+                model,
+                CompileSettings.from_config(train.model_dump()),
+                features.label,
+                steps_per_epoch=_STEPS_PER_EPOCH,
+                distribution=self._distribution,
+            )
         model.optimizer.build(model.trainable_variables)
         # As TrainingInput makes them: an evaluation with static shapes is padded.
         own = train.sample_weight is not None
@@ -163,11 +160,10 @@ class _Rehearsal:
     def _distribute(self) -> Distribution:
         """Returns the distribution of one replica, as on the accelerator."""
         train, tpu = self._config.train, self._accelerator == "tpu"
-        if train.strategy not in _STRATEGIES[self._accelerator]:
-            what = (
-                f"with train.strategy {train.strategy} no {self._accelerator.upper()}"
-            )
-            self.findings.append(Finding(False, f"{what} would be used"))
+        if train.strategy != "auto" and tpu != (train.strategy == "tpu"):
+            name = self._accelerator.upper()
+            what = f"with train.strategy {train.strategy} no {name} would be used"
+            self.findings.append(Finding(False, what))
         replicas = REPLICAS if tpu else 1
         sizes = train.batch_size, train.batch_per_replica
         try:
@@ -219,6 +215,7 @@ def _explain(what: str, error: Exception, lines: SourceLines) -> Finding:
     if isinstance(error, SluiceError):
         parts = [error.what, *error.examples]
         parts += [f"expected {error.expected}"] if error.expected else []
+        parts += [f"found {error.actual}"] if error.actual else []
         return Finding(True, f"{what}: {'; '.join(parts)}")
     text = str(error)
     reasons = _AUTOGRAPH_ERROR.findall(text)

@@ -28,6 +28,7 @@ evaluate: {metrics: [ExampleCount]}
 ONE = "shape { dim { size: 1 } } presence { min_fraction: 1 }"
 SCHEMA = f"""
 feature {{ name: "x" type: FLOAT {ONE} }}
+feature {{ name: "w" type: FLOAT {ONE} }}
 feature {{
   name: "y" type: INT {ONE}
   int_domain {{ min: 0 max: 2 is_categorical: true }}

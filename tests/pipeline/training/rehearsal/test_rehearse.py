@@ -10,7 +10,7 @@ import pytest
 from pipeline.config.load import load_config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.config.validate import validate_config
-from pipeline.training.rehearsal.result import Finding, Rehearsal
+from pipeline.training.rehearsal.result import Accelerator, Finding, Rehearsal
 from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
@@ -165,6 +165,37 @@ def test_on_a_gpu_ops_of_the_host_are_warnings(
         "LookupTableFindV2",
     }
     assert line_of("tf.print(") in {finding.location for finding in found.warnings}
+
+
+def test_what_keras_refuses_to_compile_is_refused(rehearse: Rehearse) -> None:
+    optimizer = "train.optimizer={class: SGD, params: {momentum: 2}}"
+    (found,) = rehearse("gpu", optimizer).findings
+
+    assert found.refused
+    assert "the model cannot be compiled: SGD cannot be created" in found.what
+    assert "momentum" in found.what
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "override", "without_weights"),
+    [
+        ("tpu", "train.class_weights=null", {"_weights = data"}),
+        ("tpu", "train.class_weights=balanced", set()),
+        ("gpu", "train.class_weights=balanced", {"_weights_of_padding = data"}),
+        ("gpu", "train.sample_weight=w", set()),
+    ],
+)
+def test_batches_have_weights_where_training_has_them(
+    rehearse: Rehearse,
+    line_of: LineOf,
+    accelerator: Accelerator,
+    override: str,
+    without_weights: set[str],
+) -> None:
+    found = rehearse(accelerator, "model=refused_models:weighted", override)
+
+    places = {finding.location for finding in found.findings}
+    assert places == {line_of(line) for line in without_weights}
 
 
 def test_strings_from_preprocessing_reach_only_the_host(rehearse: Rehearse) -> None:
