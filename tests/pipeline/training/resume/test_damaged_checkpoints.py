@@ -22,18 +22,14 @@ def stopped(trainings: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return work
 
 
-def _truncate(path: Path, fraction: float) -> None:
-    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * fraction)])
-
-
-@pytest.mark.parametrize("ending", [".index", ".data-00000-of-00001"])
 def test_a_truncated_checkpoint_falls_back_to_the_one_before(
-    trainings: Any, whole: Any, stopped: Any, tmp_path: Path, ending: str
+    trainings: Any, whole: Any, stopped: Any, tmp_path: Path
 ) -> None:
     shutil.copytree(stopped.path, tmp_path, dirs_exist_ok=True)
     work = trainings.folder(tmp_path)
     newest = work.newest_checkpoint
-    _truncate(newest.with_name(newest.name + ending), 0.6)
+    path = newest.with_name(f"{newest.name}.data-00000-of-00001")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     assert trainings.run(tmp_path) == DONE
     (damaged,) = work.lines("checkpoint_damaged")
     assert damaged.startswith("checkpoint ckpt-4 is damaged and not used: ")

@@ -117,3 +117,46 @@ def test_early_stopping_is_restored(trainings: Any, tmp_path: Path) -> None:
     assert len(cut.epochs) == len(losses)
     assert cut.history == whole.history
     assert cut.weights == whole.weights
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(
+    ("at_step", "long_epoch_s"),
+    [(STEPS_PER_EPOCH + 4, 1e9), (8, 0.0)],
+    ids=["from the end of an epoch", "from the middle of an epoch"],
+)
+def test_workers_resume_together(
+    trainings: Any, tmp_path: Path, at_step: int, long_epoch_s: float
+) -> None:
+    train = {"strategy": "multi_worker", "processes": 2, "epochs": 2}
+    whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
+    assert trainings.run(whole.path, train) == DONE
+    # All workers are killed, again and again until the second epoch is done.
+    options = {**KILL, "at_step": at_step, "long_epoch_s": long_epoch_s}
+    assert trainings.run(cut.path, train, **options) == DONE
+    assert cut.events("restored")
+    assert cut.epochs == [1, 2]
+    for name, values in whole.weights.items():
+        assert np.array(cut.weights[name]) == pytest.approx(np.array(values)), name
+    for name in ("loss", "binary_accuracy", "auc"):
+        assert cut.history[name] == pytest.approx(whole.history[name]), name
+
+
+@pytest.mark.acceptance
+def test_a_training_with_parameter_servers_resumes(
+    trainings: Any, tmp_path: Path
+) -> None:
+    work = trainings.folder(tmp_path)
+    train = {
+        "strategy": "parameter_server",
+        "processes": 2,
+        "parameter_servers": 1,
+        "epochs": 2,
+    }
+    # The coordinator is killed, which runs the function of the layer for all workers.
+    options = {**KILL, "at_step": STEPS_PER_EPOCH + 6}
+    assert trainings.run(tmp_path, train, **options) == DONE, work.log
+    (line,) = work.lines("restored")
+    assert line.startswith("restored: training resumes with epoch ")
+    assert work.epochs[-1] == 2
+    assert {len(values) for values in work.history.values()} == {2}
