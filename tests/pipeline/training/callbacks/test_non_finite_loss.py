@@ -26,12 +26,19 @@ from sluice.compat import prepare_environment
 prepare_environment()
 from sluice.errors import NodeError
 from tests.pipeline.training.callbacks.trainings import train
+from pipeline.config.train import Constant, ReduceOnPlateau
+two = {"strategy": "mirrored", "replicas": 2}
+plateau = ReduceOnPlateau(metric="learning_rate", mode="max", patience=1, factor=0.5)
+history, _ = train(
+    Path(sys.argv[2]),
+    learning_rate=Constant(initial=0.1, warmup_epochs=1).model_dump(),
+    reduce_on_plateau=plateau.model_dump(),
+    strategy=two,
+)
+print(json.dumps(history["learning_rate"]))
 for metrics in ([], [{"class_name": "AUC", "params": {}}]):
     try:
-        train(
-            Path(sys.argv[1]), metrics=metrics,
-            strategy={"strategy": "mirrored", "replicas": 2},
-        )
+        train(Path(sys.argv[1]), metrics=metrics, strategy=two)
     except NodeError as error:
         print(json.dumps([str(error), error.where, error.examples]))
 """
@@ -192,17 +199,18 @@ def test_another_error_of_a_metric_is_not_explained(examples: Path) -> None:
         raise tf.errors.InvalidArgumentError(None, None, "something else")
 
 
-def test_mirrored_over_two_devices(infinite: Path) -> None:
+def test_mirrored_over_two_devices(infinite: Path, examples: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MIRRORED, infinite],
+        [sys.executable, "-c", MIRRORED, infinite, examples],
         cwd=own_root(),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(lines) == 2, done.stderr
-    for text, where, (example,) in lines:
+    rates, *errors = (json.loads(line) for line in done.stdout.splitlines())
+    assert rates == pytest.approx([0.08, 0.1, 0.1, 0.05])
+    assert len(errors) == 2, done.stderr
+    for text, where, (example,) in errors:
         assert "not finite in 1 of 8 examples: fare_xf" in text
         assert f"epoch 1, batch {batch_of(infinite)} of 5" in where
         assert "fare_xf=inf" in example
