@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,8 @@ def _count(weights: list[tf.Variable]) -> int:
 
 def _device_memory_peak_bytes() -> int | None:
     """Returns the peak of the GPU that needed most; None without one."""
-    gpus = tf.config.list_logical_devices("GPU")
-    info = tf.config.experimental.get_memory_info
-    names = [gpu.name.removeprefix("/device:") for gpu in gpus]
-    return max((info(name)["peak"] for name in names), default=None)
+    peaks = []
+    for gpu in tf.config.list_logical_devices("GPU"):
+        with suppress(ValueError):  # of another worker
+            peaks.append(tf.config.experimental.get_memory_info(gpu.name)["peak"])
+    return max(peaks, default=None)
