@@ -57,12 +57,16 @@ def _warn(what: str, traced: TracedOp, step: Step) -> Iterator[Finding]:
 
 
 def check_for_gpu(step: Step, ops: list[TracedOp]) -> Iterator[Finding]:
-    """Yields the ops of a step that run on the host beside a GPU."""
+    """Yields the ops of a step that run on the host beside a GPU.
+
+    Only calls of the host, where TensorFlow is built without GPUs: it has no kernels.
+    """
     kernels = Kernels("GPU", "DEFAULT")
+    has_kernels = tf.test.is_built_with_gpu_support()
     for traced in ops:
         if traced.op.type in _HOST_CALLS:
             yield _finding(_HOST_CALL, traced, step, _HOST_CALLS[traced.op.type])
-        elif missing := _missing(kernels, traced):
+        elif has_kernels and (missing := _missing(kernels, traced)):
             what = "its inputs would be copied to the host: no GPU kernel for"
             yield _finding(what, traced, step, missing)
 

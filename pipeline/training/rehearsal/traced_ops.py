@@ -117,6 +117,6 @@ def _bodies(op: tf.Operation) -> Iterator[Any]:
         value = op.get_attr(definition.name)
         for function in value if isinstance(value, list) else [value]:
             # There is no public way from a function's name to its graph.
-            known = op.graph._functions.get(function.name)
+            known = op.graph._get_function(function.name)
             if known is not None:
                 yield known.graph

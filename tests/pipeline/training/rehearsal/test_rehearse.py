@@ -167,6 +167,20 @@ def test_on_a_gpu_ops_of_the_host_are_warnings(
     assert line_of("tf.print(") in {finding.location for finding in found.warnings}
 
 
+def test_without_gpu_kernels_only_calls_of_the_host_are_known(
+    rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tensorflow as tf
+
+    monkeypatch.setattr(tf.test, "is_built_with_gpu_support", lambda: False)
+    found = rehearse("gpu", "model=refused_models:many")
+
+    assert {op for op, *_ in _places(list(found.findings))} == {
+        "tf.py_function",
+        "tf.print",
+    }
+
+
 def test_what_keras_refuses_to_compile_is_refused(rehearse: Rehearse) -> None:
     optimizer = "train.optimizer={class: SGD, params: {momentum: 2}}"
     (found,) = rehearse("gpu", optimizer).findings
