@@ -169,8 +169,8 @@ def _over_workers(kind: str, cluster: Cluster) -> tuple[tf.distribute.Strategy, 
         max_shards=cluster.parameter_servers
     )
     strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner)
-    servers = f"{cluster.parameter_servers} parameter servers"
-    return strategy, f"{cluster.workers} workers with {servers}"
+    servers = f"parameter servers: {cluster.parameter_servers}"
+    return strategy, f"each of {cluster.workers} workers ({servers})"
 
 
 def _on_this_machine(
