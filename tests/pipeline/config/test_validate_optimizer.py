@@ -10,6 +10,9 @@ import pytest
 from pipeline.config.keras_classes import LOSSES, METRICS, OPTIMIZERS, mode_of
 from pipeline.config.load import load_config
 from pipeline.config.validate import ValidConfig
+from pipeline.graph.node_registry import NODES
+from sluice.code_fingerprint import digests_of
+from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -132,16 +135,17 @@ def test_a_warm_up_that_never_ends_is_a_warning(
     assert any("training ends within the warm-up" in warning for warning in found)
 
 
-def test_a_callback_is_part_of_the_trainers_code(project: Path) -> None:
-    from pipeline.graph.node_registry import NODES
-
-    (project / "my_callbacks.py").write_text("def make(): ...\n")
-    config = load_config(
-        "fares", overrides=["train.callbacks=[my_callbacks:make]"], cwd=project
-    )
+def test_an_edit_of_a_callback_changes_the_trainers_code(project: Path) -> None:
+    override = "train.callbacks=[my_callbacks:make]"
+    config = load_config("fares", overrides=[override], cwd=project)
     (trainer,) = (node for node in NODES if node.id == "Trainer")
+    found = []
+    for text in ("def make(): ...", "def make(): return 1"):
+        (project / "my_callbacks.py").write_text(text)
+        found.append(digests_of(trainer.all_code(config), [project, own_root()]))
 
-    assert "my_callbacks" in trainer.all_code(config)
+    changed = [name for name in found[0] if found[0][name] != found[1][name]]
+    assert changed == ["my_callbacks"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pipeline.training.compile import (
     make_loss,
     make_metrics,
 )
+from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 
 pytestmark = pytest.mark.tf
@@ -105,6 +106,11 @@ def data(classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(4)
     x = random.normal(size=(8, 2)).astype("float32")
     return x, random.integers(0, classes, size=(8, 1))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_in_a_training() -> None:
+    exclude_keras_from_autograph()
 
 
 @pytest.mark.parametrize(
