@@ -160,7 +160,8 @@ def uninterrupted(
     process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory, data: Path
 ) -> Training:
     training = Training(process_pool, tmp_path_factory.mktemp("uninterrupted"), data)
-    training.start(waits=False, **WORKERS)
+    histograms = {"tensorboard": {"histograms": 1}}
+    training.start(waits=False, **WORKERS, **histograms)
     assert training.end() == "done"
     return training
 

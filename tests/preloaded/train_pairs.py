@@ -46,6 +46,7 @@ def train(folder: str, data: str, settings: dict[str, Any]) -> None:
         eval_files=[f"{data}/eval*"],
         model_run_dir=f"{folder}/run",
         serving_model_dir=f"{folder}/model",
+        base_model=None,
     )
     try:
         run_fn(fn_args)

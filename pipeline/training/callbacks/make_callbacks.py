@@ -4,7 +4,7 @@
 2. ``LearningRateLog``, which adds the learning rate to the metrics of the epoch.
 3. The user's own, which may add metrics.
 4. ``RequireMetrics``, early stopping and reduce-on-plateau, which watch metrics.
-5. TensorBoard, of the chief only.
+5. TensorBoard; only what the chief writes is kept.
 
 After them come those of ``fit_model``: the history and the checkpoint.
 """
@@ -12,6 +12,7 @@ After them come those of ``fit_model``: the history and the checkpoint.
 from __future__ import annotations
 
 import importlib
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +72,7 @@ def make_callbacks(
       settings: which.
       feature_set: names of features and label.
       training_input: has the examples of a batch, and images for TensorBoard.
-      distribution: only its chief writes for TensorBoard.
+      distribution: only what its chief writes for TensorBoard is kept.
 
     Raises:
       NodeError: a callback of the user cannot be created.
@@ -110,7 +111,10 @@ def make_callbacks(
             )
         )
     directory = settings.tensorboard_dir
-    if directory is not None and distribution.is_chief:
+    if directory is not None:
+        if not distribution.is_chief:
+            # Histograms gather the values of all workers; only the chief's are kept.
+            directory = Path(tempfile.mkdtemp())
         callbacks.append(make_tensorboard(settings.tensorboard, directory))
         if count := settings.tensorboard.get("images"):
             callbacks.append(ImageLog(training_input, directory, count))
