@@ -35,7 +35,7 @@ def warm_start(model: tf.keras.Model, source: str, base_model: str | None) -> No
       NodeError: it cannot be read, or has another architecture.
     """
     if base_model is None:
-        line = f"warm start: there is no model for '{source}', weights are random"
+        line = f"warm start: there is no model for '{source}' yet, weights are initial"
         progress.note(line, event="warm_start", source=source)
         return
     path = Path(base_model)

@@ -23,7 +23,7 @@ def _history(record: RunRecord) -> dict[str, list[float]]:
 def test_training_goes_on_from_the_served_model(trips: Any) -> None:
     first = trips.run(WARM, "train.epochs=3", "train.learning_rate=0.05")
     assert first.pushes[0].state == "pushed"
-    line = "there is no model for 'served', weights are random"
+    line = "there is no model for 'served' yet, weights are initial"
     assert first.notes == [f"Trainer: warm start: {line}"]
     losses = _history(first)["val_loss"]
     assert losses[-1] < 0.9 * losses[0], "it has learned"

@@ -118,5 +118,5 @@ def test_without_a_model_the_weights_stay(
     warm_start(model, "served", None)
     np.testing.assert_array_equal(model(IMAGES), before)
     ((report,), _) = progress.read(reports)
-    line = "warm start: there is no model for 'served', weights are random"
+    line = "warm start: there is no model for 'served' yet, weights are initial"
     assert (report["line"], report["note"]) == (line, True)
