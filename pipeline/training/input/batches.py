@@ -88,11 +88,11 @@ class Batches:
         @_as_it_is
         def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
             first = tf.where(number == epoch, tf.constant(skip, tf.int64), 0)
+            steps = tf.data.Dataset.range(first, self._settings.steps)
+            same = tf.data.Dataset.from_tensors(number).repeat()
             if self._store is not None:
-                steps = tf.data.Dataset.range(first, self._settings.steps)
-                return steps.map(_as_it_is(lambda step: (number, step, step)))
-            batches = self._read(number).enumerate().skip(first)
-            return batches.map(_as_it_is(lambda step, batch: (number, step, batch)))
+                return tf.data.Dataset.zip((same, steps, steps))
+            return tf.data.Dataset.zip((same, steps, self._read(number).skip(first)))
 
         def load(number: tf.Tensor, step: tf.Tensor, batch: Any) -> Any:
             if self._store is not None:
@@ -127,7 +127,8 @@ class Batches:
         shuffled = settings.seed is not None
         if shuffled:
             # Operations combine their seed with this one, whatever it is elsewhere.
-            tf.random.set_seed(settings.seed)
+            # TensorFlow takes it modulo 2**31 - 1; 0 fails beside a tensor.
+            tf.random.set_seed(settings.seed % (2**31 - 2) + 1)
         if self._on_disk is not None:
             records, size = self._on_disk, example_bytes(self._on_disk.element_spec)
         else:

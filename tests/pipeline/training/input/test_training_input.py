@@ -62,6 +62,14 @@ def test_training_goes_on_from_any_position(
         assert numbers_in(rest) == whole[begin:]
 
 
+@pytest.mark.parametrize("seed", [0, 2**31 - 2, 2**31 - 1])
+def test_every_seed_of_the_config_shuffles(
+    input_of: InputOf, numbers_in: NumbersIn, seed: int
+) -> None:
+    order = list(chain(*numbers_in(input_of(seed=seed).train().take(STEPS))))
+    assert sorted(order) == ALL != order
+
+
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 def test_validation_has_each_example_once_in_one_order(
     input_of: InputOf, numbers_in: NumbersIn, cache: str

@@ -1,0 +1,138 @@
+"""Examples that are kept decoded: what fits, and what is measured and augmented."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.config.train import Augment
+from sample_data.tf_example import encode
+from sluice.tfrecords import tfrecord
+
+pytestmark = pytest.mark.tf
+
+InputOf = Callable[..., Any]
+SIZE = {"height": 6, "width": 5, "channels": 3}
+FEATURES = FeatureSet((Feature("x", "image", SIZE),), Label("y", (0, 1)))
+AUGMENT = Augment(flip="both", brightness=0.3, cutout=0.4).model_dump()
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twenty PNGs, every fourth of another size."""
+    folder, random = tmp_path_factory.mktemp("images"), np.random.default_rng(4)
+    examples = []
+    for number in range(20):
+        size = (9, 8, 3) if number % 4 == 3 else (6, 5, 3)
+        file = io.BytesIO()
+        Image.fromarray(random.integers(0, 256, size, np.uint8)).save(file, "PNG")
+        examples.append(encode({"x_xf": [file.getvalue()], "y_xf": [number % 2]}))
+    for split in ("train", "eval"):
+        tfrecord.write(folder / f"{split}-0.gz", examples)
+    return folder
+
+
+def made_of(folder: Path, **settings: Any) -> Any:
+    import tensorflow as tf
+
+    from pipeline.training.input.training_input import InputSettings, make_input
+    from pipeline.training.strategy.distribution import Distribution
+
+    class Output:
+        def transformed_feature_spec(self) -> dict[str, Any]:
+            return {
+                "x_xf": tf.io.FixedLenFeature([1], tf.string),
+                "y_xf": tf.io.FixedLenFeature([1], tf.int64),
+            }
+
+    return make_input(
+        InputSettings([f"{folder}/train-*"], [f"{folder}/eval-*"], **settings),
+        FEATURES,
+        Output(),
+        Distribution(tf.distribute.get_strategy(), "one_device", "", 8),
+    )
+
+
+def pixels_in(batches: Any) -> np.ndarray:
+    return np.concatenate([features["x_xf"] for features, _ in batches])
+
+
+def test_every_cache_gives_the_pixels_that_are_served(images: Path) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.input.images import decode_images
+
+    records = tf.stack(list(tfrecord.read(images / "eval-0.gz")))
+    spec = {"x_xf": tf.io.FixedLenFeature([1], tf.string)}
+    served = decode_images(tf.io.parse_example(records, spec), FEATURES.images)
+    for cache in ("none", "memory", "disk"):
+        found = pixels_in(made_of(images, cache=cache, augment=AUGMENT).eval())
+        assert found.dtype == np.float32
+        assert (found == served["x_xf"].numpy()).all(), cache
+
+
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+def test_augmented_images_differ_by_epoch_and_repeat_by_position(
+    images: Path, cache: str
+) -> None:
+    made = made_of(images, cache=cache, augment=AUGMENT)
+    epochs = [pixels_in(made.train(epoch).take(3)) for epoch in (0, 1)]
+    plain = made_of(images, cache=cache)
+    orders = [pixels_in(plain.train(epoch).take(3)) for epoch in (0, 1)]
+    assert all((new != old).any() for new, old in zip(epochs, orders, strict=True))
+    changes = [
+        np.abs(new - old).mean() for new, old in zip(epochs, orders, strict=True)
+    ]
+    assert changes[0] != changes[1]
+    again = made_of(images, cache=cache, augment=AUGMENT)
+    assert (pixels_in(again.train(1, 1).take(2)) == epochs[1][8:]).all()
+
+
+def test_auto_takes_memory_if_the_pixels_fill_less_than_half_of_what_is_free(
+    images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.training.input import training_input
+
+    needed = 2 * 20 * (6 * 5 * 3 + 8)
+    for free, cache in [(2 * needed + 2, "memory"), (2 * needed - 2, "none")]:
+        monkeypatch.setattr(training_input, "free_memory_bytes", free.__int__)
+        assert made_of(images, cache="auto").cache == cache
+
+
+def test_the_cache_on_disk_is_complete_after_an_epoch_and_removed(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = made_of(images, cache="disk")
+    list(made.train().take(4))
+    assert list(tmp_path.rglob("examples.index"))
+    first = pixels_in(made.train().take(3))
+    moved = images / "train-0.gz"
+    content = moved.read_bytes()
+    moved.unlink()
+    try:
+        assert (pixels_in(made.train().take(3)) == first).all()
+    finally:
+        moved.write_bytes(content)
+    del made
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_time_spent_on_waiting_is_measured(images: Path) -> None:
+    import time
+
+    made = made_of(images, cache="memory")
+    begin = time.perf_counter()
+    list(made.train().take(30))
+    waited_s = made.waited_s()
+    assert 0 < waited_s < time.perf_counter() - begin
+    for _ in made.train().take(3):
+        time.sleep(0.05)  # Prefetched meanwhile: it is not waiting.
+    assert made.waited_s() - waited_s < 0.15
