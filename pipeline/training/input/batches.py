@@ -125,7 +125,7 @@ class Batches:
     def _read(self, number: tf.Tensor) -> tf.data.Dataset:
         settings, count = self._settings, self._shards.count
         shuffled = settings.seed is not None
-        if shuffled:
+        if settings.seed is not None:
             # Operations combine their seed with this one, whatever it is elsewhere.
             # TensorFlow takes it modulo 2**31 - 1; 0 fails beside a tensor.
             tf.random.set_seed(settings.seed % (2**31 - 2) + 1)
