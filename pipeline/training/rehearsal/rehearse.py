@@ -14,6 +14,7 @@ from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.training.build import ModelSettings, build_model, model_inputs
 from pipeline.training.compile import CompileSettings, compile_model
+from pipeline.training.fine_tune import freeze, unfreeze
 from pipeline.training.rehearsal.check_step import check_for_gpu, check_for_tpu
 from pipeline.training.rehearsal.result import (
     Accelerator,
@@ -135,6 +136,12 @@ class _Rehearsal:
         with self._explained(what), self._lines.record_layers():
             model = build_model(settings, inputs, self._distribution)
         self.findings += _check_outputs(model)
+        if train.fine_tune is not None:
+            with self._explained("no such layers can be frozen"):
+                freeze(model, train.fine_tune.freeze)
+            if train.fine_tune.unfreeze_after is not None:
+                # The second phase has all ops of the first one.
+                unfreeze(model, train.fine_tune.freeze)
         with self._explained("the model cannot be compiled"):
             compile_model(
                 model,

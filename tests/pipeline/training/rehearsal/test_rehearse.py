@@ -181,6 +181,19 @@ def test_without_gpu_kernels_only_calls_of_the_host_are_known(
     }
 
 
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [("dence", "no layer is named 'dence'"), ("*", "there is nothing to train")],
+)
+def test_layers_that_cannot_be_frozen_are_refused(
+    rehearse: Rehearse, pattern: str, message: str
+) -> None:
+    section = f"train.fine_tune={{freeze: ['{pattern}'], unfreeze_after: 1}}"
+    (found,) = rehearse("gpu", section).findings
+
+    assert found.refused and message in found.what
+
+
 def test_what_keras_refuses_to_compile_is_refused(rehearse: Rehearse) -> None:
     optimizer = "train.optimizer={class: SGD, params: {momentum: 2}}"
     (found,) = rehearse("gpu", optimizer).findings
