@@ -129,9 +129,10 @@ class _Rehearsal:
             transformed = TracedPreprocessing(function, self._schema, features)
             inputs = model_inputs(features, transformed)
         self.assumptions += transformed.assumptions
-        settings = ModelSettings(
-            config.model_path, resolve(config.model_params), train.seed, train.precision
-        )
+        params = resolve(config.model_params)
+        if config.weights_file is not None:
+            params = {**params, "weights": str(config.weights_file)}
+        settings = ModelSettings(config.model_path, params, train.seed, train.precision)
         what = f"{config.model_path} cannot build the model"
         with self._explained(what), self._lines.record_layers():
             model = build_model(settings, inputs, self._distribution)
