@@ -1,4 +1,4 @@
-"""Training step 4, export: a SavedModel that takes raw features, without the label.
+"""Training step 5, export: a SavedModel that takes raw features, without the label.
 
 Signatures:
   serving_default: ``examples`` string ``[N]``, serialized tf.Examples.

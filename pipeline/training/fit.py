@@ -1,4 +1,4 @@
-"""Training step 3, fit: epochs with early stopping and checkpoints."""
+"""Training step 4, fit: epochs with early stopping and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``run_fn`` of TFX's Trainer: input, build, fit and export, in this order.
+"""``run_fn`` of TFX's Trainer: input, build, compile, fit and export.
 
 Each step is a module of this package that can be called on its own.
 """
