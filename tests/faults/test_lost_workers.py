@@ -225,7 +225,9 @@ def test_a_hanging_worker_is_killed(
     training.go_on()
     assert training.end() == "done"
     (note,) = training.notes
-    assert "made no progress for 30 s" in note
+    # Whichever is first: the watchdog, or TensorFlow's own heartbeats.
+    assert "made no progress for 30 s" in note or "UnavailableError" in note
+    assert note.endswith("restart 1 of 3: all processes restart")
     same_history(training, uninterrupted)
 
 

@@ -149,9 +149,10 @@ class TaskProcess:
                 if self.error is not None:
                     self.error.__cause__ = TracebackInTask(text)
                 if _is_loss(self.error):
-                    first = str(self.error).partition("\n")[0]
+                    # TensorFlow's first lines say only where in the graph.
+                    text = " ".join(str(self.error).split())[:300]
                     name = type(self.error).__name__
-                    self.state, self.end = "lost", f"raised {name}: {first}"
+                    self.state, self.end = "lost", f"raised {name}: {text}"
                 return
         if ended:
             self._process.join()
