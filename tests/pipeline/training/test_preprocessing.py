@@ -20,8 +20,9 @@ FEATURES = FeatureSet(
         Feature("picture", "image", {"height": 1, "width": 1, "channels": 1}),
     ),
     label=Label("tip", ("no", "yes")),
+    sample_weight="worth",
 )
-KNOWN = {"picture": [b"pixels"], "tip": [b"no"]}
+KNOWN = {"picture": [b"pixels"], "tip": [b"no"], "worth": [3]}
 TRAINING: list[dict[str, Any]] = [
     {"miles": [1.0], "hour": [3], "place": [10.0], "pay/kind": [b"Cash"], "tract": [7]},
     {"miles": [2.0], "hour": [5], "place": [20.0], "pay/kind": [b"Card"], "tract": [8]},
@@ -52,6 +53,7 @@ def output(tmp_path_factory: pytest.TempPathFactory):
         "tract": tf.io.VarLenFeature(tf.int64),
         "picture": tf.io.FixedLenFeature([1], tf.string),
         "tip": tf.io.FixedLenFeature([1], tf.string),
+        "worth": tf.io.FixedLenFeature([1], tf.int64),
     }
     directory = tmp_path_factory.mktemp("tft")
     path = str(directory / "train.tfrecord")
@@ -136,3 +138,8 @@ def test_whole_number_labels_need_not_start_at_0() -> None:
     label = Label("stars", (3, 1, 5))
     ids = class_ids(tf.constant([[1], [5], [3], [2]], tf.int64), label)
     assert ids.numpy().tolist() == [[1], [2], [0], [-1]]
+
+
+def test_the_sample_weight_is_not_scaled(output) -> None:
+    rows = [{**MISSING, "worth": [value]} for value in (0, 7, 3)]
+    assert _apply(output, rows)["sample_weight"] == [0.0, 7.0, 3.0]
