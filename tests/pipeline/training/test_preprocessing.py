@@ -22,7 +22,7 @@ FEATURES = FeatureSet(
     label=Label("tip", ("no", "yes")),
     sample_weight="worth",
 )
-KNOWN = {"picture": [b"pixels"], "tip": [b"no"], "worth": [3]}
+KNOWN: dict[str, Any] = {"picture": [b"pixels"], "tip": [b"no"], "worth": [3]}
 TRAINING: list[dict[str, Any]] = [
     {"miles": [1.0], "hour": [3], "place": [10.0], "pay/kind": [b"Cash"], "tract": [7]},
     {"miles": [2.0], "hour": [5], "place": [20.0], "pay/kind": [b"Card"], "tract": [8]},
