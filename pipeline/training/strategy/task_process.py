@@ -149,8 +149,8 @@ class TaskProcess:
                 if self.error is not None:
                     self.error.__cause__ = TracebackInTask(text)
                 if _is_loss(self.error):
-                    # TensorFlow's first lines say only where in the graph.
-                    text = " ".join(str(self.error).split())[:300]
+                    # The reason comes last, after the place in the graph.
+                    text = " ".join(str(self.error).split())[-300:]
                     name = type(self.error).__name__
                     self.state, self.end = "lost", f"raised {name}: {text}"
                 return
