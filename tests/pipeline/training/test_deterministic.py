@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tf
 # Trains with run_fn, in a process forked from one that has imported TensorFlow: whether
 # operations are deterministic is set for a process.
 SCRIPT = """
-import hashlib, json, os, sys, types
+import json, os, sys, traceback, types
 from sluice.compat import prepare_environment
 prepare_environment()
 import tensorflow as tf
@@ -51,6 +51,7 @@ def train(name, seed, deterministic):
             "own_preprocessing": False,
         },
         transform_graph_path="",
+        base_model=None,
         train_files=[data + "/train*"],
         eval_files=[data + "/eval*"],
         model_run_dir=f"{work}/{name}",
@@ -73,7 +74,8 @@ for case in (("a", 5, True), ("b", 5, True), ("other", 6, True), ("off", 5, Fals
         try:
             train(*case)
             os._exit(0)
-        finally:
+        except BaseException:
+            traceback.print_exc()
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 """
