@@ -79,7 +79,7 @@ def supervise(train: Callable[[], None], settings: ProcessSettings) -> None:
       settings: the processes.
 
     Raises:
-      Interrupted: a stop was requested.
+      Interrupted: a stop was requested, of this process or of one that trains.
       NodeError: processes were lost too often, or TensorFlow has been started in this
         process.
       Exception: the training raised it.
@@ -136,6 +136,9 @@ class _Supervisor:
                         item.close()
                         if replace:
                             start(item.task)
+                if any(item.state == "stopped" for item in self._leaders):
+                    # By a signal of its own: the training has no result.
+                    raise interrupt.Interrupted
             finally:
                 for item in self._running:
                     item.kill()

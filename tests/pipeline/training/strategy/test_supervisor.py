@@ -302,6 +302,23 @@ def test_a_stop_waits_for_the_checkpoint_of_all(supervised: Supervised) -> None:
     assert (supervised.folder / "worker1.saved").exists()
 
 
+def test_a_worker_that_is_stopped_by_itself_interrupts_the_training(
+    supervised: Supervised,
+) -> None:
+    status, _, errors = supervised.run(
+        """
+        def train():
+            kill(signal.SIGTERM)
+            serve()
+
+        interrupt.listen()
+        supervise(train, ProcessSettings(workers=2))
+        """
+    )
+    assert status != 0
+    assert "Interrupted" in errors.splitlines()[-1]
+
+
 def test_before_the_first_step_a_stop_does_not_wait(supervised: Supervised) -> None:
     script = supervised.start(
         """
