@@ -144,8 +144,10 @@ def describe_progress(facts: Mapping[str, Any]) -> str | None:
         for name, value in facts.get("metrics", {}).items()
         if name.startswith("val_")
     ]
-    parts.append(f"{facts['examples_per_second']:,.0f} examples/s")
-    if facts["event"] == "step" or facts["epoch"] < facts["epochs"]:
+    # Runs of earlier versions report neither rate nor time left.
+    if "examples_per_second" in facts:
+        parts.append(f"{facts['examples_per_second']:,.0f} examples/s")
+    if facts.get("eta_s"):
         parts.append(f"at most {format_seconds(facts['eta_s'])} left")
     return "  ".join(parts)
 
