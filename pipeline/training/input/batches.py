@@ -10,11 +10,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.input.example_store import ExampleStore, example_bytes
-from pipeline.training.input.examples import ExampleFormat, Examples
+from pipeline.training.input.example_store import ExampleStore
+from pipeline.training.input.examples import ExampleFormat, Examples, example_bytes
 from pipeline.training.input.shards import Shards
 
-_DECODED_AT_A_TIME = 64
 # Nothing here is Python control flow, and converting it takes seconds.
 _as_it_is = tf.autograph.experimental.do_not_convert
 
@@ -60,13 +59,12 @@ class Batches:
         self._parse = example_format.parse
         self._store: ExampleStore | None = None
         self._on_disk: tf.data.Dataset | None = None
-        if settings.cache != "none":
-            decoded = _parallel(shards.read().batch(_DECODED_AT_A_TIME), self._parse)
-            if isinstance(settings.cache, Path):
-                path = str(settings.cache / "examples")
-                self._on_disk = decoded.unbatch().cache(path)
-            else:
-                self._store = ExampleStore(decoded, shards.count)
+        if settings.cache == "memory":
+            self._store = ExampleStore(shards, example_format)
+        elif isinstance(settings.cache, Path):
+            records = shards.read().batch(example_format.chunk_size)
+            decoded = _parallel(records, self._parse).unbatch()
+            self._on_disk = decoded.cache(str(settings.cache / "examples"))
 
     def dataset(
         self,

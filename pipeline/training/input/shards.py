@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY
-from pipeline.training.input.examples import ExampleFormat
+from pipeline.training.input.examples import ExampleFormat, traced
 from sluice.errors import NodeError
 
 # Files that are read at the same time; fixed, since it determines the order.
 _FILES_AT_A_TIME = 8
-_RECORDS_AT_A_TIME = 1024
 # By how much sharding by file may lengthen an epoch; otherwise it is by record.
 _UNEVENNESS = 1.05
 
@@ -30,8 +31,10 @@ class Shards:
       records: number of records by file.
       bytes: their total size, uncompressed.
       class_counts: number of records by class id; None where it was not asked for.
-      part: of all records, numbered in the order of reading, those whose number has
+      part: of all records, numbered in the order of the files, those whose number has
         this remainder; the divisor and the remainder. ``(1, 0)``: all.
+      kept: the serialized records, where ``count_records`` has kept them, in chunks
+        ``[records]``; ``parts`` takes them out.
     """
 
     files: list[str]
@@ -39,6 +42,7 @@ class Shards:
     bytes: int
     class_counts: list[int] | None = None
     part: tuple[int, int] = (1, 0)
+    kept: list[tf.Tensor] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -56,6 +60,8 @@ class Shards:
 
         Otherwise every worker reads all files and takes every so-many-th record.
         """
+        if workers == 1:
+            return [self]
         by_record = [
             dataclasses.replace(self, part=(workers, i)) for i in range(workers)
         ]
@@ -75,96 +81,149 @@ class Shards:
         Args:
           order: seed, int64 scalar, that shuffles the files; None keeps their order.
         """
-        files = tf.data.Dataset.from_tensor_slices(self.files)
+        begins = tf.constant(self._begins(), tf.int64)
+        files = tf.data.Dataset.from_tensor_slices((self.files, begins))
         if order is not None:
             files = files.shuffle(
                 len(self.files), seed=order, reshuffle_each_iteration=False
             )
-        records = files.interleave(
-            _records,
+        return files.interleave(
+            tf.autograph.experimental.do_not_convert(self._read_file),
             cycle_length=min(_FILES_AT_A_TIME, len(self.files)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
-        return records.shard(*self.part) if self.part != (1, 0) else records
+
+    def parts(self, chunk_size: int) -> Iterator[tuple[int, Iterable[tf.Tensor]]]:
+        """Yields all records in parts that may be read in parallel.
+
+        Args:
+          chunk_size: maximum number of records in a chunk.
+
+        Returns:
+          The number of a part's first record, in the order of the files, and the
+          records in chunks ``[records]``. What was kept is given up.
+        """
+        begin = 0
+        if not self.kept:
+            for file, first in zip(self.files, self._begins(), strict=True):
+                divisor, remainder = self.part
+                begin = len(range(remainder, first, divisor))
+                yield begin, self._read_file(file, first).batch(chunk_size)
+        while self.kept:
+            chunk = self.kept.pop(0)
+            yield begin, [chunk]
+            begin += len(chunk)
+
+    def _begins(self) -> list[int]:
+        """Returns the number of each file's first record."""
+        return [0, *accumulate(self.records[:-1])]
+
+    def _read_file(self, file: Any, begin: Any) -> tf.data.Dataset:
+        records = tf.data.TFRecordDataset(file, compression_type="GZIP")
+        divisor, remainder = self.part
+        if divisor == 1:
+            return records
+        return records.shard(divisor, (remainder - begin) % divisor)
 
 
 def count_records(
-    patterns: Sequence[str], example_format: ExampleFormat, *, by_class: bool = False
-) -> Shards:
-    """Returns the files that match the patterns, with their counts.
+    splits: Sequence[Sequence[str]],
+    example_format: ExampleFormat,
+    *,
+    by_class: bool = False,
+    keep_bytes: int = 0,
+) -> list[Shards]:
+    """Returns the files of each split, with their counts.
 
     Reads every record once, several files at a time.
 
     Args:
-      patterns: of gzip TFRecord files.
+      splits: patterns of gzip TFRecord files.
       example_format: has the label, and the weights to check.
       by_class: whether to count the records of each class.
+      keep_bytes: limit of the records' size up to which they are kept.
 
     Raises:
-      NodeError: no file matches, the files have no records, or a weight is negative or
-        not finite.
+      NodeError: no file matches, a split has no records, or a weight is negative or not
+        finite.
     """
-    files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
-    label = example_format.feature_set.label
-    names = [label.key] if by_class else []
-    names += [SAMPLE_WEIGHT_KEY] if SAMPLE_WEIGHT_KEY in example_format.spec else []
-    spec = {name: example_format.spec[name] for name in names}
-    classes = len(label.classes)
+    files = [
+        sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
+        for patterns in splits
+    ]
+    facts_of = traced(functools.partial(_facts, example_format, by_class))
+    nothing = facts_of(tf.zeros([0], tf.string))
+    size = 0
 
-    @tf.autograph.experimental.do_not_convert
-    def add(total: dict[str, Any], batch: tf.Tensor) -> dict[str, Any]:
-        total = dict(total)
-        total["records"] += tf.size(batch, tf.int64)
-        total["bytes"] += tf.reduce_sum(tf.cast(tf.strings.length(batch), tf.int64))
-        parsed = tf.io.parse_example(batch, spec) if spec else {}
-        if by_class:
-            ids = tf.reshape(parsed[label.key], [-1])
-            ones = tf.one_hot(ids, classes, dtype=tf.int64)
-            total["classes"] += tf.reduce_sum(ones, axis=0)
-        if SAMPLE_WEIGHT_KEY in parsed:
-            weights = parsed[SAMPLE_WEIGHT_KEY]
-            good = tf.math.is_finite(weights) & (weights >= 0)
-            total["bad"] += tf.reduce_sum(tf.cast(~good, tf.int64))
-        return total
+    def read(file: str) -> tuple[dict[str, Any], list[tf.Tensor]]:
+        nonlocal size
+        records, kept = tf.data.TFRecordDataset(file, compression_type="GZIP"), []
+        with tf.device("CPU:0"):
+            found = [nothing]
+            for chunk in records.batch(example_format.chunk_size):
+                found.append(facts_of(chunk))
+                size += int(found[-1]["bytes"])
+                if size <= keep_bytes:
+                    kept.append(chunk)
+        totals = {key: sum(item[key].numpy() for item in found) for key in found[0]}
+        return totals, kept
 
-    @tf.autograph.experimental.do_not_convert
-    def count(file: tf.Tensor) -> dict[str, tf.Tensor]:
-        zero = tf.constant(0, tf.int64)
-        start = {"records": zero, "bytes": zero, "bad": zero}
-        start["classes"] = tf.zeros([classes], tf.int64)
-        return _records(file).batch(_RECORDS_AT_A_TIME).reduce(start, add)
+    with ThreadPoolExecutor() as threads:
+        read_files = [list(threads.map(read, paths)) for paths in files]
+    for paths, patterns, contents in zip(files, splits, read_files, strict=True):
+        _check(paths, patterns, [facts for facts, _ in contents])
+    return [
+        Shards(
+            paths,
+            [int(facts["records"]) for facts, _ in contents],
+            bytes=sum(int(facts["bytes"]) for facts, _ in contents),
+            class_counts=sum(facts["classes"] for facts, _ in contents).tolist()
+            if by_class
+            else None,
+            kept=[chunk for _, kept in contents for chunk in kept]
+            if size <= keep_bytes
+            else [],
+        )
+        for paths, contents in zip(files, read_files, strict=True)
+    ]
 
-    counts = list(
-        tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string))
-        .map(count, num_parallel_calls=tf.data.AUTOTUNE)
-        .as_numpy_iterator()
-    )
-    records = [int(item["records"]) for item in counts]
-    if not sum(records):
+
+def _facts(
+    example_format: ExampleFormat, by_class: bool, records: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Returns number and size of records, those of each class, and of bad weights."""
+    label, spec = example_format.feature_set.label, example_format.spec
+    facts = {
+        "records": tf.size(records, tf.int64),
+        "bytes": tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
+    }
+    if by_class:
+        ids = tf.io.parse_example(records, {label.key: spec[label.key]})[label.key]
+        classes = tf.one_hot(ids[:, 0], len(label.classes), dtype=tf.int64)
+        facts["classes"] = tf.reduce_sum(classes, axis=0)
+    if SAMPLE_WEIGHT_KEY in spec:
+        only = {SAMPLE_WEIGHT_KEY: spec[SAMPLE_WEIGHT_KEY]}
+        weights = tf.io.parse_example(records, only)[SAMPLE_WEIGHT_KEY]
+        good = tf.math.is_finite(weights) & (weights >= 0)
+        facts["bad"] = tf.reduce_sum(tf.cast(~good, tf.int64))
+    return facts
+
+
+def _check(
+    files: Sequence[str], patterns: Sequence[str], facts: Sequence[dict[str, Any]]
+) -> None:
+    if not sum(item["records"] for item in facts):
         raise NodeError(
             "there are no transformed examples",
             where=", ".join(patterns),
             actual=f"{len(files)} files without records",
         )
-    for file, item in zip(files, counts, strict=True):
-        if item["bad"]:
+    for file, item in zip(files, facts, strict=True):
+        if item.get("bad"):
             raise NodeError(
                 f"{item['bad']} of {item['records']} sample weights cannot be used",
                 where=file,
                 expected="finite numbers, at least 0",
                 hint="correct the feature that train.sample_weight names",
             )
-    return Shards(
-        files,
-        records,
-        bytes=int(sum(item["bytes"] for item in counts)),
-        class_counts=np.sum([item["classes"] for item in counts], axis=0).tolist()
-        if by_class
-        else None,
-    )
-
-
-@tf.autograph.experimental.do_not_convert
-def _records(file: tf.Tensor) -> tf.data.Dataset:
-    return tf.data.TFRecordDataset(file, compression_type="GZIP")

@@ -14,8 +14,7 @@ import tensorflow as tf
 from pipeline.config.feature_set import FeatureSet
 from pipeline.training.input.augment import augment
 from pipeline.training.input.batches import Batches, BatchSettings
-from pipeline.training.input.example_store import example_bytes
-from pipeline.training.input.examples import ExampleFormat, Examples
+from pipeline.training.input.examples import ExampleFormat, Examples, example_bytes
 from pipeline.training.input.plan import BY_REPLICA, Plan, divide
 from pipeline.training.input.shards import count_records
 from pipeline.training.input.wait_time import WaitTime
@@ -26,6 +25,8 @@ from sluice.machine_resources import free_memory_bytes
 # More than any training has; a larger one overflows in tf.data.
 _ENDLESS = 2**40
 _SHARE_OF_FREE_MEMORY = 0.5
+# Of serialized records, between counting and decoding.
+_KEPT_SHARE_OF_FREE_MEMORY = 0.2
 
 Split = Literal["train", "eval"]
 
@@ -72,9 +73,13 @@ def make_input(
     """
     spec = tf_transform_output.transformed_feature_spec()
     example_format = ExampleFormat(spec, feature_set)
-    balanced = settings.class_weights == "balanced"
-    train = count_records(settings.train_files, example_format, by_class=balanced)
-    evaluation = count_records(settings.eval_files, example_format)
+    may_cache = settings.cache in ("auto", "memory") and distribution.workers == 1
+    train, evaluation = count_records(
+        [settings.train_files, settings.eval_files],
+        example_format,
+        by_class=settings.class_weights == "balanced",
+        keep_bytes=int(may_cache * _KEPT_SHARE_OF_FREE_MEMORY * free_memory_bytes()),
+    )
     return TrainingInput(
         settings,
         example_format,
@@ -127,6 +132,9 @@ class TrainingInput:
             settings.class_weights, example_format.feature_set.label, class_counts
         )
         self.cache = self._choose_cache()
+        if self.cache != "memory":
+            for share in (*plans["train"].shares, *plans["eval"].shares):
+                share.kept.clear()
         self._batches: dict[tuple[Split, int], Batches] = {}
         self._folder: tempfile.TemporaryDirectory | None = None
         is_alone = distribution.kind == "one_device"
