@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY, FeatureSet
 from pipeline.training.models import ModelInputs
+from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.tpu import check_dtypes
@@ -80,7 +82,8 @@ def build_model(
     """Returns the uncompiled model with its initial weights.
 
     Seeds Python, NumPy and TensorFlow first, so that building and fitting is
-    reproducible.
+    reproducible. A model that Keras would build with its first batch is built here:
+    warm start, freezing and checkpoints need its variables.
 
     Args:
       settings: the model and its parameters.
@@ -98,9 +101,32 @@ def build_model(
     # Names such as dense_1 count on in a process: a warm start compares them.
     tf.keras.backend.reset_uids()
     tf.keras.utils.set_random_seed(settings.seed)
+    policy = tf.keras.mixed_precision.global_policy()
     tf.keras.mixed_precision.set_global_policy(settings.precision)
-    with distribution.strategy.scope():
-        return _load_function(settings.model)(inputs, dict(settings.params))
+    try:
+        with distribution.strategy.scope():
+            model = _load_function(settings.model)(inputs, dict(settings.params))
+            if not model.built:
+                model(inputs.keras_inputs())
+    finally:
+        tf.keras.mixed_precision.set_global_policy(policy)
+    return model
+
+
+def copy_weights(source: tf.keras.Model, target: tf.keras.Model) -> None:
+    """Sets the weights of a model to those of the same model under another strategy.
+
+    All workers that share the training of either must call this.
+    """
+    if source is target:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        # By object, not by position: the order of ``model.weights`` depends on which
+        # layers are frozen. Parameter servers have parts of weights.
+        path = tf.train.Checkpoint(model=source).write(f"{folder}/weights")
+        reading = tf.train.Checkpoint(model=target).read(path)
+        reading.assert_existing_objects_matched().expect_partial()
+    refresh_normalization(target)
 
 
 def _load_function(import_path: str) -> Any:

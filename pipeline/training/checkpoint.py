@@ -69,7 +69,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
     Args:
       settings: where and how often.
-      model: a compiled model; may be compiled again between two calls of ``fit``.
+      model: built and compiled; may be compiled again between two calls of ``fit``.
       callbacks: the others, one of them a ``History``.
     """
 
@@ -276,12 +276,11 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
     def _restore(self, path: str) -> None:
         try:
-            if self.model.built:
-                with self.model.distribute_strategy.scope():
-                    self.model.optimizer.build(self.model.trainable_variables)
+            with self.model.distribute_strategy.scope():
+                self.model.optimizer.build(self.model.trainable_variables)
             self._checkpoint.restore(path).assert_existing_objects_matched()
             refresh_normalization(self.model)
-            if self.model.built and self._state.shapes != _shapes(self.model):
+            if self._state.shapes != _shapes(self.model):
                 raise ValueError("the number of weights differs")
         except (ValueError, AssertionError) as error:
             raise NodeError(

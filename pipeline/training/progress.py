@@ -165,7 +165,7 @@ def write_facts(
         "replicas": distribution.replicas,
         "batch_size": distribution.batch_size,
         "steps_per_execution": distribution.steps_per_execution,
-        "precision": tf.keras.mixed_precision.global_policy().name,
+        "precision": model.dtype_policy.name,
         "train_examples": training_input.train_examples,
         "eval_examples": training_input.eval_examples,
         "trainable_parameters": _count(model.trainable_weights),

@@ -19,6 +19,7 @@ from pipeline.config.feature_set import FeatureSet
 from pipeline.training.build import (
     ModelSettings,
     build_model,
+    copy_weights,
     model_inputs,
 )
 from pipeline.training.callbacks.make_callbacks import CallbackSettings, make_callbacks
@@ -30,13 +31,13 @@ from pipeline.training.fit import FitSettings, fit_model
 from pipeline.training.input.training_input import InputSettings, make_input
 from pipeline.training.progress import ReportProgress, write_facts
 from pipeline.training.strategy.distribution import (
+    Distribution,
     StrategySettings,
     choose_distribution,
 )
 from pipeline.training.strategy.server import is_server, serve
 from pipeline.training.strategy.supervisor import ProcessSettings, supervise
 from pipeline.training.strategy.task_process import TF_CONFIG, beat
-from pipeline.training.undistribute import undistribute
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
 from sluice.secrets import resolve
@@ -142,25 +143,49 @@ def run_fn(fn_args: Any) -> None:
 def _train(settings: TrainingSettings) -> None:
     if is_server():
         serve()
-    features = settings.feature_set
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     # First: the devices must be configured before TensorFlow uses one.
     distribution = choose_distribution(settings.strategy)
     if distribution.is_chief:
         progress.report(event="strategy", line=distribution.line)
-    else:
-        # It must save with the chief, but its checkpoints are of no use.
-        folder = tempfile.mkdtemp()
-        settings = replace(settings, fit=replace(settings.fit, saved_to=folder))
+        _train_and_export(settings, distribution)
+        return
+    # It must write with the chief, as weights are gathered from all workers, but what
+    # it writes is of no use.
+    with tempfile.TemporaryDirectory() as folder:
+        settings = replace(
+            settings,
+            fit=replace(settings.fit, saved_to=folder),
+            callbacks=replace(settings.callbacks, tensorboard_dir=Path(folder)),
+        )
+        _train_and_export(settings, distribution)
+
+
+def _train_and_export(settings: TrainingSettings, distribution: Distribution) -> None:
+    features = settings.feature_set
     beat()
     transform = tft.TFTransformOutput(settings.transform_graph_dir)
     training_input = make_input(settings.input, features, transform, distribution)
     beat()
     inputs = model_inputs(features, transform)
     model = build_model(settings.model, inputs, distribution)
+
+    def undistributed() -> tf.keras.Model:
+        """Returns the model, or one on this process' own device in float32."""
+        here = tf.distribute.get_strategy()
+        if distribution.strategy is here and settings.model.precision == "float32":
+            return model
+        return build_model(
+            replace(settings.model, precision="float32"),
+            inputs,
+            replace(distribution, strategy=here),
+        )
+
     if settings.warm_start is not None:
-        warm_start(model, settings.warm_start, settings.base_model)
+        initial = undistributed()
+        warm_start(initial, settings.warm_start, settings.base_model)
+        copy_weights(initial, model)
 
     def compile_with(compiled: CompileSettings) -> None:
         compile_model(
@@ -183,14 +208,16 @@ def _train(settings: TrainingSettings) -> None:
     )
     with explaining(callbacks):
         history = fit_model(
-            model, training_input, settings.fit, [reported, *callbacks], phases
+            model, training_input, settings.fit, [*callbacks, reported], phases
         )
     if distribution.is_chief:
         directory = settings.model_run_dir
         write_facts(model, reported, training_input, distribution, directory)
     beat()
-    here = replace(distribution, strategy=tf.distribute.get_strategy())
-    model = undistribute(model, lambda: build_model(settings.model, inputs, here))
+    # TensorFlow cannot export variables of several workers, and a served model has no
+    # use for those of several replicas, or for the precision of an accelerator.
+    exported = undistributed()
+    copy_weights(model, exported)
     if distribution.is_chief:
-        write_model_run(model, history, settings.model_run_dir)
-        export_model(model, settings.export, features, transform)
+        write_model_run(exported, history, settings.model_run_dir)
+        export_model(exported, settings.export, features, transform)

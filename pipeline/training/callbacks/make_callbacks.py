@@ -1,18 +1,19 @@
 """The callbacks of a training, in the order in which Keras calls them.
 
 1. ``StopOnNonFiniteLoss``, before anything is saved.
-2. ``LearningRateLog``, which adds the learning rate to the metrics of the epoch.
+2. ``LossPerExample`` and ``LearningRateLog``, which correct and complete the metrics of
+   the epoch.
 3. The user's own, which may add metrics.
 4. ``RequireMetrics``, early stopping and reduce-on-plateau, which watch metrics.
-5. TensorBoard; only what the chief writes is kept.
+5. TensorBoard.
 
-After them come those of ``fit_model``: the history and the checkpoint.
+After them come the progress, and those of ``fit_model``: the history and the
+checkpoint.
 """
 
 from __future__ import annotations
 
 import importlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,11 @@ import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
 from pipeline.config.keras_classes import mode_of
-from pipeline.training.callbacks.metrics import LearningRateLog, RequireMetrics
+from pipeline.training.callbacks.metrics import (
+    LearningRateLog,
+    LossPerExample,
+    RequireMetrics,
+)
 from pipeline.training.callbacks.non_finite_loss import (
     ACCELERATOR_INTERVAL_S,
     StopOnNonFiniteLoss,
@@ -72,7 +77,7 @@ def make_callbacks(
       settings: which.
       feature_set: names of features and label.
       training_input: has the examples of a batch, and images for TensorBoard.
-      distribution: only what its chief writes for TensorBoard is kept.
+      distribution: of the training.
 
     Raises:
       NodeError: a callback of the user cannot be created.
@@ -87,7 +92,9 @@ def make_callbacks(
             settings.sensitive,
             own_preprocessing=settings.own_preprocessing,
             interval_s=ACCELERATOR_INTERVAL_S if accelerated else 0.0,
+            workers=distribution.workers,
         ),
+        LossPerExample(training_input, distribution),
         LearningRateLog(),
         *map(_own, settings.callbacks),
     ]
@@ -112,9 +119,6 @@ def make_callbacks(
         )
     directory = settings.tensorboard_dir
     if directory is not None:
-        if not distribution.is_chief:
-            # Histograms gather the values of all workers; only the chief's are kept.
-            directory = Path(tempfile.mkdtemp())
         callbacks.append(make_tensorboard(settings.tensorboard, directory))
         if count := settings.tensorboard.get("images"):
             callbacks.append(ImageLog(training_input, directory, count))

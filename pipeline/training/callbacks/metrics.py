@@ -7,7 +7,42 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError, did_you_mean
+
+
+class LossPerExample(tf.keras.callbacks.Callback):
+    """Divides the losses of an epoch by its examples, where batches are padded.
+
+    Keras divides by the size of the batches, in which padding counts although its
+    weight is 0. Other metrics are divided by the weights.
+
+    Args:
+      training_input: its numbers of examples and steps.
+      distribution: whether its batches are padded.
+    """
+
+    def __init__(
+        self, training_input: TrainingInput, distribution: Distribution
+    ) -> None:
+        super().__init__()
+        padded = distribution.workers > 1 or distribution.static_shapes
+        size = distribution.batch_size if padded else 0
+        counts = {
+            "loss": (training_input.steps_per_epoch, training_input.train_examples),
+            "val_loss": (training_input.eval_steps, training_input.eval_examples),
+        }
+        # Where examples are left out of training there is no padding.
+        self._factors = {
+            name: max(1.0, steps * size / examples)
+            for name, (steps, examples) in counts.items()
+        }
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        for name, factor in self._factors.items():
+            if logs is not None and name in logs:
+                logs[name] *= factor
 
 
 class LearningRateLog(tf.keras.callbacks.Callback):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
+from pipeline.training.callbacks.local_batches import local_batches
 from pipeline.training.input.training_input import TrainingInput
 from sluice.errors import MAX_EXAMPLES, NodeError
 
@@ -57,7 +59,9 @@ class Step:
 class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
     """Raises a ``NodeError`` when the loss is NaN or infinite.
 
-    Must come before all callbacks that save weights.
+    Must come before all callbacks that save weights. With several workers no examples
+    are named: each would have to read the batch at the same time as the others, which
+    notice it at other times, or not at all.
 
     Args:
       training_input: from which the batch is read again.
@@ -66,6 +70,7 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
       own_preprocessing: whether the user's code made the features, so that any may
         contain a sensitive one.
       interval_s: time between two looks at the loss.
+      workers: number of them.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         *,
         own_preprocessing: bool = False,
         interval_s: float = 0.0,
+        workers: int = 1,
     ) -> None:
         super().__init__()
         # Otherwise Keras reads the logs after each batch, and refuses this callback
@@ -87,7 +93,7 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         hidden = {key for key, name in names.items() if name in sensitive}
         derived = own_preprocessing and bool(sensitive)
         self._shows = lambda name: not derived and name not in hidden
-        self._interval_s = interval_s
+        self._interval_s, self._workers = interval_s, workers
         self._checked_at_s = 0.0
         self._step = Step("train", 0, 0, 0)
         self._losses: list[tuple[Step, Any]] = []
@@ -98,7 +104,11 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         AUC and its kind refuse predictions that are not finite, before the loss is in
         the logs.
         """
-        if _NOT_A_PROBABILITY in str(error) and self._is_diverged():
+        if (
+            _NOT_A_PROBABILITY in str(error)
+            and self._workers == 1
+            and self._is_diverged()
+        ):
             raise self._error(self._step, "not finite, as are predictions") from error
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -159,6 +169,13 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         )
 
     def _error(self, step: Step, loss: str) -> NodeError:
+        rate = float(self.model.optimizer.learning_rate.numpy())
+        what = f"the loss is {loss}, so training has stopped"
+        where = f"{step} of {self._steps(step.split)}, learning rate {rate:g}"
+        hint = "a lower train.learning_rate, a warm-up, or train.clip_gradients"
+        if self._workers > 1:
+            one = "train on one worker to see the examples of the batch"
+            return NodeError(what, where=where, hint=f"{hint}; {one}")
         examples = [
             Example(number, index, batch)
             for number, batch in enumerate(self._batches(step), start=step.first + 1)
@@ -168,7 +185,6 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         lines = [item.line(self._shows) for item in (causes or examples)[:_MAX_LOGGED]]
         print(f"{step}: the loss is {loss}", *lines, sep="\n", file=sys.stderr)
         details = f"all features of these {len(examples)} examples are finite"
-        hint = "a lower train.learning_rate, a warm-up, or train.clip_gradients"
         if causes:
             names = sorted({name for item in causes for name in item.not_finite})
             details = (
@@ -179,10 +195,9 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         more = (
             "; more of them are in the node's log" if len(lines) > MAX_EXAMPLES else ""
         )
-        rate = float(self.model.optimizer.learning_rate.numpy())
         return NodeError(
-            f"the loss is {loss}, so training has stopped",
-            where=f"{step} of {self._steps(step.split)}, learning rate {rate:g}",
+            what,
+            where=where,
             details=[details + more],
             examples=[line[:_MAX_LINE] for line in lines],
             hint=hint,
@@ -195,11 +210,12 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
     def _batches(self, step: Step) -> Iterator[Any]:
         """Yields the batches of a step, as NumPy arrays."""
         if step.split == "train":
-            batches = self._input.train(step.epoch, step.first)
+            batches, skip = self._input.train(step.epoch, step.first), 0
         else:
-            batches = self._input.eval().skip(step.first)
+            batches, skip = self._input.eval(), step.first
         count = min(step.last - step.first + 1, _MAX_BATCHES)
-        return iter(batches.take(count).as_numpy_iterator())
+        local = local_batches(batches, self.model.distribute_strategy)
+        return itertools.islice(local, skip, skip + count)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.training.callbacks.local_batches import local_batches
 from pipeline.training.input.training_input import TrainingInput
 
 # The first steps are slower, as they trace and compile.
@@ -51,10 +52,11 @@ class ImageLog(tf.keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if epoch > 0:
             return
-        features = next(iter(self._input.train()))[0]
+        batches = local_batches(self._input.train(), self.model.distribute_strategy)
+        features = next(batches)[0]
         writer = tf.summary.create_file_writer(str(self._directory / "images"))
         with writer.as_default(step=0):
             for name, value in features.items():
-                if value.shape.rank == 4:
+                if value.ndim == 4:
                     tf.summary.image(name, value, max_outputs=self._count)
         writer.close()

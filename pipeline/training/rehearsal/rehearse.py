@@ -74,13 +74,8 @@ def rehearse(
     """
     tf.config.set_visible_devices([], "GPU")
     rehearsal = _Rehearsal(config, schema, accelerator)
-    policy = tf.keras.mixed_precision.global_policy()
-    try:
+    with suppress(_Stop):
         rehearsal.run()
-    except _Stop:
-        pass
-    finally:
-        tf.keras.mixed_precision.set_global_policy(policy)
     return Rehearsal(
         accelerator,
         rehearsal.checked,

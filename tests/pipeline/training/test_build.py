@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from typing import Any
+
 import pytest
 
 from sluice.compat import exclude_keras_from_autograph
+from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
 
@@ -29,3 +34,90 @@ def test_autograph_leaves_keras_alone_and_converts_a_users_call() -> None:
     model.compile(loss="mse")
     assert model.predict(tf.constant([[3.0]]), verbose=0).tolist() == [[6.0]]
     assert model.predict(tf.constant([[-3.0]]), verbose=0).tolist() == [[-3.0]]
+
+
+def lazy(inputs: Any, params: dict[str, Any]) -> Any:
+    """A model that Keras would build with its first batch."""
+    import tensorflow as tf
+
+    class Lazy(tf.keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden = tf.keras.layers.Dense(4)
+            self.last = tf.keras.layers.Dense(1, "sigmoid", dtype="float32")
+
+        def call(self, features: Any) -> Any:
+            return self.last(self.hidden(features["fare_xf"]))
+
+    return Lazy()
+
+
+def test_a_model_is_built_and_the_policy_of_keras_stays() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.build import ModelSettings, build_model, model_inputs
+    from pipeline.training.strategy.distribution import (
+        StrategySettings,
+        choose_distribution,
+    )
+    from tests.pipeline.training.callbacks.trainings import FEATURES, Output
+
+    settings = ModelSettings(f"{__name__}:lazy", precision="mixed_bfloat16")
+    inputs = model_inputs(FEATURES, Output())
+    model = build_model(settings, inputs, choose_distribution(StrategySettings()))
+
+    shapes = [weight.shape.as_list() for weight in model.weights]
+    assert shapes == [[1, 4], [4], [4, 1], [1]]
+    assert model.dtype_policy.name == "mixed_bfloat16"
+    assert model.hidden.compute_dtype == "bfloat16"
+    assert tf.keras.mixed_precision.global_policy().name == "float32"
+
+
+# Exported weights that training on parameter servers divides, and back.
+DIVIDED = """
+import json
+from sluice.compat import prepare_environment
+prepare_environment()
+import numpy as np
+import socket
+import tensorflow as tf
+from pipeline.training.build import copy_weights
+
+def address():
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return f"localhost:{probe.getsockname()[1]}"
+
+spec = tf.train.ClusterSpec({"worker": [address()], "ps": [address(), address()]})
+servers = [tf.distribute.Server(spec, job_name=job, task_index=index, protocol="grpc")
+           for job, index in (("worker", 0), ("ps", 0), ("ps", 1))]
+strategy = tf.distribute.ParameterServerStrategy(
+    tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc"),
+    tf.distribute.experimental.partitioners.FixedShardsPartitioner(2))
+
+def build():
+    inputs = tf.keras.Input((6,))
+    x = tf.keras.layers.BatchNormalization()(tf.keras.layers.Dense(3)(inputs))
+    return tf.keras.Model(inputs, x)
+
+first, last = build(), build()
+with strategy.scope():
+    divided = build()
+assert len(divided.weights) > len(first.weights)
+copy_weights(first, divided)
+copy_weights(divided, last)
+pairs = zip(first.get_weights(), last.get_weights(), strict=True)
+print(json.dumps([bool(np.array_equal(a, b)) for a, b in pairs]))
+"""
+
+
+def test_weights_are_copied_to_parameter_servers_and_back() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DIVIDED],
+        cwd=own_root(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[true, true, true, true, true, true]\n"

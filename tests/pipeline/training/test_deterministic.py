@@ -1,4 +1,4 @@
-"""``train.deterministic``: two trainings on one device give equal weights."""
+"""Trainings with ``run_fn``: equal weights if deterministic, exports in float32."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from tests.pipeline.training.callbacks.trainings import FEATURES, Output
 
 data, work = sys.argv[1:]
 training.tft = types.SimpleNamespace(TFTransformOutput=lambda folder: Output())
-training.export_model = lambda *args, **kwargs: None
+exported = []
+training.export_model = lambda model, *args: exported.append(model)
 
 
 def build_model(inputs, params):
@@ -40,8 +41,9 @@ def build_model(inputs, params):
     return tf.keras.Model(keras_inputs, inputs.output_layer()(layers.Flatten()(x)))
 
 
-def train(name, seed, deterministic):
-    settings = Train(epochs=3, batch_size=8, seed=seed, deterministic=deterministic)
+def train(name, seed, deterministic, precision="float32"):
+    settings = Train(epochs=3, batch_size=8, seed=seed, deterministic=deterministic,
+                     precision=precision)
     training.run_fn(types.SimpleNamespace(
         custom_config={
             "train": settings.model_dump(),
@@ -65,10 +67,13 @@ def train(name, seed, deterministic):
     except RuntimeError:
         refused = True
     with open(f"{work}/{name}.json", "w") as file:
-        json.dump(refused, file)
+        dtypes = sorted({layer.compute_dtype for layer in exported[0].layers})
+        policy = tf.keras.mixed_precision.global_policy().name
+        json.dump([refused, dtypes, policy], file)
 
 
-for case in (("a", 5, True), ("b", 5, True), ("other", 6, True), ("off", 5, False)):
+for case in (("a", 5, True), ("b", 5, True), ("other", 6, True), ("off", 5, False),
+             ("half", 5, False, "mixed_bfloat16")):
     pid = os.fork()
     if pid == 0:
         try:
@@ -116,5 +121,13 @@ def test_another_seed_gives_other_weights(work: Path) -> None:
 
 
 def test_operations_are_deterministic_only_where_asked(work: Path) -> None:
-    assert json.loads((work / "a.json").read_text()) is True
-    assert json.loads((work / "off.json").read_text()) is False
+    assert json.loads((work / "a.json").read_text())[0] is True
+    assert json.loads((work / "off.json").read_text())[0] is False
+
+
+def test_a_model_of_mixed_precision_is_exported_in_float32(work: Path) -> None:
+    facts = json.loads((work / "half" / "training.json").read_text())
+    assert facts["precision"] == "mixed_bfloat16"
+    assert weights(work / "half") != weights(work / "off")
+    _, dtypes, policy = json.loads((work / "half.json").read_text())
+    assert (dtypes, policy) == (["float32"], "float32")

@@ -194,6 +194,7 @@ def test_images_of_the_first_batch(tmp_path: Path) -> None:
             return tf.data.Dataset.from_tensors(batch)
 
     images: Any = ImageLog(Input(), tmp_path, 3)  # type: ignore[arg-type]
+    images.set_model(tf.keras.Sequential())
     images.on_epoch_begin(0)
     images.on_epoch_begin(1)
 

@@ -79,17 +79,5 @@ def test_a_model_with_a_lookup_table_is_restored(tmp_path: Path) -> None:
     assert _lists(restored) == _lists(saved)
 
 
-def test_a_model_that_is_built_by_its_first_batch_is_restored(tmp_path: Path) -> None:
-    import tensorflow as tf
-
-    def build() -> Any:
-        return tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
-
-    saved = _fit(build(), tmp_path)
-    restored = _restore(build(), tmp_path)
-    restored(tf.zeros([1, 2]))
-    assert _lists(restored) == _lists(saved)
-
-
 def _lists(model: Any) -> list[Any]:
     return [weight.tolist() for weight in model.get_weights()]
