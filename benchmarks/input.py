@@ -29,6 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ BATCH_SIZE = {"fashion": 128, "jpeg": 32}
 STEPS = {"fashion": 200, "jpeg": 100}
 SHAPE = {"fashion": (28, 28, 1), "jpeg": (SIDE, SIDE, 3)}
 CLASSES = tuple(range(10))
+CLOCKS = ("wall", "CPU")
+RUNS = ("input", "model", "both")
 
 
 def write_fashion(folder: Path, source: Path | None, limit: int | None) -> None:
@@ -156,12 +159,12 @@ def _epochs(
     start: Callable[[], Any], epoch_of: Callable[[Any, int], Any], repeat: int
 ) -> list[Seconds]:
     seconds = []
-    begin = time.perf_counter(), time.process_time()
+    begin = _now()
     made = start()
     for epoch in range(1 + repeat):
         for _ in epoch_of(made, epoch):
             pass
-        end = time.perf_counter(), time.process_time()
+        end = _now()
         seconds.append((end[0] - begin[0], end[1] - begin[1]))
         begin = end
     return seconds
@@ -182,7 +185,7 @@ def _made(data: str, folder: str, features: Any, cache: str = "memory") -> Any:
 
 
 def _both(data: str, folder: str, features: Any, repeat: int) -> list[dict[str, float]]:
-    """Returns examples per second of input, model and both, in each repetition."""
+    """Returns examples per second of wall and CPU time, in each repetition."""
     import tensorflow as tf
 
     from pipeline.training.build import model_inputs
@@ -197,26 +200,29 @@ def _both(data: str, folder: str, features: Any, repeat: int) -> list[dict[str, 
     steps = min(made.steps_per_epoch, STEPS[data])
     examples = steps * BATCH_SIZE[data]
     model.fit(same, steps_per_epoch=3, verbose=0)
+    gpus = len(tf.config.list_physical_devices("GPU"))
     figures = []
     for epoch in range(repeat):
-        begin = time.perf_counter()
+        begin = _now()
         for _ in made.train(epoch).take(steps):
             pass
-        alone = time.perf_counter()
+        alone = _now()
         model.fit(same, steps_per_epoch=steps, verbose=0)
-        on_tensors, waited_s = time.perf_counter(), made.waited_s() or 0.0
+        on_tensors, waited_s = _now(), made.waited_s() or 0.0
         model.fit(made.train(epoch), steps_per_epoch=steps, verbose=0)
-        end = time.perf_counter()
-        figures.append(
-            {
-                "input": examples / (alone - begin),
-                "model": examples / (on_tensors - alone),
-                "both": examples / (end - on_tensors),
-                "waited": ((made.waited_s() or 0.0) - waited_s) / (end - on_tensors),
-                "gpus": len(tf.config.list_physical_devices("GPU")),
-            }
-        )
+        end = _now()
+        waited_s = (made.waited_s() or 0.0) - waited_s
+        one = {"gpus": gpus, "waited": waited_s / (end[0] - on_tensors[0])}
+        for clock, name in enumerate(CLOCKS):
+            times = (begin, alone, on_tensors, end)
+            for what, (start, stop) in zip(RUNS, pairwise(times), strict=True):
+                one[f"{what} {name}"] = examples / (stop[clock] - start[clock])
+        figures.append(one)
     return figures
+
+
+def _now() -> Seconds:
+    return time.perf_counter(), time.process_time()
 
 
 def run_child(root: Path, *arguments: Any) -> Any:
@@ -253,25 +259,23 @@ def compare(data: str, folder: Path, before: Path, repeat: int) -> None:
     """Measures one data set and prints its figures."""
     figures = run_child(ROOT, data, folder, "both", repeat)
     middle = {key: statistics.median(one[key] for one in figures) for key in figures[0]}
-    print(
-        f"{data}: input {middle['input']:,.0f}/s, model {middle['model']:,.0f}/s, "
-        f"both {middle['both']:,.0f}/s, waiting {middle['waited']:.1%} of the time"
-    )
-
-    def reachable(one: dict[str, float]) -> float:
-        a, b = one["input"], one["model"]
-        return min(a, b) if one["gpus"] else a * b / (a + b)
-
-    share = [one["both"] / reachable(one) for one in figures]
-    what = "the slower" if middle["gpus"] else "ab/(a+b)"
-    each = ", ".join(f"{value:.2f}" for value in share)
-    print(f"  both / {what}: {statistics.median(share):.2f} ({each})")
+    print(f"{data}: waiting {middle['waited']:.1%} of the time")
+    for clock in CLOCKS:
+        rates = ", ".join(f"{run} {middle[f'{run} {clock}']:,.0f}/s" for run in RUNS)
+        shares = []
+        for one in figures:
+            a, b, both = (one[f"{run} {clock}"] for run in RUNS)
+            shares.append(both / (min(a, b) if one["gpus"] else a * b / (a + b)))
+        reachable = "the slower" if middle["gpus"] else "ab/(a+b)"
+        each = ", ".join(f"{share:.2f}" for share in shares)
+        share = statistics.median(shares)
+        print(f"  {clock}: {rates}; both / {reachable}: {share:.2f} ({each})")
     ours, theirs = [], []
     for _ in range(repeat):
         theirs.append(run_child(before, data, folder, "before", 2))
         ours.append(run_child(ROOT, data, folder, "input", 2))
     for name, epochs in (("first", slice(0, 1)), ("later", slice(1, None))):
-        for place, clock in enumerate(("wall", "CPU")):
+        for place, clock in enumerate(CLOCKS):
             first, second = (
                 statistics.median(one[place] for run in runs for one in run[epochs])
                 for runs in (theirs, ours)

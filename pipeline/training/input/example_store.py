@@ -27,7 +27,11 @@ class ExampleStore:
         # Variables, since tf.data copies constants when it optimizes a dataset.
         with tf.device("CPU:0"):
             self._features = {
-                name: tf.Variable(tf.zeros([shards.count, *spec.shape], spec.dtype))
+                name: tf.Variable(
+                    tf.raw_ops.Empty(
+                        shape=[shards.count, *spec.shape], dtype=spec.dtype
+                    )
+                )
                 for name, spec in example_format.parsed_spec.items()
             }
         # Not by tf.data, which takes more than half as much time again for this.
