@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
 from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
 from pipeline.training.input.training_input import TrainingInput
-from pipeline.training.strategy.heartbeat import Heartbeat
+from pipeline.training.strategy.task_process import beat, set_fitting
 from sluice import interrupt
 
 
@@ -106,3 +107,27 @@ def fit_model(
             if checkpoint.is_complete:
                 break
     return history.history
+
+
+class Heartbeat(tf.keras.callbacks.Callback):
+    """Tells the supervisor of steps, and when ``fit`` polls for requests to stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Keras then hands over tensors, for which it need not wait. It also reads this
+        # where it refuses callbacks of steps, with parameter servers.
+        self._supports_tf_logs = True
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        set_fitting(True)
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        set_fitting(False)
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        beat()
+
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        beat()

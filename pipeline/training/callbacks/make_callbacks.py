@@ -26,13 +26,13 @@ from pipeline.config.keras_classes import mode_of
 from pipeline.training.callbacks.metrics import (
     LearningRateLog,
     LossPerExample,
+    ReduceOnPlateau,
     RequireMetrics,
 )
 from pipeline.training.callbacks.non_finite_loss import (
     ACCELERATOR_INTERVAL_S,
     StopOnNonFiniteLoss,
 )
-from pipeline.training.callbacks.reduce_on_plateau import ReduceOnPlateau
 from pipeline.training.callbacks.tensorboard import ImageLog, make_tensorboard
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.distribution import Distribution

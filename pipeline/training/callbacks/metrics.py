@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.learning_rate import Schedule
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError, did_you_mean
 
@@ -77,3 +78,24 @@ class RequireMetrics(tf.keras.callbacks.Callback):
                     expected="one of " + ", ".join(known),
                     hint=did_you_mean(name, known),
                 )
+
+
+class ReduceOnPlateau(tf.keras.callbacks.ReduceLROnPlateau):
+    """Keras' callback, which also reduces a ``Schedule``: by its factor.
+
+    Keras sets the learning rate, which a schedule would overwrite at the next step.
+    The factor is a variable of the optimizer, so checkpoints contain it. The history
+    has the key ``learning_rate`` instead of Keras' ``lr``.
+    """
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        optimizer, logs = self.model.optimizer, {} if logs is None else logs
+        before = float(optimizer.learning_rate.numpy())
+        super().on_epoch_end(epoch, logs)
+        del logs["lr"]
+        after = float(optimizer.learning_rate.numpy())
+        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        # Its property returns the current value; TensorBoard's callback does this too.
+        schedule = inner._learning_rate
+        if isinstance(schedule, Schedule) and after != before:
+            schedule.factor.assign(schedule.factor * (after / before))

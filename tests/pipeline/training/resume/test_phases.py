@@ -62,8 +62,7 @@ def _train(
     """
     import tensorflow as tf
 
-    from pipeline.training.callbacks.metrics import LearningRateLog
-    from pipeline.training.callbacks.reduce_on_plateau import ReduceOnPlateau
+    from pipeline.training.callbacks.metrics import LearningRateLog, ReduceOnPlateau
     from pipeline.training.fit import FitSettings, Phase, fit_model
     from pipeline.training.learning_rate import make_learning_rate
     from sluice.compat import exclude_keras_from_autograph
