@@ -56,9 +56,10 @@ def test_training_goes_on_from_any_position(
     input_of: InputOf, numbers_in: NumbersIn, cache: str
 ) -> None:
     whole = numbers_in(input_of(cache=cache).train().take(3 * STEPS))
+    resumed = input_of(cache=cache)
     for epoch, batch in [(0, 3), (1, 0), (1, 6), (2, 5)]:
         begin = epoch * STEPS + batch
-        rest = input_of(cache=cache).train(epoch, batch).take(3 * STEPS - begin)
+        rest = resumed.train(epoch, batch).take(3 * STEPS - begin)
         assert numbers_in(rest) == whole[begin:]
 
 
