@@ -50,6 +50,7 @@ def check_processes(train: Train, problems: Problems) -> None:
             "the batch cannot be divided over the processes",
             expected=f"a multiple of {processes}",
             actual=str(train.batch_size),
+            hint=_nearest(train.batch_size, processes),
         )
 
 
@@ -75,6 +76,7 @@ def check_strategy(train: Train, problems: Problems) -> None:
             "the batch cannot be divided over the replicas",
             expected=f"a multiple of {train.replicas}",
             actual=str(train.batch_size),
+            hint=_nearest(train.batch_size, train.replicas),
         )
     if train.strategy == "tpu":
         for key in ("batch_size", "batch_per_replica"):
@@ -154,3 +156,12 @@ def check_fine_tune(train: Train, problems: Problems) -> None:
             "fine_tune.learning_rate is the one after unfreezing, which never happens",
             expected="unfreeze_after beside it; or train.learning_rate alone",
         )
+
+
+def _nearest(size: int | None, divisor: int) -> str:
+    """Returns the nearest batch sizes that can be divided."""
+    below, above = (
+        (size or 0) // divisor * divisor,
+        -(-(size or 0) // divisor) * divisor,
+    )
+    return " or ".join(f"train.batch_size={n}" for n in (below, above) if n)

@@ -7,6 +7,7 @@ their arguments, as far as their source code shows them (``component_source``).
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -21,6 +22,7 @@ from pipeline.graph.component_source import Argument, ComponentSource, read_comp
 from pipeline.graph.custom_nodes import list_nodes, node_ids
 from pipeline.graph.node_registry import NODES, Node
 from pipeline.graph.parameter_type import INPUT
+from sluice.compat import hidden_native_logs
 from sluice.errors import ConfigError, did_you_mean, unknown_node
 from sluice.project import find_user_code
 
@@ -51,9 +53,13 @@ def _check_weights(config: Config, problems: Problems) -> None:
     file = config.weights_file
     if file is None or file.is_file():
         return
-    from pipeline.training.models.published_weights import find_published
+    with hidden_native_logs(), warnings.catch_warnings():
+        # Of the sizes of images that Keras expects.
+        warnings.simplefilter("ignore")
+        from pipeline.training.models.published_weights import find_published
 
-    given, published = config.model_params["weights"], find_published(config.model)
+        published = find_published(config.model)
+    given = config.model_params["weights"]
     digest = f" (MD5 {published.md5})" if published.md5 else ""
     problems.add(
         ("model_params", "weights"),

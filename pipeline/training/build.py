@@ -17,6 +17,7 @@ from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.tpu import check_dtypes
 from sluice.compat import exclude_keras_from_autograph
+from sluice.errors import NodeError
 
 _CATEGORICAL = ("bucketized", "vocabulary", "hashed")
 
@@ -91,7 +92,8 @@ def build_model(
       distribution: in the scope of its strategy the variables are created.
 
     Raises:
-      NodeError: a TPU does not take an input.
+      NodeError: a TPU does not take an input, or the function returns no model of the
+        label's classes.
     """
     if distribution.kind == "tpu":
         check_dtypes(inputs.dtypes)
@@ -106,11 +108,38 @@ def build_model(
     try:
         with distribution.strategy.scope():
             model = _load_function(settings.model)(inputs, dict(settings.params))
-            if not model.built:
-                model(inputs.keras_inputs())
+            _check_model(model, settings.model, inputs)
     finally:
         tf.keras.mixed_precision.set_global_policy(policy)
     return model
+
+
+def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
+    """Builds a model that is not built yet, and checks its output."""
+    if not isinstance(model, tf.keras.Model):
+        raise NodeError(
+            f"{function} does not return a model",
+            where="model",
+            expected="a tf.keras.Model",
+            actual=f"{model!r:.80}",
+        )
+    # A subclassed model has no symbolic outputs, and is built by its first call.
+    outputs = model.outputs or tf.nest.flatten(model(inputs.keras_inputs()))
+    shapes = [tuple(output.shape) for output in outputs]
+    classes = len(inputs.feature_set.label.classes)
+    units = 1 if classes == 2 else classes
+    if len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][1] != units:
+        probability = "the probability of the second" if units == 1 else "one for each"
+        raise NodeError(
+            f"the model's output does not fit the label, which has {classes} classes",
+            where=function,
+            expected=f"[batch, {units}], {probability}",
+            actual=", ".join(
+                str([size or "batch" for size in shape]).replace("'", "")
+                for shape in shapes
+            ),
+            hint="end the model with inputs.output_layer()",
+        )
 
 
 def copy_weights(source: tf.keras.Model, target: tf.keras.Model) -> None:

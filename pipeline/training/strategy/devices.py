@@ -63,7 +63,9 @@ def configure_devices(
             raise NodeError(
                 f"there is no GPU {missing[0]}",
                 where="train.devices.visible",
-                expected=f"numbers below {len(gpus)}" if gpus else "null, for no GPU",
+                expected=f"numbers below {len(gpus)}"
+                if gpus
+                else "null, since this machine has no GPU",
                 hint="sluice doctor lists the devices",
             )
         gpus = [gpus[index] for index in settings.visible]

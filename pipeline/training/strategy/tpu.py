@@ -26,12 +26,22 @@ def connect(tpu: Tpu, paths: Sequence[str]) -> tf.distribute.TPUStrategy:
 
     Raises:
       UsageError: the TPU is on another machine, and a path is on this one.
+      NodeError: it cannot be initialized.
     """
     check_paths(tpu, paths)
-    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu.name)
-    if tpu.name != LOCAL_TPU:
-        tf.config.experimental_connect_to_cluster(resolver)
-    tf.tpu.experimental.initialize_tpu_system(resolver)
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu.name)
+        if tpu.name != LOCAL_TPU:
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (tf.errors.OpError, ValueError) as error:
+        raise NodeError(
+            f"the TPU {tpu.name!r} cannot be initialized",
+            where=tpu.found_by,
+            actual=str(error).strip().partition("\n")[0][:300],
+            hint="a TPU needs a TensorFlow that is built with TPU support, on a TPU VM "
+            "or with access to one; train.strategy=one_device trains without",
+        ) from error
     return tf.distribute.TPUStrategy(resolver)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.compat import exclude_keras_from_autograph
+from sluice.errors import NodeError
 from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
@@ -71,6 +72,42 @@ def test_a_model_is_built_and_the_policy_of_keras_stays() -> None:
     assert model.dtype_policy.name == "mixed_bfloat16"
     assert model.hidden.compute_dtype == "bfloat16"
     assert tf.keras.mixed_precision.global_policy().name == "float32"
+
+
+def number(inputs: Any, params: dict[str, Any]) -> Any:
+    return 3
+
+
+def wide(inputs: Any, params: dict[str, Any]) -> Any:
+    import tensorflow as tf
+
+    keras_inputs = inputs.keras_inputs()
+    outputs = tf.keras.layers.Dense(7)(keras_inputs["fare_xf"])
+    return tf.keras.Model(keras_inputs, outputs)
+
+
+@pytest.mark.parametrize(
+    ("function", "what", "found"),
+    [
+        ("number", "does not return a model", "3"),
+        ("wide", "does not fit the label, which has 2 classes", "[batch, 7]"),
+    ],
+)
+def test_what_is_no_model_of_the_labels_classes(
+    function: str, what: str, found: str
+) -> None:
+    from pipeline.training.build import ModelSettings, build_model, model_inputs
+    from pipeline.training.strategy.distribution import (
+        StrategySettings,
+        choose_distribution,
+    )
+    from tests.pipeline.training.callbacks.trainings import FEATURES, Output
+
+    settings = ModelSettings(f"{__name__}:{function}")
+    inputs = model_inputs(FEATURES, Output())
+    with pytest.raises(NodeError, match=what) as caught:
+        build_model(settings, inputs, choose_distribution(StrategySettings()))
+    assert caught.value.actual == found
 
 
 # Exported weights that training on parameter servers divides, and back.
