@@ -27,6 +27,8 @@ _ENDLESS = 2**40
 _SHARE_OF_FREE_MEMORY = 0.5
 # Of serialized records, between counting and decoding.
 _KEPT_SHARE_OF_FREE_MEMORY = 0.2
+# Batches that are made ahead.
+_PREFETCHED = 4
 
 Split = Literal["train", "eval"]
 
@@ -188,7 +190,11 @@ class TrainingInput:
 
         def make_prefetched(context: Any = None) -> tf.data.Dataset:
             dataset = make(context.input_pipeline_id if context else 0)
-            return dataset.prefetch(tf.data.AUTOTUNE)
+            options = tf.data.Options()
+            # Its thread waits by the wall clock, and the end of training for it: for a
+            # day, if the clock is set back by one (seen with TensorFlow 2.16).
+            options.autotune.enabled = False
+            return dataset.prefetch(_PREFETCHED).with_options(options)
 
         if kind in BY_REPLICA:
             strategy = self._distribution.strategy
