@@ -133,6 +133,7 @@ class Capabilities:
       logs: writes ``logs/<node>.log`` into the run's folder.
       cancel: stops at SIGINT and SIGTERM, and records the interruption.
       progress: calls ``Observer.on_progress``.
+      this_machine: runs all nodes here, with this machine's devices and environment.
     """
 
     resume: bool = False
@@ -140,6 +141,7 @@ class Capabilities:
     logs: bool = False
     cancel: bool = False
     progress: bool = False
+    this_machine: bool = False
 
 
 class Engine(Protocol):

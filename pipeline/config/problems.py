@@ -26,7 +26,7 @@ from pipeline.config.yaml_values import (
     type_hint,
 )
 from sluice.config_section import Section
-from sluice.errors import ConfigError, bounded, did_you_mean
+from sluice.errors import ConfigError, SluiceError, bounded, did_you_mean
 
 _MAX_LISTED = 30
 # pydantic's words for bounds.
@@ -78,7 +78,7 @@ class Problems:
             ConfigError(what, where=where, expected=expected, actual=actual, hint=hint)
         )
 
-    def add_error(self, path: KeyPath, error: ConfigError) -> None:
+    def add_error(self, path: KeyPath, error: SluiceError) -> None:
         """Adds an error about the value at ``path``."""
         self.add(
             path,

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from runners.doctor.check import Check
-from sluice.errors import NodeError
+from sluice.errors import UsageError
 from sluice.project import own_root
 
 _TIME_LIMIT_S = 180.0
@@ -72,7 +72,7 @@ def check_devices(
     gpus = sum(kind == "GPU" for kind, _ in devices)
     try:
         choice = choose("auto", gpus=gpus, tpu=find_tpu(), cluster=read_cluster())
-    except NodeError as error:
+    except UsageError as error:
         hint = "correct or unset TF_CONFIG"
         return Check("devices", "warning", f"{found}; {error.what}", hint)
     strategy = f"train.strategy auto is {choice.kind}, {choice.why}"

@@ -40,6 +40,7 @@ from runners.operations.run_lifecycle import (
     finish_run,
     make_plan,
 )
+from runners.operations.validate import check_strategy
 from sample_data import catalog
 from sluice.errors import UsageError, bounded
 from sluice.machine_resources import usable_cores
@@ -107,7 +108,8 @@ def run(
     """
     observer = observer or Observer()
     with engine_or_local(engine) as chosen:
-        prepared = check_request(request, observer)
+        here = chosen.capabilities.this_machine
+        prepared = check_request(request, observer, on_this_machine=here)
         config, workspace = prepared.config, prepared.workspace
         locking = lock_workspace(workspace, request.command, request.wait, observer)
         with private_umask(config.private), locking as locked:
@@ -137,8 +139,16 @@ def run(
     return record
 
 
-def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
+def check_request(
+    request: RunRequest, observer: Observer, *, on_this_machine: bool = False
+) -> PreparedRun:
     """Checks config, schema, code, data and nodes, and prepares the workspace.
+
+    Args:
+      request: what to run.
+      observer: its ``on_warning`` is called.
+      on_this_machine: whether the nodes run here, so that the strategy of the training
+        is checked too.
 
     Raises:
       UsageError: one of them is wrong.
@@ -165,8 +175,11 @@ def check_request(request: RunRequest, observer: Observer) -> PreparedRun:
         observer.on_warning(warning)
     choice = _choose(config)
     workspace = request.workspace_of(config)
-    if "Trainer" in selected and config.train.strategy in ("auto", "tpu"):
-        tpu = None if config.train.replicas else find_tpu()
+    if "Trainer" in selected:
+        if on_this_machine:
+            check_strategy(config)
+        may_be_tpu = config.train.strategy in ("auto", "tpu")
+        tpu = find_tpu() if may_be_tpu and not config.train.replicas else None
         if tpu is not None:
             check_paths(tpu, [str(workspace.root)])
     workspace.prepare(private=config.private)

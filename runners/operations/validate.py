@@ -10,9 +10,12 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeline.config.config import Config
+from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.validate_graph import validate_pipeline
+from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.errors import ConfigError, UsageError
@@ -70,10 +73,11 @@ def validate(
     activate(config.root)
     valid = validate_pipeline(config)
     warnings = list(valid.warnings)
-    try:
-        choose_data(config)
-    except UsageError as error:
-        warnings.append(str(error))
+    for check in (choose_data, check_strategy):
+        try:
+            check(config)
+        except UsageError as error:
+            warnings.append(str(error))
     file, rehearsal = str(config.origin.file), None
     if accelerator is not None:
         rehearsal = _rehearse(valid, accelerator)
@@ -81,6 +85,23 @@ def validate(
             raise _refused(rehearsal, file)
         warnings += map(str, rehearsal.warnings)
     return Validated(config.name, file, tuple(warnings), rehearsal)
+
+
+def check_strategy(config: Config) -> None:
+    """Checks that this machine has what ``train.strategy`` needs, but for GPUs.
+
+    Raises:
+      UsageError: it has not, or ``TF_CONFIG`` is damaged.
+    """
+    cluster = read_cluster()
+    if config.train.processes:  # Each gets a TF_CONFIG of its own.
+        return
+    try:
+        choose(config.train.strategy, gpus=0, tpu=find_tpu(), cluster=cluster)
+    except UsageError as error:
+        problems = Problems(config.origin)
+        problems.add_error(("train", "strategy"), error)
+        problems.raise_if_any()
 
 
 def _rehearse(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> Rehearsal:

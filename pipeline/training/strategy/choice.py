@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.errors import NodeError, UsageError
+from sluice.errors import UsageError
 
 _DEV = Path("/dev")
 _AS_ASKED = "as train.strategy says"
@@ -95,7 +95,7 @@ def read_cluster(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     """Returns the cluster of ``TF_CONFIG``, or None if it is of one process.
 
     Raises:
-      NodeError: it is damaged.
+      UsageError: it is damaged.
     """
     text = environ.get("TF_CONFIG") or "{}"
     try:
@@ -105,7 +105,7 @@ def read_cluster(environ: Mapping[str, str] = os.environ) -> Cluster | None:
         servers = len(cluster.get("ps", ()))
         kind, index = task.get("type", ""), int(task.get("index", 0))
     except (ValueError, AttributeError, TypeError) as error:
-        raise NodeError(
+        raise UsageError(
             "TF_CONFIG cannot be read",
             where="the environment variable TF_CONFIG",
             expected="a JSON object with 'cluster' and 'task'",
@@ -137,7 +137,7 @@ def choose(
       replicas: as configured, see ``train.replicas``.
 
     Raises:
-      NodeError: what the configured strategy needs is not there.
+      UsageError: what the configured strategy needs is not there.
     """
     if strategy == "auto":
         return _auto(gpus, tpu, cluster, replicas)
@@ -181,8 +181,8 @@ def _auto(
     return Choice("one_device", f"since {found}")
 
 
-def _missing(strategy: str, what: str, *, expected: str) -> NodeError:
-    return NodeError(
+def _missing(strategy: str, what: str, *, expected: str) -> UsageError:
+    return UsageError(
         f"{what} for the strategy {strategy!r}",
         where="train.strategy",
         expected=expected,

@@ -104,9 +104,10 @@ def choose_distribution(settings: StrategySettings) -> Distribution:
     Must be called before TensorFlow uses a device.
 
     Raises:
-      NodeError: the strategy or the devices asked for are not there, or the batch
-        cannot be divided over the replicas.
-      UsageError: a TPU on another machine is given local paths.
+      UsageError: the strategy asked for is not there, or a TPU on another machine is
+        given local paths.
+      NodeError: the devices asked for are not there, or the batch cannot be divided
+        over the replicas.
     """
     physical = configure_devices(settings.devices, settings.replicas)
     tpu, cluster = find_tpu(), read_cluster()

@@ -150,6 +150,14 @@ def test_a_file_that_is_not_a_schema(root: Path, sluice: Sluice) -> None:
     assert _one_screen(err)
 
 
+def test_validate_warns_of_a_strategy_that_is_not_here(
+    root: Path, sluice: Sluice
+) -> None:
+    code, out, err = sluice("validate", "digits", "--set", "train.strategy=tpu")
+    assert (code, out) == (0, "configs/digits.yaml: valid\n")
+    assert "warning: no TPU was found for the strategy 'tpu'" in err
+
+
 def test_missing_sample_data_names_the_command(root: Path, sluice: Sluice) -> None:
     code, _, err = sluice("run", "taxi")
     assert code == 2

@@ -6,6 +6,7 @@ import importlib
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,6 +43,36 @@ def test_a_tpu_on_another_machine_takes_no_local_workspace(
     override = ("train.strategy=one_device",)
     record = run(RunRequest(name="digits", overrides=override), engine=engine)
     assert record.status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "what"),
+    [("tpu", "no TPU was found"), ("multi_worker", "there are no workers")],
+)
+def test_a_strategy_that_this_machine_lacks_begins_no_run(
+    written: Any, strategy: str, what: str
+) -> None:
+    engines = importlib.import_module("memory_engine")
+    request = RunRequest(name="digits", overrides=(f"train.strategy={strategy}",))
+    here = engines.MemoryEngine(Capabilities(this_machine=True))
+    with pytest.raises(UsageError, match=what) as info:
+        run(request, engine=here)
+    assert info.value.where == f"--set train.strategy={strategy}"
+    assert written.workspace.run_ids() == []
+    # Another engine may have it; so may whoever trains later.
+    for allowed in (
+        run(request, engine=engines.MemoryEngine(Capabilities())),
+        run(replace(request, to_nodes=("Transform",)), engine=here),
+    ):
+        assert allowed.status == "succeeded"
+
+
+def test_workers_on_this_machine_need_no_tf_config(written: Any) -> None:
+    engines = importlib.import_module("memory_engine")
+    overrides = ("train.strategy=multi_worker", "train.processes=2")
+    engine = engines.MemoryEngine(Capabilities(this_machine=True))
+    request = RunRequest(name="digits", overrides=overrides)
+    assert run(request, engine=engine).status == "succeeded"
 
 
 def test_each_kill_is_noted_once(written: Any) -> None:

@@ -15,7 +15,7 @@ from pipeline.training.strategy.choice import (
     find_tpu,
     read_cluster,
 )
-from sluice.errors import NodeError
+from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
 
@@ -66,7 +66,7 @@ def test_what_is_asked_for_is_taken(strategy: str, given) -> None:
 def test_what_is_asked_for_and_not_there_is_an_error(
     strategy: str, given, what: str
 ) -> None:
-    with pytest.raises(NodeError, match=what) as failure:
+    with pytest.raises(UsageError, match=what) as failure:
         choose(strategy, gpus=1, **given)
     assert failure.value.where == "train.strategy"
 
@@ -122,5 +122,5 @@ def test_tf_config_names_the_cluster_and_this_task(environ, cluster) -> None:
     "text", ["{", "[]", '{"cluster": 1}', '{"task": {"index": "x"}}']
 )
 def test_a_damaged_tf_config_is_an_error(text: str) -> None:
-    with pytest.raises(NodeError, match="TF_CONFIG cannot be read"):
+    with pytest.raises(UsageError, match="TF_CONFIG cannot be read"):
         read_cluster({"TF_CONFIG": text})
