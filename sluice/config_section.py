@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from pydantic_core import PydanticCustomError
 
 from sluice.storage.output_path import output_path_problem
+from sluice.storage.storage import is_remote
 
 Classes = tuple[int, ...] | tuple[str, ...]
 Slice = dict[str, int | str] | tuple[str, ...]
@@ -69,6 +70,12 @@ def _pattern(value: str) -> str:
 def _destination(value: str) -> str:
     if problem := output_path_problem(value):
         expect(problem)
+    return value
+
+
+def _project_path(value: str) -> str:
+    if is_remote(value):
+        expect("a path of this machine, to which the file has been copied")
     return value
 
 
@@ -131,6 +138,7 @@ NotEmpty = Annotated[
     _Value, AfterValidator(_not_empty), Field(json_schema_extra=_at_least_one)
 ]
 Text = Annotated[str, Field(strict=True, min_length=1)]
+ProjectPath = Annotated[Text, AfterValidator(_project_path)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 PositiveNumber = Annotated[Number, Field(gt=0)]

@@ -102,7 +102,10 @@ def served_copy(model: BlessedModel, artifacts: Iterable[Artifact]) -> Path | No
       artifacts: the pipeline's, pushes included.
     """
     for item in _pushes_of(model, artifacts):
-        path = Path(str(item.properties.get("pushed_destination", "")))
+        destination = str(item.properties.get("pushed_destination", ""))
+        if is_remote(destination):
+            continue  # ``restore`` copies from this machine only.
+        path = Path(destination)
         try:
             if path.is_dir() and digest.of_tree(path) == item.properties["digest"]:
                 return path

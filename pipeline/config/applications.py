@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.config.train import Fraction
-from sluice.config_section import Count, Section, Text
+from sluice.config_section import Count, ProjectPath, Section
 
 # The smallest image, height and width, that each takes.
 APPLICATIONS = {
@@ -41,7 +41,7 @@ APPLICATIONS = {
 class ApplicationParams(Section):
     """``model_params`` of a model of ``tf.keras.applications``."""
 
-    weights: Text | None = Field(
+    weights: ProjectPath | None = Field(
         default=None,
         description="A `.h5` file of weights as Keras publishes them, with or without "
         "the top, relative to the project root. null: random weights.",

@@ -29,6 +29,7 @@ from sluice.config_section import (
     NotEmpty,
     Params,
     PipelineName,
+    ProjectPath,
     Section,
     Text,
 )
@@ -92,7 +93,7 @@ class Config(Section):
         description="Features whose values are never printed, logged, stored in ML "
         "Metadata or drawn, only counted.",
     )
-    schema_file: Annotated[Text | None, Field(alias="schema")] = Field(
+    schema_file: Annotated[ProjectPath | None, Field(alias="schema")] = Field(
         default=None,
         description="The reviewed schema, relative to the project root or absolute. "
         "null: `schemas/<name>/schema.pbtxt`.",

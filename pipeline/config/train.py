@@ -17,6 +17,7 @@ from sluice.config_section import (
     Number,
     Params,
     PositiveNumber,
+    ProjectPath,
     Section,
     Text,
 )
@@ -376,7 +377,7 @@ class Train(Section):
         default=(), description="Keras callbacks of your own."
     )
     tensorboard: TensorBoard = TensorBoard.model_construct()
-    warm_start: Text | None = Field(
+    warm_start: ProjectPath | None = Field(
         default=None,
         description="Weights to begin with: of the model that is `served`, of the "
         "`latest_blessed` or the `latest` one; or a path, of a SavedModel or a `.h5` "

@@ -28,7 +28,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -37,6 +36,7 @@ from pipeline.config.feature_set import FeatureSet, identifier
 from pipeline.training.input.images import decode_images
 from schemas.loader import has_one_value
 from sluice.storage import atomic
+from sluice.storage.local_copy import local_output
 
 CLASSES_FILE = "assets.extra/classes.json"
 HISTORY_FILE = "history.json"
@@ -50,7 +50,7 @@ class ExportSettings:
     """Settings of ``export_model``.
 
     Attributes:
-      directory: of the SavedModel; must not exist.
+      directory: path or address of the SavedModel; must not exist.
       all_raw_features: whether the signatures take every feature of the schema but the
         label, as the user's preprocessing may need any; otherwise the config's.
     """
@@ -76,32 +76,38 @@ def export_model(
     servable = ServableModel(
         model, tf_transform_output, feature_set, settings.all_raw_features
     )
-    tf.saved_model.save(servable, settings.directory, signatures=servable.signatures())
-    classes = Path(settings.directory, CLASSES_FILE)
-    classes.parent.mkdir(exist_ok=True)
-    atomic.write_json(classes, {"classes": feature_set.label.class_names})
+    with local_output(settings.directory) as folder:
+        tf.saved_model.save(servable, str(folder), signatures=servable.signatures())
+        classes = folder / CLASSES_FILE
+        classes.parent.mkdir(exist_ok=True)
+        atomic.write_json(classes, {"classes": feature_set.label.class_names})
 
 
 def write_model_run(
-    model: tf.keras.Model, history: Mapping[str, Sequence[float]], directory: Path
+    model: tf.keras.Model, history: Mapping[str, Sequence[float]], directory: str
 ) -> None:
     """Writes the weights, and each metric by epoch: as JSON and as CSV.
 
     A value that is not finite is null, or empty.
+
+    Args:
+      model: the trained model.
+      history: values of each metric by epoch.
+      directory: path or address of the model run.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    model.save_weights(str(directory / WEIGHTS_FILE))
     epochs = {
         name: [float(value) if math.isfinite(value) else None for value in values]
         for name, values in history.items()
     }
-    atomic.write_json(directory / HISTORY_FILE, epochs)
     rows = enumerate(itertools.zip_longest(*epochs.values()), start=1)
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(["epoch", *epochs])
     lines.writerows([epoch, *values] for epoch, values in rows)
-    atomic.write_text(directory / CSV_FILE, text.getvalue())
+    with local_output(directory) as folder:
+        model.save_weights(str(folder / WEIGHTS_FILE))
+        atomic.write_json(folder / HISTORY_FILE, epochs)
+        atomic.write_text(folder / CSV_FILE, text.getvalue())
 
 
 class ServableModel(tf.Module):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
 from sluice.storage import atomic
+from sluice.storage.local_copy import local_output
 
 FACTS_FILE = "training.json"
 # Minimum time between two reports of steps.
@@ -149,7 +149,7 @@ def write_facts(
     reported: ReportProgress,
     training_input: TrainingInput,
     distribution: Distribution,
-    directory: Path,
+    directory: str,
 ) -> None:
     """Writes ``training.json``: what the record keeps of a training.
 
@@ -158,7 +158,7 @@ def write_facts(
       reported: the callback of the training.
       training_input: of the training.
       distribution: of the training.
-      directory: of the model run.
+      directory: path or address of the model run.
     """
     facts = {
         "strategy": distribution.line,
@@ -174,8 +174,8 @@ def write_facts(
         "device_memory_peak_bytes": _device_memory_peak_bytes(),
         "epochs": reported.epoch_facts,
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    atomic.write_json(directory / FACTS_FILE, facts)
+    with local_output(directory) as folder:
+        atomic.write_json(folder / FACTS_FILE, facts)
 
 
 def _count(weights: list[tf.Variable]) -> int:

@@ -9,7 +9,6 @@ import functools
 import os
 import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -49,7 +48,7 @@ class TrainingSettings:
 
     feature_set: FeatureSet
     transform_graph_dir: str
-    model_run_dir: Path
+    model_run_dir: str
     deterministic: bool
     strategy: StrategySettings
     input: InputSettings
@@ -66,7 +65,7 @@ class TrainingSettings:
     def from_fn_args(cls, fn_args: Any) -> TrainingSettings:
         """Reads ``tfx.components.FnArgs`` and its custom config."""
         config = fn_args.custom_config
-        train, model_run_dir = config["train"], Path(fn_args.model_run_dir)
+        train, model_run_dir = config["train"], fn_args.model_run_dir
         fine_tune = train["fine_tune"]
         return cls(
             feature_set=FeatureSet.from_dict(config["feature_set"]),
@@ -108,7 +107,7 @@ class TrainingSettings:
                 reduce_on_plateau=train["reduce_on_plateau"],
                 callbacks=train["callbacks"],
                 tensorboard=train["tensorboard"],
-                tensorboard_dir=model_run_dir / "tensorboard",
+                tensorboard_dir=os.path.join(model_run_dir, "tensorboard"),
                 sensitive=config.get("sensitive", ()),
                 own_preprocessing=config["own_preprocessing"],
             ),
@@ -157,7 +156,7 @@ def _train(settings: TrainingSettings) -> None:
         settings = replace(
             settings,
             fit=replace(settings.fit, saved_to=folder),
-            callbacks=replace(settings.callbacks, tensorboard_dir=Path(folder)),
+            callbacks=replace(settings.callbacks, tensorboard_dir=folder),
         )
         _train_and_export(settings, distribution)
 

@@ -17,6 +17,7 @@ import tensorflow as tf
 from pipeline.training.models.published_weights import refresh_normalization
 from sluice import progress
 from sluice.errors import NodeError
+from sluice.storage.local_copy import local_copy
 
 Shapes = Mapping[str, list[int]]
 
@@ -27,9 +28,9 @@ def warm_start(model: tf.keras.Model, source: str, base_model: str | None) -> No
     Args:
       model: with its initial weights.
       source: ``train.warm_start`` of the config.
-      base_model: the SavedModel that was found for it, or a path: a SavedModel of
-        ours, or a file that Keras' ``save_weights`` has written (``.h5``). None if no
-        model was found: the weights stay as they are.
+      base_model: path or address of the SavedModel that was found for it, of a
+        SavedModel of ours, or of a file that Keras' ``save_weights`` has written
+        (``.h5``). None if no model was found: the weights stay as they are.
 
     Raises:
       NodeError: it cannot be read, or has another architecture.
@@ -38,23 +39,23 @@ def warm_start(model: tf.keras.Model, source: str, base_model: str | None) -> No
         line = f"warm start: there is no model for '{source}' yet, weights are initial"
         progress.note(line, event="warm_start", source=source)
         return
-    path = Path(base_model)
     try:
-        if path.suffix == ".h5":
-            _load_file(model, path)
-        else:
-            _load_saved_model(model, path)
+        with local_copy(base_model) as path:
+            if path.suffix == ".h5":
+                _load_file(model, path)
+            else:
+                _load_saved_model(model, path)
     except (OSError, AttributeError, tf.errors.OpError) as error:
         raise NodeError(
             "the model to start from cannot be read",
-            where=path,
+            where=base_model,
             expected="a SavedModel that Sluice has trained, or a .h5 file of weights",
             actual=str(error).partition("\n")[0],
             hint="name another model in train.warm_start, or null for random weights",
         ) from error
     refresh_normalization(model)
-    line = f"warm start: weights of {source}, {path}"
-    progress.note(line, event="warm_start", source=source, base_model=str(path))
+    line = f"warm start: weights of {source}, {base_model}"
+    progress.note(line, event="warm_start", source=source, base_model=base_model)
 
 
 def _load_saved_model(model: tf.keras.Model, path: Path) -> None:

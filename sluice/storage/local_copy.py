@@ -1,4 +1,4 @@
-"""Local copy of a remote artifact, for libraries that read local files only."""
+"""Local copies of remote artifacts, for libraries that need local files."""
 
 from __future__ import annotations
 
@@ -14,28 +14,33 @@ from pathlib import Path
 from sluice.errors import NodeError, SluiceError
 from sluice.storage.storage import is_remote, storage_for
 
+_PREFIX = "sluice-artifact-"
+
 
 @contextmanager
 def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
-    """Yields a local folder as it is; of a remote one, a temporary copy.
+    """Yields a local folder or file as it is; of a remote one, a temporary copy.
 
     Args:
-      uri: of a folder.
-      patterns: names of the files to copy.
+      uri: of a folder or file.
+      patterns: names of the files of a folder to copy.
 
     Raises:
       NodeError: a name in the remote folder leads outside the copy.
       SluiceError: as raised in the block, with the remote address of the file.
-      OSError: the folder does not exist or cannot be read.
+      OSError: it does not exist or cannot be read.
     """
     if not is_remote(uri):
         yield Path(uri)
         return
     storage = storage_for(uri)
     entries = storage.list(uri, recursive=True)
-    if not entries:
+    is_file = not entries and storage.is_file(uri)
+    if is_file:
+        entries = [storage.stat(uri)]
+    elif not entries:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
-    with tempfile.TemporaryDirectory(prefix="sluice-artifact-") as folder:
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         for entry in entries:
             name = os.path.basename(entry.name)
             if any(fnmatch(name, pattern) for pattern in patterns):
@@ -49,9 +54,36 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with storage.open(entry.uri, "rb") as source, path.open("wb") as target:
                     shutil.copyfileobj(source, target)
+        copied = os.path.join(folder, entries[0].name) if is_file else folder
         try:
-            yield Path(folder)
+            yield Path(copied)
         except SluiceError as error:
             if error.where:
-                error.where = error.where.replace(folder, uri.rstrip("/"))
+                error.where = error.where.replace(copied, uri.rstrip("/"))
             raise
+
+
+@contextmanager
+def local_output(uri: str) -> Iterator[Path]:
+    """Yields a local folder to write files to; those of a remote one are uploaded.
+
+    A local folder is created if need be. Nothing is uploaded if the block raises.
+
+    Args:
+      uri: of the folder.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    if not is_remote(uri):
+        os.makedirs(uri, exist_ok=True)
+        yield Path(uri)
+        return
+    storage = storage_for(uri)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        yield Path(folder)
+        for entry in storage_for(folder).list(folder, recursive=True):
+            target = f"{uri.rstrip('/')}/{entry.name}"
+            storage.make_folder(target.rpartition("/")[0])
+            with open(entry.uri, "rb") as source, storage.open(target, "wb") as file:
+                shutil.copyfileobj(source, file)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -50,7 +49,7 @@ class CallbackSettings:
       reduce_on_plateau: ``train.reduce_on_plateau``.
       callbacks: ``train.callbacks``.
       tensorboard: ``train.tensorboard``.
-      tensorboard_dir: of TensorBoard's logs; None: no logs.
+      tensorboard_dir: path or address of TensorBoard's logs; None: no logs.
       sensitive: raw names of features of which no error shows values.
       own_preprocessing: whether the user's code made the transformed features.
     """
@@ -60,7 +59,7 @@ class CallbackSettings:
     reduce_on_plateau: Mapping[str, Any] | None = None
     callbacks: Sequence[Mapping[str, Any]] = ()
     tensorboard: Mapping[str, Any] = field(default_factory=dict)
-    tensorboard_dir: Path | None = None
+    tensorboard_dir: str | None = None
     sensitive: Sequence[str] = ()
     own_preprocessing: bool = False
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ _FIRST_PROFILED_STEP = 10
 
 
 def make_tensorboard(
-    settings: Mapping[str, Any], directory: Path
+    settings: Mapping[str, Any], directory: str
 ) -> tf.keras.callbacks.TensorBoard:
     """Returns Keras' callback, which writes the metrics of each epoch.
 
@@ -27,7 +27,7 @@ def make_tensorboard(
     steps = settings.get("profile", 0)
     last = _FIRST_PROFILED_STEP + steps - 1
     return tf.keras.callbacks.TensorBoard(
-        str(directory),
+        directory,
         histogram_freq=settings.get("histograms", 0),
         write_graph=settings.get("graph", False),
         profile_batch=(_FIRST_PROFILED_STEP, last) if steps else 0,
@@ -44,7 +44,7 @@ class ImageLog(tf.keras.callbacks.Callback):
     """
 
     def __init__(
-        self, training_input: TrainingInput, directory: Path, count: int
+        self, training_input: TrainingInput, directory: str, count: int
     ) -> None:
         super().__init__()
         self._input, self._directory, self._count = training_input, directory, count
@@ -54,7 +54,7 @@ class ImageLog(tf.keras.callbacks.Callback):
             return
         batches = local_batches(self._input.train(), self.model.distribute_strategy)
         features = next(batches)[0]
-        writer = tf.summary.create_file_writer(str(self._directory / "images"))
+        writer = tf.summary.create_file_writer(os.path.join(self._directory, "images"))
         with writer.as_default(step=0):
             for name, value in features.items():
                 if value.ndim == 4:

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from sluice.errors import NodeError
+from sluice.storage.local_copy import local_copy
 
 # The most layers with weights that an application has above its feature map: the three
 # dense layers of VGG.
@@ -79,13 +80,13 @@ def load_published_weights(
     Args:
       application: a function of ``tf.keras.applications``.
       backbone: as it builds it with ``include_top=False``.
-      path: of a local file in Keras' HDF5 format, weights or a whole model.
+      path: path or address of a file in Keras' HDF5 format, weights or a whole model.
 
     Raises:
       NodeError: the file is damaged, or its layers are not those of the backbone.
     """
     try:
-        with h5py.File(path) as file:
+        with local_copy(path) as local, h5py.File(local) as file:
             found = list(_layers_of(file.get("model_weights", file)))
     except (OSError, KeyError, RuntimeError) as error:
         raise NodeError(

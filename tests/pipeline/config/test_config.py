@@ -100,6 +100,15 @@ def test_patterns_stay_below_the_data(pattern: str) -> None:
     assert "below data.dir" in found["data.splits.train"]
 
 
+@pytest.mark.parametrize("key", ["schema", "train.warm_start"])
+def test_files_of_the_project_are_local(key: str) -> None:
+    section, _, name = key.partition(".")
+    given: Any = "gs://bucket/file"
+    if name:
+        given = {"epochs": 1, "batch_size": 1, name: given}
+    assert "a path of this machine" in problems(**{section: given})[key]
+
+
 @pytest.mark.parametrize("missing", ["train", "eval"])
 def test_train_and_eval_are_required(missing: str) -> None:
     splits = {"train": "t", "eval": "e", "test": "x"}

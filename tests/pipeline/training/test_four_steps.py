@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -137,7 +138,7 @@ def test_the_model_run_has_readable_json(tmp_path: Path) -> None:
         model_inputs(FEATURES, Output()),
         choose_distribution(StrategySettings()),
     )
-    write_model_run(model, {"loss": [math.nan, 0.5]}, tmp_path / "run")
+    write_model_run(model, {"loss": [math.nan, 0.5]}, str(tmp_path / "run"))
     assert json.loads((tmp_path / "run/history.json").read_text()) == {
         "loss": [None, 0.5]
     }
@@ -145,12 +146,9 @@ def test_the_model_run_has_readable_json(tmp_path: Path) -> None:
     assert (tmp_path / "run/model.weights.h5").is_file()
 
 
-def test_settings_are_parsed_from_what_tfx_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pipeline.training.run_fn import TrainingSettings
-
-    fn_args = SimpleNamespace(
+def _fn_args(root: str) -> SimpleNamespace:
+    """Returns what TFX gives a training whose artifacts are below a root."""
+    return SimpleNamespace(
         custom_config={
             "train": Train.model_validate(
                 {"epochs": 7, "batch_size": 8, "early_stopping": {"patience": 2}}
@@ -160,13 +158,21 @@ def test_settings_are_parsed_from_what_tfx_gives(
             "model_params": {"units": 3},
             "own_preprocessing": True,
         },
-        transform_graph_path="graph",
-        train_files=["train-*"],
-        eval_files=["eval-*"],
-        model_run_dir=str(tmp_path / "run"),
-        serving_model_dir="serving",
-        base_model=None,
+        transform_graph_path=f"{root}/graph",
+        train_files=[f"{root}/train-*"],
+        eval_files=[f"{root}/eval-*"],
+        model_run_dir=f"{root}/run",
+        serving_model_dir=f"{root}/serving",
+        base_model=f"{root}/base",
     )
+
+
+def test_settings_are_parsed_from_what_tfx_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.training.run_fn import TrainingSettings
+
+    fn_args = _fn_args(str(tmp_path))
     monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
     settings = TrainingSettings.from_fn_args(fn_args)
     assert settings.feature_set == FEATURES
@@ -177,7 +183,7 @@ def test_settings_are_parsed_from_what_tfx_gives(
     assert settings.callbacks.early_stopping == EarlyStopping(patience=2).model_dump()
     assert settings.compile.epochs == 7
     assert settings.fit.checkpoint_dir is None
-    assert settings.callbacks.tensorboard_dir == tmp_path / "run" / "tensorboard"
+    assert settings.callbacks.tensorboard_dir == str(tmp_path / "run/tensorboard")
     assert settings.export.all_raw_features
 
     fn_args.custom_config["train"]["early_stopping"] = None
@@ -185,3 +191,14 @@ def test_settings_are_parsed_from_what_tfx_gives(
     settings = TrainingSettings.from_fn_args(fn_args)
     assert settings.callbacks.early_stopping is None
     assert settings.fit.checkpoint_dir == str(tmp_path / "kept")
+
+
+def test_addresses_of_buckets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.training.run_fn import TrainingSettings
+
+    monkeypatch.setenv(interrupt.CHECKPOINT_DIR, "gs://bucket/checkpoints")
+    text = str(asdict(TrainingSettings.from_fn_args(_fn_args("gs://bucket"))))
+    names = ("graph", "train-*", "eval-*", "run", "serving", "base", "checkpoints")
+    for name in (*names, "run/tensorboard"):
+        assert f"'gs://bucket/{name}'" in text
+    assert "gs:/b" not in text

@@ -156,7 +156,7 @@ def test_the_facts_of_a_training_are_written(
     started_s = time.monotonic()
     _fit(model, callback, epochs=2)
     took_s = time.monotonic() - started_s
-    write_facts(model, callback, training_input, distribution, tmp_path)
+    write_facts(model, callback, training_input, distribution, str(tmp_path))
     facts = json.loads((tmp_path / "training.json").read_text())
     epochs = facts.pop("epochs")
     assert 0 < facts.pop("time_to_first_step_s") < took_s

@@ -161,7 +161,7 @@ def test_tensorboard(trained: Trained, tmp_path: Path) -> None:
     history, _ = trained(
         learning_rate=Cosine(initial=0.1).model_dump(),
         tensorboard=settings.model_dump(),
-        tensorboard_dir=tmp_path,
+        tensorboard_dir=str(tmp_path),
     )
 
     train = EventAccumulator(str(tmp_path / "train")).Reload()

@@ -1,0 +1,148 @@
+"""What a training reads from and writes to ``gs://`` through our own storage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.config.feature_set import Feature, FeatureSet, Label
+from sluice.errors import NodeError
+
+pytestmark = pytest.mark.cloud
+
+ROWS = np.random.default_rng(3).random((4, 2))
+
+
+def _model(seed: int, units: int = 2) -> Any:
+    import tensorflow as tf
+
+    tf.keras.backend.reset_uids()
+    tf.keras.utils.set_random_seed(seed)
+    inputs = tf.keras.Input((2,), name="x_xf")
+    return tf.keras.Model(inputs, tf.keras.layers.Dense(units)(inputs))
+
+
+class Output:
+    """The parts of TFTransformOutput that the export uses."""
+
+    def raw_feature_spec(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        return {
+            "x": tf.io.FixedLenFeature([2], tf.float32),
+            "y": tf.io.FixedLenFeature([1], tf.string),
+        }
+
+    @property
+    def raw_metadata(self) -> Any:
+        from tensorflow_metadata.proto.v0 import schema_pb2
+
+        return SimpleNamespace(schema=schema_pb2.Schema())
+
+    def transform_features_layer(self) -> Any:
+        return lambda raw: {"x_xf": raw["x"]}
+
+
+def _export(bucket: Any, name: str) -> Any:
+    import tensorflow as tf
+
+    from pipeline.training.export import ExportSettings, export_model
+
+    features = FeatureSet((Feature("x", "numeric"),), Label("y", ("low", "high")))
+    inputs = tf.keras.Input((2,), name="x_xf")
+    model = tf.keras.Model({"x_xf": inputs}, _model(1)(inputs))
+    export_model(model, ExportSettings(bucket.uri(name)), features, Output())
+    return model
+
+
+def test_a_model_is_exported_and_started_from(bucket: Any) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.warm_start import warm_start
+
+    model = _export(bucket, "model/7/Format-Serving")
+    folder = "model/7/Format-Serving/"
+    assert {
+        "assets.extra/classes.json",
+        "saved_model.pb",
+        "variables/variables.index",
+    } <= {name.removeprefix(folder) for name in bucket.names(folder)}
+    classes = json.loads(bucket.get(f"{folder}assets.extra/classes.json"))
+    assert classes == {"classes": ["low", "high"]}
+
+    inputs = tf.keras.Input((2,), name="x_xf")
+    other = tf.keras.Model({"x_xf": inputs}, _model(2)(inputs))
+    assert not np.allclose(other({"x_xf": ROWS}), model({"x_xf": ROWS}))
+    warm_start(other, "latest", bucket.uri(folder.rstrip("/")))
+    np.testing.assert_array_equal(other({"x_xf": ROWS}), model({"x_xf": ROWS}))
+
+
+def test_a_model_run_is_written_and_its_weights_are_started_from(bucket: Any) -> None:
+    from pipeline.training.export import write_model_run
+    from pipeline.training.progress import write_facts
+    from pipeline.training.warm_start import warm_start
+
+    model, run = _model(1), bucket.uri("model_run/7")
+    write_model_run(model, {"loss": [1.0, 0.5]}, run)
+    write_facts(
+        model,
+        SimpleNamespace(time_to_first_step_s=1.0, epoch_facts=[]),  # type: ignore
+        SimpleNamespace(train_examples=4, eval_examples=2),  # type: ignore
+        SimpleNamespace(  # type: ignore
+            line="one device", replicas=1, batch_size=2, steps_per_execution=1
+        ),
+        run,
+    )
+    files = ["history.csv", "history.json", "model.weights.h5", "training.json"]
+    assert bucket.names() == [f"model_run/7/{name}" for name in files]
+    assert json.loads(bucket.get("model_run/7/history.json")) == {"loss": [1.0, 0.5]}
+    assert json.loads(bucket.get("model_run/7/training.json"))["train_examples"] == 4
+
+    other = _model(2)
+    warm_start(other, "latest", f"{run}/model.weights.h5")
+    np.testing.assert_array_equal(other(ROWS), model(ROWS))
+    with pytest.raises(NodeError, match="another architecture") as caught:
+        warm_start(_model(2, units=3), "latest", f"{run}/model.weights.h5")
+    assert caught.value.where == f"{run}/model.weights.h5"
+    with pytest.raises(NodeError, match="cannot be read") as caught:
+        warm_start(other, "latest", bucket.uri("model_run/8"))
+    assert caught.value.where == bucket.uri("model_run/8")
+
+
+def test_published_weights_are_read_from_the_bucket(
+    bucket: Any, tmp_path: Path
+) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.models.published_weights import load_published_weights
+
+    def backbone() -> Any:
+        return tf.keras.applications.MobileNet(
+            include_top=False, weights=None, input_shape=(32, 32, 3), alpha=0.25
+        )
+
+    published = backbone()
+    published.save_weights(tmp_path / "weights.h5")
+    uri = bucket.put("weights.h5", (tmp_path / "weights.h5").read_bytes())
+    loaded = backbone()
+    load_published_weights("MobileNet", loaded, uri)
+    for expected, found in zip(published.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(expected, found)
+    bucket.put("weights.h5", b"damaged")
+    with pytest.raises(NodeError, match="the file of weights cannot be read") as caught:
+        load_published_weights("MobileNet", loaded, uri)
+    assert caught.value.where == uri
+
+
+def test_nothing_is_uploaded_of_a_failed_export(bucket: Any) -> None:
+    from sluice.storage.local_copy import local_output
+
+    with pytest.raises(OSError, match="full"), local_output(bucket.uri("model")) as out:
+        (out / "saved_model.pb").write_bytes(b"half")
+        raise OSError("the disk is full")
+    assert bucket.names() == []
