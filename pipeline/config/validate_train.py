@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipeline.config.batch_size import TPU_MULTIPLE, nearest_sizes
 from pipeline.config.problems import Problems
 from pipeline.config.train import TRAINED_BEFORE, Train
 from sluice.errors import did_you_mean
 
 _OF_PROCESSES = ("auto", "multi_worker", "parameter_server")
-_TPU_MULTIPLE = 8
 
 
 def check_processes(train: Train, problems: Problems) -> None:
@@ -44,13 +44,13 @@ def check_processes(train: Train, problems: Problems) -> None:
                 "the strategy parameter_server has no parameter server",
                 expected="train.parameter_servers: 1 or more",
             )
-    elif processes and (train.batch_size or 0) % processes:
+    elif processes and train.batch_size and train.batch_size % processes:
         problems.add(
             ("train", "batch_size"),
             "the batch cannot be divided over the processes",
             expected=f"a multiple of {processes}",
             actual=str(train.batch_size),
-            hint=_nearest(train.batch_size, processes),
+            hint=nearest_sizes("batch_size", train.batch_size, processes),
         )
 
 
@@ -70,23 +70,24 @@ def check_strategy(train: Train, problems: Problems) -> None:
             expected="train.strategy: auto or mirrored",
             actual=train.strategy,
         )
-    if train.replicas and (train.batch_size or 0) % train.replicas:
+    if train.replicas and train.batch_size and train.batch_size % train.replicas:
         problems.add(
             ("train", "batch_size"),
             "the batch cannot be divided over the replicas",
             expected=f"a multiple of {train.replicas}",
             actual=str(train.batch_size),
-            hint=_nearest(train.batch_size, train.replicas),
+            hint=nearest_sizes("batch_size", train.batch_size, train.replicas),
         )
     if train.strategy == "tpu":
         for key in ("batch_size", "batch_per_replica"):
             size = getattr(train, key)
-            if size is not None and size % _TPU_MULTIPLE:
+            if size is not None and size % TPU_MULTIPLE:
                 problems.add(
                     ("train", key),
                     "the batch cannot be divided over the replicas of a TPU",
-                    expected=f"a multiple of {_TPU_MULTIPLE} per replica",
+                    expected=f"a multiple of {TPU_MULTIPLE} per replica",
                     actual=str(size),
+                    hint=nearest_sizes(key, size, TPU_MULTIPLE),
                 )
     if train.strategy == "central_storage" and train.precision == "mixed_float16":
         problems.add(
@@ -156,12 +157,3 @@ def check_fine_tune(train: Train, problems: Problems) -> None:
             "fine_tune.learning_rate is the one after unfreezing, which never happens",
             expected="unfreeze_after beside it; or train.learning_rate alone",
         )
-
-
-def _nearest(size: int | None, divisor: int) -> str:
-    """Returns the nearest batch sizes that can be divided."""
-    below, above = (
-        (size or 0) // divisor * divisor,
-        -(-(size or 0) // divisor) * divisor,
-    )
-    return " or ".join(f"train.batch_size={n}" for n in (below, above) if n)

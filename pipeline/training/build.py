@@ -39,6 +39,12 @@ class ModelSettings:
     precision: str = "float32"
 
 
+def load_function(import_path: str) -> Any:
+    """Returns a function or class by import path, ``package.module:name``."""
+    module, _, name = import_path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInputs:
     """Returns what the model is given.
 
@@ -107,7 +113,7 @@ def build_model(
     tf.keras.mixed_precision.set_global_policy(settings.precision)
     try:
         with distribution.strategy.scope():
-            model = _load_function(settings.model)(inputs, dict(settings.params))
+            model = load_function(settings.model)(inputs, dict(settings.params))
             _check_model(model, settings.model, inputs)
     finally:
         tf.keras.mixed_precision.set_global_policy(policy)
@@ -156,8 +162,3 @@ def copy_weights(source: tf.keras.Model, target: tf.keras.Model) -> None:
         reading = tf.train.Checkpoint(model=target).read(path)
         reading.assert_existing_objects_matched().expect_partial()
     refresh_normalization(target)
-
-
-def _load_function(import_path: str) -> Any:
-    module, _, name = import_path.partition(":")
-    return getattr(importlib.import_module(module), name)

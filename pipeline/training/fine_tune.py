@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from pipeline.training.compile import CompileSettings
 from pipeline.training.fit import Phase
+from pipeline.training.progress import parameter_counts
 from sluice import progress
 from sluice.errors import NodeError, did_you_mean
 
@@ -118,17 +119,6 @@ def unfreeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
             part.trainable = False
 
 
-def parameter_counts(model: tf.keras.Model) -> dict[str, int]:
-    """Returns the numbers of ``trainable`` and ``frozen`` parameters.
-
-    As in Keras' summary, the statistics of batch normalization are never trainable.
-    """
-    return {
-        "trainable": _count(model.trainable_weights),
-        "frozen": _count(model.non_trainable_weights),
-    }
-
-
 def _note_counts(model: tf.keras.Model, epoch: int) -> None:
     counts = parameter_counts(model)
     trained, frozen = f"{counts['trainable']:,}", f"{counts['frozen']:,}"
@@ -139,10 +129,6 @@ def _note_counts(model: tf.keras.Model, epoch: int) -> None:
         epoch=epoch,
         **counts,
     )
-
-
-def _count(weights: Sequence[Any]) -> int:
-    return sum(weight.shape.num_elements() for weight in weights)
 
 
 def _batch_normalization() -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from pipeline.training.input.training_input import TrainingInput
@@ -160,6 +160,7 @@ def write_facts(
       distribution: of the training.
       directory: path or address of the model run.
     """
+    counts = parameter_counts(model)
     facts = {
         "strategy": distribution.line,
         "replicas": distribution.replicas,
@@ -168,8 +169,8 @@ def write_facts(
         "precision": model.dtype_policy.name,
         "train_examples": training_input.train_examples,
         "eval_examples": training_input.eval_examples,
-        "trainable_parameters": _count(model.trainable_weights),
-        "non_trainable_parameters": _count(model.non_trainable_weights),
+        "trainable_parameters": counts["trainable"],
+        "non_trainable_parameters": counts["frozen"],
         "time_to_first_step_s": reported.time_to_first_step_s,
         "device_memory_peak_bytes": _device_memory_peak_bytes(),
         "epochs": reported.epoch_facts,
@@ -178,8 +179,19 @@ def write_facts(
         atomic.write_json(folder / FACTS_FILE, facts)
 
 
-def _count(weights: list[tf.Variable]) -> int:
-    return sum(int(np.prod(weight.shape)) for weight in weights)
+def parameter_counts(model: tf.keras.Model) -> dict[str, int]:
+    """Returns the numbers of ``trainable`` and ``frozen`` parameters.
+
+    As in Keras' summary, the statistics of batch normalization are never trainable.
+    """
+    return {
+        "trainable": _count(model.trainable_weights),
+        "frozen": _count(model.non_trainable_weights),
+    }
+
+
+def _count(weights: Sequence[Any]) -> int:
+    return sum(weight.shape.num_elements() for weight in weights)
 
 
 def _device_memory_peak_bytes() -> int | None:

@@ -13,7 +13,6 @@ checkpoint.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
 from pipeline.config.keras_classes import mode_of
+from pipeline.training.build import load_function
 from pipeline.training.callbacks.metrics import (
     LearningRateLog,
     LossPerExample,
@@ -136,8 +136,7 @@ def _watch(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _own(spec: Mapping[str, Any]) -> tf.keras.callbacks.Callback:
     """Returns a callback by import path of its class or of a function that makes it."""
-    module, _, name = spec["function"].partition(":")
-    make = getattr(importlib.import_module(module), name)
+    make = load_function(spec["function"])
     try:
         callback = make(**spec["params"])
     except TypeError as error:

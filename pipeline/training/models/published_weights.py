@@ -23,8 +23,6 @@ from sluice.storage.local_copy import local_copy
 # dense layers of VGG.
 _MAX_TOP_LAYERS = 3
 
-Layers = list[tuple[str, list[np.ndarray]]]
-
 
 @dataclass(frozen=True)
 class PublishedWeights:

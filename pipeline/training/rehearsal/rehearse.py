@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.training.build import ModelSettings, build_model, model_inputs
@@ -26,7 +27,6 @@ from pipeline.training.rehearsal.source_lines import SourceLines
 from pipeline.training.rehearsal.steps import batch_spec, trace_step
 from pipeline.training.rehearsal.traced_ops import Origins, traced_ops
 from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
-from pipeline.training.strategy.batch import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.tpu import STEPS_PER_EXECUTION
 from sluice.errors import NodeError, SluiceError

@@ -7,7 +7,6 @@ the sizes of vocabularies, is assumed.
 from __future__ import annotations
 
 import functools
-import importlib
 import tempfile
 from typing import Any
 
@@ -16,6 +15,7 @@ from tensorflow_transform import impl_helper, schema_inference
 from tensorflow_transform.tf_metadata import schema_utils
 
 from pipeline.config.feature_set import FeatureSet
+from pipeline.training.build import load_function
 
 VOCABULARY_SIZE = 1000
 
@@ -32,9 +32,8 @@ class TracedPreprocessing:
     def __init__(
         self, function: str, schema: schema_pb2.Schema, feature_set: FeatureSet
     ) -> None:
-        module, _, name = function.partition(":")
         preprocessing_fn = functools.partial(
-            getattr(importlib.import_module(module), name),
+            load_function(function),
             custom_config={"feature_set": feature_set.to_dict()},
         )
         raw = schema_utils.schema_as_feature_spec(schema).feature_spec

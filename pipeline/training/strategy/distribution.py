@@ -10,8 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.training.strategy import tpu as tpu_strategy
-from pipeline.training.strategy.batch import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.training.strategy.choice import (
     Cluster,
     choose,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pipeline.training.strategy.batch import (
+from pipeline.config.batch_size import (
     DEFAULT_BATCH_SIZE,
     batch_note,
     global_batch_size,

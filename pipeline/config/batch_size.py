@@ -43,7 +43,6 @@ def _not_divisible(
     key: str, size: int, multiple: int, replicas: int | None = None
 ) -> NodeError:
     divisor = multiple * (replicas or 1)
-    nearest = (size // divisor * divisor, -(-size // divisor) * divisor)
     parts = [f"{replicas} replicas"] if replicas else []
     parts += [f"{multiple} examples (TPU)"] if multiple > 1 else []
     return NodeError(
@@ -51,8 +50,14 @@ def _not_divisible(
         where=f"train.{key}",
         expected=f"a multiple of {divisor}",
         actual=str(size),
-        hint=" or ".join(f"train.{key}={n}" for n in nearest if n),
+        hint=nearest_sizes(key, size, divisor),
     )
+
+
+def nearest_sizes(key: str, size: int, divisor: int) -> str:
+    """Returns settings of ``train.<key>`` with the nearest multiples of a divisor."""
+    nearest = (size // divisor * divisor, -(-size // divisor) * divisor)
+    return " or ".join(f"train.{key}={n}" for n in nearest if n)
 
 
 def batch_note(batch_per_replica: int) -> str | None:
