@@ -33,8 +33,9 @@ from pipeline.training.strategy.distribution import (
     Distribution,
     StrategySettings,
     choose_distribution,
+    is_server,
+    serve,
 )
-from pipeline.training.strategy.server import is_server, serve
 from pipeline.training.strategy.supervisor import ProcessSettings, supervise
 from pipeline.training.strategy.task_process import TF_CONFIG, beat
 from pipeline.training.warm_start import warm_start

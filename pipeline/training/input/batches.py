@@ -11,11 +11,13 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.training.input.example_store import ExampleStore
-from pipeline.training.input.examples import ExampleFormat, Examples, example_bytes
+from pipeline.training.input.examples import (
+    ExampleFormat,
+    Examples,
+    example_bytes,
+    not_converted,
+)
 from pipeline.training.input.shards import Shards
-
-# Nothing here is Python control flow, and converting it takes seconds.
-_as_it_is = tf.autograph.experimental.do_not_convert
 
 
 @dataclass(frozen=True)
@@ -72,18 +74,18 @@ class Batches:
         *,
         epoch: int = 0,
         skip: int = 0,
-        epochs: int = 1,
+        endless: bool = False,
     ) -> tf.data.Dataset:
-        """Returns the batches of some epochs, a function of seed and position alone.
+        """Returns batches from a position on, a function of seed and position alone.
 
         Args:
           finish: makes a batch of epoch, step and examples.
           epoch: number of the first epoch.
           skip: number of its batches to leave out.
-          epochs: number of epochs.
+          endless: whether all epochs follow; else it is the only one.
         """
 
-        @_as_it_is
+        @not_converted
         def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
             first = tf.where(number == epoch, tf.constant(skip, tf.int64), 0)
             steps = tf.data.Dataset.range(first, self._settings.steps)
@@ -106,7 +108,9 @@ class Batches:
                 }
             return finish(number, step, batch)
 
-        numbers = tf.data.Dataset.range(epoch, epoch + epochs)
+        numbers = tf.data.Dataset.counter(epoch)
+        if not endless:
+            numbers = numbers.take(1)
         return _parallel(numbers.flat_map(one_epoch), load)
 
     def _indices(self, number: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
@@ -149,5 +153,5 @@ class Batches:
 
 def _parallel(dataset: tf.data.Dataset, function: Callable[..., Any]) -> Any:
     return dataset.map(
-        _as_it_is(function), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        not_converted(function), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     )

@@ -16,6 +16,8 @@ _CHUNK_BYTES = 16_000_000
 _MAX_CHUNK_SIZE = 1024
 
 Examples = dict[str, tf.Tensor]
+# For functions of datasets: they have no control flow, and converting takes seconds.
+not_converted = tf.autograph.experimental.do_not_convert
 
 
 @dataclass(frozen=True)

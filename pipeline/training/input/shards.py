@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY
-from pipeline.training.input.examples import ExampleFormat, traced
+from pipeline.training.input.examples import ExampleFormat, not_converted, traced
 from sluice.errors import NodeError
 
 # Files that are read at the same time; fixed, since it determines the order.
@@ -87,7 +87,7 @@ class Shards:
                 len(self.files), seed=order, reshuffle_each_iteration=False
             )
         return files.interleave(
-            tf.autograph.experimental.do_not_convert(self._read_file),
+            not_converted(self._read_file),
             cycle_length=min(_FILES_AT_A_TIME, len(self.files)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
@@ -189,7 +189,7 @@ def count_records(
 def _chunks(files: Sequence[str], size: int) -> tf.data.Dataset:
     """Returns pairs of a file's name and some of its records, in their order."""
 
-    @tf.autograph.experimental.do_not_convert
+    @not_converted
     def named(file: tf.Tensor) -> tf.data.Dataset:
         chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size)
         return tf.data.Dataset.zip(

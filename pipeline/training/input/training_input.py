@@ -22,8 +22,6 @@ from pipeline.training.input.weights import weights_of_classes
 from pipeline.training.strategy.distribution import Distribution
 from sluice.machine_resources import free_memory_bytes
 
-# More than any training has; a larger one overflows in tf.data.
-_ENDLESS = 2**40
 _SHARE_OF_FREE_MEMORY = 0.5
 # Of serialized records, between counting and decoding.
 _KEPT_SHARE_OF_FREE_MEMORY = 0.2
@@ -110,8 +108,6 @@ class TrainingInput:
       eval_examples: number of examples for validation.
       steps_per_epoch: number of batches of an epoch.
       eval_steps: number of batches of a validation.
-      class_counts: number of training examples by class id, where class weights are
-        ``balanced``; else None.
       cache: ``memory``, ``disk`` or ``none``.
     """
 
@@ -129,7 +125,6 @@ class TrainingInput:
         self.eval_examples = sum(share.count for share in plans["eval"].shares)
         self.steps_per_epoch = plans["train"].steps
         self.eval_steps = plans["eval"].steps
-        self.class_counts = class_counts
         self._class_weights = weights_of_classes(
             settings.class_weights, example_format.feature_set.label, class_counts
         )
@@ -141,12 +136,6 @@ class TrainingInput:
         self._folder: tempfile.TemporaryDirectory | None = None
         is_alone = distribution.kind == "one_device"
         self._wait = WaitTime() if is_alone and WaitTime.is_measurable() else None
-
-    @property
-    def element_spec(self) -> Any:
-        """Specs of a batch of ``train`` in this process, before it is distributed."""
-        batches = self._make_batches("train", 0, "none")
-        return batches.dataset(functools.partial(self._finish, "train", 0)).element_spec
 
     def train(self, epoch: int = 0, batch: int = 0) -> Any:
         """Returns the batches of all epochs from a position on, without end.
@@ -162,7 +151,7 @@ class TrainingInput:
         def make(worker: int) -> tf.data.Dataset:
             finish = functools.partial(self._finish, "train", worker)
             batches = self._batches_of("train", worker)
-            return batches.dataset(finish, epoch=epoch, skip=skip, epochs=_ENDLESS)
+            return batches.dataset(finish, epoch=epoch, skip=skip, endless=True)
 
         dataset = self._distributed(make)
         return dataset if self._wait is None else self._wait.measured(dataset)
@@ -211,24 +200,21 @@ class TrainingInput:
                 self._folder = self._folder or tempfile.TemporaryDirectory()
                 cache = Path(self._folder.name, f"{split}-{worker}")
                 cache.mkdir()
-            batches = self._make_batches(split, worker, cache)
+            plan, settings = self._plans[split], self._settings
+            # Parameter servers' workers read all, each in an order of its own.
+            shared = len(plan.shares) > 1
+            seed = settings.seed + (0 if shared else worker)
+            batch_settings = BatchSettings(
+                batch_size=plan.batch_size,
+                total=plan.total,
+                cache=cache,
+                seed=seed if split == "train" else None,
+                shuffle_bytes=settings.shuffle_mb * 1_000_000,
+            )
+            share = plan.shares[worker if shared else 0]
+            batches = Batches(share, self._format, batch_settings)
             self._batches[split, worker] = batches
         return self._batches[split, worker]
-
-    def _make_batches(self, split: Split, worker: int, cache: str | Path) -> Batches:
-        plan, settings = self._plans[split], self._settings
-        is_train = split == "train"
-        # Parameter servers' workers read all, each in an order of its own.
-        shared = len(plan.shares) > 1
-        batch_settings = BatchSettings(
-            batch_size=plan.batch_size,
-            total=plan.total,
-            cache=cache,
-            seed=settings.seed + (0 if shared else worker) if is_train else None,
-            shuffle_bytes=settings.shuffle_mb * 1_000_000,
-        )
-        share = plan.shares[worker if shared else 0]
-        return Batches(share, self._format, batch_settings)
 
     def _finish(
         self,

@@ -103,7 +103,8 @@ def test_layers_of_a_subclassed_model_and_those_its_author_froze() -> None:
 
 
 def test_parameters_are_counted() -> None:
-    from pipeline.training.fine_tune import freeze, parameter_counts
+    from pipeline.training.fine_tune import freeze
+    from pipeline.training.progress import parameter_counts
 
     model = _nested()
     total = model.count_params()

@@ -123,7 +123,7 @@ def test_static_shapes_drop_in_training_and_pad_in_validation(
 
     made = input_of(batch_size=8, facts={"static_shapes": True}, cache=cache)
     assert (made.steps_per_epoch, made.eval_steps) == (6, 3)
-    for spec in tf.nest.flatten((made.element_spec, made.eval().element_spec)):
+    for spec in tf.nest.flatten((made.train().element_spec, made.eval().element_spec)):
         assert spec.shape[0] == 8
     epochs = [real_numbers(made.train(epoch).take(6)) for epoch in range(4)]
     assert all(len(set(epoch)) == 48 for epoch in epochs)

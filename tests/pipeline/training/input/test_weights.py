@@ -38,7 +38,7 @@ def test_weights_of_class_and_example_multiply(input_of: InputOf, cache: str) ->
         number: (number % 3, number / 4 * (2.0, 1.0, 0.5)[number % 3])
         for number in range(51)
     }
-    features = made.element_spec[0]
+    features = made.train().element_spec[0]
     assert set(features) == {"a_xf"}, "the weight is no input of the model"
 
 
@@ -52,7 +52,6 @@ def test_validation_has_weights_of_examples_but_not_of_classes(
 
 def test_balanced_classes_weigh_the_same_in_total(input_of: InputOf) -> None:
     made = input_of(class_weights="balanced")
-    assert made.class_counts == [17, 17, 17]
     assert {weight for _, weight in weights_of(made.train().take(7)).values()} == {1.0}
 
 
@@ -64,7 +63,6 @@ def test_balanced_weights_are_those_of_scikit_learn(
     for split in ("train", "eval"):
         tfrecord.write(tmp_path / f"{split}-0.gz", examples)
     made = input_of(class_weights="balanced", folder=tmp_path)
-    assert made.class_counts == [6, 3, 0]
     found = weights_of(made.train().take(made.steps_per_epoch)).values()
     # A class without examples has no part, as in compute_class_weight.
     assert {y: w for y, w in found if y >= 0} == {0: 9 / 2 / 6, 1: 9 / 2 / 3}
