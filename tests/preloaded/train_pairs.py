@@ -11,14 +11,11 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_transform as tft
-from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
+from transform_output import FEATURES, Output
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from pipeline.training.run_fn import run_fn
 from sluice import interrupt
 
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
 # The epoch, from 0, in whose middle a training is disturbed.
 EPOCH = 1
 
@@ -32,7 +29,7 @@ def train(folder: str, data: str, settings: dict[str, Any]) -> None:
       settings: the section ``train`` of the config.
     """
     interrupt.listen()
-    vars(tft)["TFTransformOutput"] = _Output
+    vars(tft)["TFTransformOutput"] = lambda path: Output()
     fn_args = SimpleNamespace(
         custom_config={
             "train": settings,
@@ -86,31 +83,3 @@ class Wait(tf.keras.callbacks.Callback):
         waiting.touch()
         while not (self._folder / "go").exists():
             time.sleep(0.01)
-
-
-class _Output:
-    """The parts of TFTransformOutput that training uses; a becomes a_xf as it is."""
-
-    def __init__(self, folder: str) -> None:
-        pass
-
-    def transformed_feature_spec(self) -> dict[str, Any]:
-        return self._spec("_xf")
-
-    def raw_feature_spec(self) -> dict[str, Any]:
-        return self._spec("")
-
-    @property
-    def raw_metadata(self) -> Any:
-        one = "shape { dim { size: 1 } }"
-        text = "".join(f"feature {{ name: '{name}' {one} }}" for name in "ay")
-        return SimpleNamespace(schema=text_format.Parse(text, schema_pb2.Schema()))
-
-    def transform_features_layer(self) -> Any:
-        return lambda raw: {"a_xf": raw["a"]}
-
-    def _spec(self, suffix: str) -> dict[str, Any]:
-        return {
-            f"a{suffix}": tf.io.FixedLenFeature([1], tf.float32),
-            f"y{suffix}": tf.io.FixedLenFeature([1], tf.int64),
-        }

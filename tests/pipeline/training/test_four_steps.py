@@ -11,46 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from pipeline.config.train import EarlyStopping, Train
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice import interrupt
 from sluice.tfrecords import tfrecord
+from tests.preloaded.transform_output import FEATURES, Output
 
 pytestmark = pytest.mark.tf
-
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
-
-
-class Output:
-    """The parts of TFTransformOutput that training uses; a becomes a_xf as it is."""
-
-    def transformed_feature_spec(self) -> dict[str, Any]:
-        return self._spec("_xf")
-
-    def raw_feature_spec(self) -> dict[str, Any]:
-        return self._spec("")
-
-    @property
-    def raw_metadata(self) -> Any:
-        one = "shape { dim { size: 1 } }"
-        text = "".join(f"feature {{ name: '{name}' {one} }}" for name in "ay")
-        return SimpleNamespace(schema=text_format.Parse(text, schema_pb2.Schema()))
-
-    def transform_features_layer(self) -> Any:
-        return lambda raw: {"a_xf": raw["a"]}
-
-    def _spec(self, suffix: str) -> dict[str, Any]:
-        import tensorflow as tf
-
-        return {
-            f"a{suffix}": tf.io.FixedLenFeature([1], tf.float32),
-            f"y{suffix}": tf.io.FixedLenFeature([1], tf.int64),
-        }
 
 
 @pytest.fixture(scope="module")
