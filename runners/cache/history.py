@@ -13,6 +13,7 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
+from sluice.json_paths import flatten
 from sluice.node_kinds import ABOUT_BASELINE, BASELINE
 
 PARTS_PROPERTY = "sluice_parts"
@@ -113,7 +114,7 @@ def _properties(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
             {key: item for key, item in values.items() if key != ABOUT_BASELINE}
             for values in (before, now)
         )
-    for name, old, new in _differences(_flat(before), _flat(now)):
+    for name, old, new in _differences(flatten(before), flatten(now)):
         yield f"property {name.removeprefix('custom_config.')}: {_change(old, new)}"
 
 
@@ -171,7 +172,7 @@ def _origin(uri: str, is_newer: bool) -> str:
 
 
 def _outputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name, old, new in _differences(_flat(before), _flat(now)):
+    for name, old, new in _differences(flatten(before), flatten(now)):
         yield f"output {name}: {_change(old, new)}"
 
 
@@ -181,7 +182,7 @@ def _packages(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str
 
 
 def _node(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name, old, new in _differences(_flat(before), _flat(now)):
+    for name, old, new in _differences(flatten(before), flatten(now)):
         yield f"node {name}: {_change(old, new)}"
 
 
@@ -204,18 +205,6 @@ def _differences(
         old, new = before.get(key, _MISSING), now.get(key, _MISSING)
         if _MISSING in (old, new) or json.dumps(old) != json.dumps(new):
             yield key, old, new
-
-
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Returns the leaves of nested objects by path; a list of plain values is one."""
-    items: list[tuple[str, Any]]
-    if isinstance(value, Mapping) and value:
-        items = [(f"{path}.{key}" if path else key, v) for key, v in value.items()]
-    elif isinstance(value, list) and any(isinstance(v, dict | list) for v in value):
-        items = [(f"{path}[{i}]", v) for i, v in enumerate(value)]
-    else:
-        return {path: value} if path else {}
-    return {name: leaf for path, v in items for name, leaf in _flat(v, path).items()}
 
 
 def _change(old: Any, new: Any) -> str:

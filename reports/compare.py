@@ -1,0 +1,322 @@
+"""Compares two runs by their records: outcome, config, code, data, metrics, time.
+
+Pure: it reads what two runs hold and decides nothing. What only one of the runs has a
+value for is a difference too, with None for the other; what neither record says is no
+difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from reports.feature_changes import FeatureChange, feature_changes
+from reports.run_values import (
+    Better,
+    Change,
+    Run,
+    better,
+    changes,
+    duration_s,
+    examples,
+    metrics,
+    outcome,
+    parameters,
+    version,
+)
+from sluice.record.json_number import json_number
+from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.record.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """A module or file that nodes of both runs read, with another content.
+
+    Attributes:
+      name: of the module or file.
+      change: what has happened to it.
+      nodes: the ids of the nodes that read it.
+    """
+
+    name: str
+    change: Literal["changed", "new", "gone"]
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A row of a gate's verdict that differs.
+
+    Attributes:
+      gate, check, slice: which row.
+      before: ``result``, ``limit``, ``baseline``, ``actual`` and ``why``; None if the
+        run has no such row.
+      after: likewise.
+    """
+
+    gate: str
+    check: str
+    slice: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """A metric of a slice in both runs, also where it is the same.
+
+    Attributes:
+      slice: ``overall`` or such as ``payment_type: Cash``.
+      metric: its name.
+      before: its value; None if the run has none.
+      after: likewise.
+      better: the direction in which it improves; None if it is unknown.
+    """
+
+    slice: str
+    metric: str
+    before: float | None
+    after: float | None
+    better: Better | None
+
+    @property
+    def delta(self) -> float | None:
+        """Returns after minus before; None without both."""
+        if self.before is None or self.after is None:
+            return None
+        return self.after - self.before
+
+    @property
+    def outcome(self) -> Literal["same", "better", "worse", "differs"]:
+        """Returns ``differs`` where the direction or one of the values is unknown."""
+        if str(self.before) == str(self.after):
+            return "same"  # NaN too
+        if not self.delta or math.isnan(self.delta) or self.better is None:
+            return "differs"
+        return "better" if (self.delta > 0) == (self.better == "higher") else "worse"
+
+
+@dataclass(frozen=True)
+class NodeTime:
+    """A node's state and duration in both runs; None where a run has no such node."""
+
+    node: str
+    before_state: str | None
+    before_s: float | None
+    after_state: str | None
+    after_s: float | None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two runs."""
+
+    run_id: str
+    pipeline: str
+    started_at: str
+    status: str
+    outcome: str
+    version: int | None
+    duration_s: float | None
+    tags: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between two runs.
+
+    Attributes:
+      before: the run to compare with.
+      after: the other run.
+      config: values of the config by path; of pipelines without one, exec properties.
+      code: modules.
+      files: files that properties of nodes name.
+      inputs: of ``config``, ``schema``, ``code`` and ``data``, those whose digests
+        differ.
+      packages: versions.
+      spans: chosen spans, by input.
+      examples: number of examples, by split.
+      features: statistics of features, the largest shift first.
+      gates: rows of verdicts.
+      metrics: all metrics of both runs, also those that are the same.
+      times: all nodes of both runs.
+    """
+
+    before: Side
+    after: Side
+    config: tuple[Change, ...]
+    code: tuple[SourceChange, ...]
+    files: tuple[SourceChange, ...]
+    inputs: tuple[str, ...]
+    packages: tuple[Change, ...]
+    spans: tuple[Change, ...]
+    examples: tuple[Change, ...]
+    features: tuple[FeatureChange, ...]
+    gates: tuple[RowChange, ...]
+    metrics: tuple[MetricChange, ...]
+    times: tuple[NodeTime, ...]
+
+    @property
+    def changed_metrics(self) -> list[MetricChange]:
+        """Returns the metrics that differ, in their order."""
+        return [item for item in self.metrics if item.outcome != "same"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form; an infinite or undefined number is a string."""
+        found = asdict(self)
+        for item, metric in zip(found["metrics"], self.metrics, strict=True):
+            item |= {"delta": metric.delta, "outcome": metric.outcome}
+        return {"schema_version": 1, **_json(found)}
+
+
+def compare(before: Run, after: Run) -> Comparison:
+    """Returns what differs between two runs.
+
+    Args:
+      before: the run to compare with.
+      after: the other run.
+    """
+    old, new = before.record, after.record
+    return Comparison(
+        before=_side(old),
+        after=_side(new),
+        config=changes(parameters(old), parameters(new)),
+        code=_sources(old, new, "code"),
+        files=_sources(old, new, "files"),
+        inputs=tuple(
+            name
+            for name, digest in new.digests.items()
+            if old.digests.get(name, digest) != digest
+        ),
+        packages=changes(old.packages, new.packages),
+        spans=changes(_spans(old), _spans(new)),
+        examples=changes(examples(before), examples(after)),
+        features=feature_changes(before, after),
+        gates=_rows(old, new),
+        metrics=_metrics(before, after),
+        times=_times(old, new),
+    )
+
+
+def _side(record: RunRecord) -> Side:
+    return Side(
+        run_id=record.run_id,
+        pipeline=record.pipeline,
+        started_at=record.started_at,
+        status=record.status,
+        outcome=outcome(record),
+        version=version(record),
+        duration_s=duration_s(record),
+        tags=getattr(record, "tags", {}),
+    )
+
+
+def _sources(
+    before: RunRecord, after: RunRecord, part: Literal["code", "files"]
+) -> tuple[SourceChange, ...]:
+    """Compares a part of the cache keys of the nodes that have one in both runs."""
+    found: dict[tuple[str, Any], list[str]] = {}
+    old_nodes = {node.id: node for node in before.nodes}
+    for node in after.nodes:
+        was, now = _part(old_nodes.get(node.id), part), _part(node, part)
+        if was is None or now is None:
+            continue
+        for change in changes(was, now):
+            name = (
+                (change.after or change.before)["name"]
+                if part == "files"
+                else (change.name)
+            )
+            kind = (
+                "gone"
+                if change.after is None
+                else "new"
+                if change.before is None
+                else "changed"
+            )
+            found.setdefault((name, kind), []).append(node.id)
+    return tuple(
+        SourceChange(name, kind, tuple(nodes))
+        for (name, kind), nodes in sorted(found.items())
+    )
+
+
+def _part(node: NodeRecord | None, part: str) -> dict[str, Any] | None:
+    return (node.cache or {}).get("parts", {}).get(part) if node else None
+
+
+def _spans(record: RunRecord) -> dict[str, list[str]]:
+    return {
+        name: [
+            str(span["span"])
+            + (f" v{span['version']}" if span["version"] is not None else "")
+            + (f" ({span['date']})" if span["date"] else "")
+            for span in spans
+        ]
+        for name, spans in record.spans.items()
+    }
+
+
+def _rows(before: RunRecord, after: RunRecord) -> tuple[RowChange, ...]:
+    old, new = _by_check(before), _by_check(after)
+    return tuple(
+        RowChange(*key, old.get(key), new.get(key))
+        for key in {**old, **new}
+        if old.get(key) != new.get(key)
+    )
+
+
+def _by_check(record: RunRecord) -> dict[tuple[str, str, str], dict[str, Any]]:
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for gate in record.gates:
+        for row in Verdict.from_dict(gate).rows:
+            # The same metric may have a bound and a limit to its change.
+            number = sum(
+                key[:3] == (gate["gate"], row.check, row.slice) for key in rows
+            )
+            check = f"{row.check} ({number + 1})" if number else row.check
+            rows[gate["gate"], check, row.slice] = {
+                "result": row.result,
+                "limit": row.limit,
+                "baseline": row.baseline,
+                "actual": row.actual,
+                "why": row.why,
+            }
+    return rows
+
+
+def _metrics(before: Run, after: Run) -> tuple[MetricChange, ...]:
+    old, new = metrics(before), metrics(after)
+    directions: dict[str, Better | None] = {}
+    config = after.record.config or before.record.config
+    for _, name in {**new, **old}:
+        if name not in directions:
+            directions[name] = better(name, config)
+    return tuple(
+        MetricChange(*key, old.get(key), new.get(key), directions[key[1]])
+        for key in {**new, **old}
+    )
+
+
+def _times(before: RunRecord, after: RunRecord) -> tuple[NodeTime, ...]:
+    old = {node.id: node for node in before.nodes}
+    new = {node.id: node for node in after.nodes}
+    return tuple(
+        NodeTime(node_id, *_time(old.get(node_id)), *_time(new.get(node_id)))
+        for node_id in {**new, **old}
+    )
+
+
+def _time(node: NodeRecord | None) -> tuple[str | None, float | None]:
+    return (node.state, node.duration_s) if node else (None, None)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
+    return json_number(value) if isinstance(value, float) else value

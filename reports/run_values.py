@@ -1,0 +1,224 @@
+"""Values of a run for tables: outcome, duration, parameters, examples and metrics.
+
+All come from the record and its documents. A value that the record lacks, as that of an
+older version or of a run that has failed, is missing or None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from sluice.json_paths import flatten
+from sluice.record.run_record import RunRecord
+
+OVERALL = "overall"
+
+Better = Literal["higher", "lower"]
+
+# Parts of names of metrics, and of Keras's and TFMA's classes.
+_LOWER_IS_BETTER = (
+    "loss",
+    "error",
+    "crossentropy",
+    "divergence",
+    "hinge",
+    "poisson",
+    "perplexity",
+    "false",
+    "fallout",
+    "missrate",
+)
+_HIGHER_IS_BETTER = (
+    "accuracy",
+    "auc",
+    "precision",
+    "recall",
+    "sensitivity",
+    "specificity",
+    "f1",
+    "fbeta",
+    "iou",
+    "ndcg",
+    "cosinesimilarity",
+    "r2score",
+)
+
+
+class Run(Protocol):
+    """A run's record and its documents, as ``reports.read_run.RunData`` reads them."""
+
+    @property
+    def record(self) -> RunRecord: ...
+
+    def documents(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """Returns the readable documents of a kind, in the order of the nodes."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value that differs; None where a run has none."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+def outcome(record: RunRecord) -> str:
+    """Returns the verdict on a run in a few words, such as ``pushed``."""
+    states = [push.state for push in record.pushes]
+    if record.status == "blocked":
+        failed = [gate["gate"] for gate in record.gates if not gate["passed"]]
+        return f"blocked by the {failed[0]} gate" if failed else "blocked"
+    if record.status in ("succeeded", "up_to_date"):
+        if "pushed" in states:
+            return "pushed"
+        if record.status == "up_to_date":
+            return "up to date"
+        return "already served" if "already_served" in states else "not pushed"
+    return record.status
+
+
+def version(record: RunRecord) -> int | None:
+    """Returns the version under which the run's model is served."""
+    found = (push.version for push in record.pushes if push.version is not None)
+    return next(found, None)
+
+
+def duration_s(record: RunRecord) -> float | None:
+    """Returns the wall time from start to end; None for a run without an end."""
+    try:
+        ended = datetime.fromisoformat(record.ended_at or "")
+        return (ended - datetime.fromisoformat(record.started_at)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+
+
+def parameters(record: RunRecord) -> dict[str, Any]:
+    """Returns the config's values by path, such as ``train.epochs``.
+
+    Of a pipeline without a config, such as a foreign one, these are the exec properties
+    that are in its nodes' cache keys, such as ``Trainer.train_args.num_steps``.
+    """
+    if record.config:
+        return flatten(record.config)
+    properties = {
+        node.id: node.cache.get("parts", {}).get("properties", {})
+        for node in record.nodes
+        if node.cache
+    }
+    return flatten(properties)
+
+
+def examples(run: Run) -> dict[str, int]:
+    """Returns the number of examples per split of the data that is trained on.
+
+    Splits of further statistics, such as those of serving requests, are named after
+    their node too.
+    """
+    found: dict[str, int] = {}
+    for node, split in statistics(run):
+        name = split["split"]
+        found[f"{node}: {name}" if name in found else name] = split["examples"]
+    if not found:
+        for document in run.documents("ingestion"):
+            for artifact in document["artifacts"]:
+                for name, split in artifact["splits"].items():
+                    found[name] = split["records"]
+    return found
+
+
+def statistics(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields each split of the statistics documents, with the node; not Transform's."""
+    for document in run.documents("statistics"):
+        for artifact in document["artifacts"]:
+            for split in artifact["splits"]:
+                if split["split"] is not None:
+                    yield document["node"], split
+
+
+def metrics(run: Run) -> dict[tuple[str, str], float]:
+    """Returns the candidate's metrics by slice and name, all examples first.
+
+    A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
+    tables and metrics that could not be computed are left out.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for document in run.documents("metrics"):
+        for artifact in document["artifacts"]:
+            for row in artifact["metrics"]:
+                if row["change"] or row["compared_with"] is not None:
+                    continue
+                if row["model"] == "baseline":
+                    continue
+                where = slice_name(row["slice"])
+                for name, value in row["metrics"].items():
+                    if (number := _number(value)) is not None:
+                        found.setdefault((where, _metric_name(name, row)), number)
+    return found
+
+
+def slice_name(slice_values: Mapping[str, Any]) -> str:
+    """Returns the display name of a slice, such as ``payment_type: Cash``."""
+    return ", ".join(f"{key}: {value}" for key, value in slice_values.items()) or (
+        OVERALL
+    )
+
+
+def _metric_name(name: str, row: Mapping[str, Any]) -> str:
+    about = [f"{key} {value}" for key, value in row["sub_key"].items()]
+    about += [str(row[key]) for key in ("output", "aggregation") if row[key]]
+    return f"{name} ({', '.join(about)})" if about else name
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, Mapping):
+        value = value.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    return float(value)
+
+
+def better(metric: str, config: Mapping[str, Any]) -> Better | None:
+    """Returns the direction in which a metric improves; None if it is unknown.
+
+    It follows from the thresholds of the config, else from the metric's name and class.
+
+    Args:
+      metric: its name, as ``metrics`` returns it.
+      config: the resolved config; empty for a foreign pipeline.
+    """
+    name = metric.partition(" (")[0]
+    evaluate = config.get("evaluate") or {}
+    for threshold in evaluate.get("thresholds", ()):
+        if threshold["metric"] == name:
+            if change := threshold.get("change"):
+                return "higher" if change["direction"].startswith("higher") else "lower"
+            bounds = [threshold.get(f"{side}_bound") for side in ("lower", "upper")]
+            if bounds.count(None) == 1:
+                return "lower" if bounds[0] is None else "higher"
+    kinds = [
+        str(item.get("class"))
+        for item in evaluate.get("metrics", ())
+        if isinstance(item, Mapping) and item.get("name") == name
+    ]
+    text = "".join((name, *kinds)).replace("_", "").lower()
+    if any(part in text for part in _LOWER_IS_BETTER):
+        return "lower"
+    return "higher" if any(part in text for part in _HIGHER_IS_BETTER) else None
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Returns the values that differ; numbers may differ by an error of rounding."""
+    pairs = ((name, before.get(name), after.get(name)) for name in {**before, **after})
+    return tuple(Change(*pair) for pair in pairs if not _same(*pair[1:]))
+
+
+def _same(before: Any, after: Any) -> bool:
+    try:
+        return before == after or math.isclose(before, after, rel_tol=1e-9)
+    except TypeError:
+        return False

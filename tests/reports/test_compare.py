@@ -1,0 +1,286 @@
+"""Comparison of two runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from reports.compare import Change, SourceChange, compare
+from reports.run_values import better, duration_s, examples, metrics, outcome
+from sluice.record.run_record import NodeRecord, PushRecord, RunRecord
+from sluice.record.verdict import Check, Verdict
+
+pytestmark = pytest.mark.unit
+
+
+@dataclass
+class MemoryRun:
+    """A run whose documents are in memory."""
+
+    record: RunRecord
+    content: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def documents(self, kind: str) -> list[dict[str, Any]]:
+        return [
+            {"kind": kind, "node": "Node", "artifacts": [artifact]}
+            for artifact in self.content.get(kind, [])
+        ]
+
+
+def _record(run_id: str = "r1", **values: Any) -> RunRecord:
+    return RunRecord(run_id, "digits", "2026-01-01T00:00:00+00:00", "sluice", **values)
+
+
+def _numeric(name: str, mean: float | None, **values: Any) -> dict[str, Any]:
+    numeric = {"zeros": 0, "nan": 0, "mean": mean, "std_dev": 2.0, "min": 0.0}
+    numeric |= {"median": 1.0, "max": 9.0}
+    return _feature(name, numeric=numeric, **values)
+
+
+def _feature(name: str, **values: Any) -> dict[str, Any]:
+    counts = {"present": 10, "missing": 0, "min_values": 1, "max_values": 1}
+    kinds: dict[str, Any] = {"numeric": None, "string": None, "bytes": None}
+    return {"name": name, "type": "FLOAT", **counts, **kinds, **values}
+
+
+def _statistics(*features: dict[str, Any], examples: int = 10) -> dict[str, Any]:
+    split = {"split": "train", "examples": examples, "features": list(features)}
+    return {"statistics": [{"splits": [split]}]}
+
+
+def _metrics(
+    values: dict[str, Any], where: dict[str, Any] | None = None, **row: Any
+) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "slice": where or {},
+        "compared_with": None,
+        "model": "candidate",
+    }
+    about |= {"output": "", "sub_key": {}, "aggregation": None, "change": False}
+    return {**about, "metrics": values, **row}
+
+
+def _evaluated(*rows: dict[str, Any], **record: Any) -> MemoryRun:
+    return MemoryRun(_record(**record), {"metrics": [{"metrics": list(rows)}]})
+
+
+def _with_code(**code: str) -> RunRecord:
+    parts = {"code": code, "files": {}, "properties": {"steps": len(code)}}
+    return _record(nodes=[NodeRecord("Trainer", "Trainer", cache={"parts": parts})])
+
+
+def test_a_run_compared_with_itself_differs_in_nothing():
+    run = _evaluated(_metrics({"auc": 0.9, "lost": "NaN"}), config={"a": math.pi})
+    found = compare(run, run)
+    assert not any(
+        (found.config, found.code, found.files, found.inputs, found.packages)
+    )
+    assert not any((found.spans, found.examples, found.features, found.gates))
+    assert [item.metric for item in found.changed_metrics] == []
+
+
+def test_config_values_are_compared_by_path():
+    before = _record(config={"train": {"epochs": 3, "seed": 1}, "model": "cnn"})
+    after = _record(config={"train": {"epochs": 5, "seed": 1}, "slices": [["a"]]})
+    assert compare(MemoryRun(before), MemoryRun(after)).config == (
+        Change("train.epochs", 3, 5),
+        Change("model", "cnn", None),
+        Change("slices[0]", None, ["a"]),
+    )
+
+
+def test_code_is_compared_by_the_modules_of_each_node():
+    before, after = (
+        _with_code(same="1", old="1", edited="1"),
+        _with_code(same="1", new="1", edited="2"),
+    )
+    found = compare(MemoryRun(before), MemoryRun(after))
+    assert found.code == (
+        SourceChange("edited", "changed", ("Trainer",)),
+        SourceChange("new", "new", ("Trainer",)),
+        SourceChange("old", "gone", ("Trainer",)),
+    )
+
+
+def test_modules_of_a_node_that_one_run_did_not_reach_are_no_change():
+    unreached = _record(nodes=[NodeRecord("Trainer", "Trainer")])
+    assert compare(MemoryRun(_with_code(a="1")), MemoryRun(unreached)).code == ()
+
+
+def test_a_pipeline_without_config_is_compared_by_its_exec_properties():
+    runs = [MemoryRun(_with_code(a="1")), MemoryRun(_with_code(a="1", b="2"))]
+    assert compare(*runs).config == (Change("Trainer.steps", 1, 2),)
+
+
+def test_digests_tell_which_input_differs():
+    before = _record(digests={"data": "1", "code": "1"})
+    after = _record(digests={"data": "2", "code": "1", "schema": "1"})
+    assert compare(MemoryRun(before), MemoryRun(after)).inputs == ("data",)
+
+
+def test_spans_and_examples_of_the_data():
+    span = {"span": 3, "version": 1, "date": None}
+    before = MemoryRun(_record(spans={"data": [span]}), _statistics())
+    later = _record(spans={"data": [span, {**span, "span": 4, "date": "2026-01-02"}]})
+    found = compare(before, MemoryRun(later, _statistics(examples=30)))
+    assert found.spans == (Change("data", ["3 v1"], ["3 v1", "4 v1 (2026-01-02)"]),)
+    assert found.examples == (Change("train", 10, 30),)
+
+
+def test_features_are_sorted_by_how_far_they_have_moved():
+    top = [{"value": "a", "count": 6.0}, {"value": "b", "count": 4.0}]
+    words = _feature("word", string={"unique": 2, "top_values": top})
+    other = _feature("word", string={"unique": 2, "top_values": top[1:]})
+    before = MemoryRun(
+        _record(), _statistics(words, _numeric("fare", 1.0), _numeric("same", 1.0))
+    )
+    after = MemoryRun(
+        _record(), _statistics(other, _numeric("fare", 4.0), _numeric("same", 1.0))
+    )
+    fare, word = compare(before, after).features
+    assert (fare.feature, fare.shift) == ("fare", 1.5)
+    assert fare.statistics == (Change("mean", 1.0, 4.0),)
+    assert (word.feature, word.shift) == ("word", 0.6)
+    assert word.statistics == (Change("top value", "a", "b"),)
+
+
+def test_features_that_are_new_or_have_no_numbers():
+    before = MemoryRun(_record(), _statistics(_numeric("empty", None)))
+    after = MemoryRun(
+        _record(), _statistics(_numeric("empty", 1.0), _numeric("new", 1.0))
+    )
+    new, empty = compare(before, after).features
+    assert (new.feature, new.shift) == ("new", math.inf)
+    assert (empty.feature, empty.shift) == ("empty", 0.0)
+
+
+def test_values_of_sensitive_features_are_not_compared():
+    hidden = [{"value": None, "count": 6.0}]
+    secret = _feature("name", string={"unique": 9, "top_values": hidden})
+    other = _feature("name", string={"unique": 8, "top_values": hidden})
+    before = MemoryRun(_record(), _statistics(secret))
+    (found,) = compare(before, MemoryRun(_record(), _statistics(other))).features
+    assert (found.statistics, found.shift) == ((Change("unique", 9, 8),), 0.0)
+
+
+def test_rows_of_verdicts_that_differ():
+    good = Check("accuracy", "overall", ">= 0.9", None, 0.95, True)
+    bad = replace(good, actual=0.85, passed=False)
+    change = Check("accuracy", "overall", "absolute change >= 0", 0.9, 0.9, True)
+    before = _record(gates=[Verdict("model", (good, change)).to_dict()])
+    after = _record(gates=[Verdict("model", (bad, change)).to_dict()])
+    (row,) = compare(MemoryRun(before), MemoryRun(after)).gates
+    assert (row.gate, row.check, row.slice) == ("model", "accuracy", "overall")
+    assert row.before and row.after
+    assert (row.before["result"], row.after["result"]) == ("pass", "FAIL")
+    assert row.after["actual"] == 0.85
+
+
+def test_metrics_of_each_slice_improve_in_their_own_direction():
+    cash = {"payment_type": "Cash"}
+    before = _evaluated(
+        _metrics({"auc": 0.9, "loss": 0.5, "example_count": 10.0}),
+        _metrics({"auc": 0.8}, cash),
+    )
+    after = _evaluated(
+        _metrics({"auc": 0.95, "loss": 0.6, "example_count": 12.0}),
+        _metrics({"auc": 0.8}, cash),
+    )
+    found = compare(before, after)
+    outcomes = {(item.slice, item.metric): item.outcome for item in found.metrics}
+    assert outcomes == {
+        ("overall", "auc"): "better",
+        ("overall", "loss"): "worse",
+        ("overall", "example_count"): "differs",
+        ("payment_type: Cash", "auc"): "same",
+    }
+    assert len(found.changed_metrics) == 3
+
+
+def test_only_numbers_of_the_candidate_are_metrics():
+    run = _evaluated(
+        _metrics({"auc": 0.1}, model="baseline"),
+        _metrics({"auc": 0.2}, change=True),
+        _metrics({"auc": 0.3}, compared_with={}),
+        _metrics({"auc": {"value": 0.4, "lower_bound": 0.3, "upper_bound": 0.5}}),
+        _metrics({"recall": 0.5, "x": {"error": "none"}}, sub_key={"class_id": 3}),
+    )
+    assert metrics(run) == {
+        ("overall", "auc"): 0.4,
+        ("overall", "recall (class_id 3)"): 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("binary_accuracy", "higher"),
+        ("auc_pr", "higher"),
+        ("mean_squared_error", "lower"),
+        ("false_positives", "lower"),
+        ("recall (class_id 3)", "higher"),
+        ("example_count", None),
+        ("mine", "lower"),
+        ("named", "lower"),
+        ("bounded", "lower"),
+    ],
+)
+def test_direction_in_which_a_metric_improves(metric: str, expected: str | None):
+    change = {"direction": "lower_is_better", "absolute": 0}
+    thresholds = [
+        {"metric": "mine", "change": change},
+        {"metric": "bounded", "lower_bound": None, "upper_bound": 3},
+        {"metric": "auc_pr", "lower_bound": 0.1, "upper_bound": 0.9},
+    ]
+    named = {"class": "SparseCategoricalCrossentropy", "name": "named"}
+    config = {"evaluate": {"thresholds": thresholds, "metrics": [named]}}
+    assert better(metric, config) == expected
+
+
+def test_nodes_of_both_runs_with_state_and_time():
+    before = _record(nodes=[NodeRecord("A", "A", "ran", 3.0), NodeRecord("B", "B")])
+    after = _record(nodes=[NodeRecord("A", "A", "cached", 0.1)])
+    times = compare(MemoryRun(before), MemoryRun(after)).times
+    assert [(item.node, item.before_s, item.after_state) for item in times] == [
+        ("A", 3.0, "cached"),
+        ("B", None, None),
+    ]
+
+
+def test_json_has_no_infinities():
+    before = MemoryRun(_record(), _statistics(_numeric("a", 1.0)))
+    found = compare(before, MemoryRun(_record(), _statistics(_numeric("b", 1.0))))
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["schema_version"] == 1
+    assert document["features"][0]["shift"] == "Infinity"
+
+
+@pytest.mark.parametrize(
+    ("status", "push", "expected"),
+    [
+        ("succeeded", "pushed", "pushed"),
+        ("succeeded", "not_reached", "not pushed"),
+        ("up_to_date", "already_served", "up to date"),
+        ("failed", "not_reached", "failed"),
+        ("blocked", "blocked", "blocked by the data gate"),
+    ],
+)
+def test_outcome_of_a_run(status: Any, push: Any, expected: str):
+    gates = [{"gate": "data", "passed": False}, {"gate": "model", "passed": False}]
+    record = _record(status=status, pushes=[PushRecord("", push)], gates=gates)
+    assert outcome(record) == expected
+
+
+def test_duration_of_a_run_that_has_not_ended_is_unknown():
+    ended = _record(ended_at="2026-01-01T00:01:30+00:00")
+    assert (duration_s(ended), duration_s(_record())) == (90.0, None)
+
+
+def test_examples_without_statistics_are_those_that_were_ingested():
+    splits = {"train": {"records": 7, "shards": 1}}
+    run = MemoryRun(_record(), {"ingestion": [{"splits": splits}]})
+    assert examples(run) == {"train": 7}
