@@ -34,6 +34,10 @@ setup(
     packages=find_packages(
         include=[*PACKAGES, *(f"{package}.*" for package in PACKAGES)]
     ),
-    package_data={"schemas": ["**/*.pbtxt"], "pipeline": ["**/*.json"]},
+    package_data={
+        "schemas": ["**/*.pbtxt"],
+        "pipeline": ["**/*.json"],
+        "reports": ["templates/**"],
+    },
     entry_points={"console_scripts": ["sluice = runners.cli.main:main"]},
 )

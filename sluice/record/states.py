@@ -56,3 +56,23 @@ RUN_STYLES = {
     "failed": "red",
     "interrupted": "red",
 }
+
+# How serious each is: the colour and the icon on a page.
+RUN_TONES = {
+    "succeeded": "good",
+    "up_to_date": "info",
+    "running": "active",
+    "blocked": "bad",
+    "failed": "bad",
+    "interrupted": "warn",
+}
+NODE_TONES = {
+    "ran": "good",
+    "cached": "info",
+    "running": "active",
+    "skipped": "quiet",
+    "blocked": "warn",
+    "failed": "bad",
+    "interrupted": "warn",
+    "not_reached": "quiet",
+}

@@ -1,0 +1,119 @@
+"""Formats of numbers, times and text on the pages.
+
+Numbers have few digits and thousands separators, sizes and durations their unit. Text
+from data or config is made visible: it has no control characters, and none that change
+the direction of what follows.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import datetime
+from typing import Any
+
+MISSING = "\N{EN DASH}"
+_SIZES = ("B", "kB", "MB", "GB", "TB")
+_LINE_BREAKS = "\n\t"
+# Cf has the bidirectional overrides and zero-width characters, Co and Cs no glyphs.
+_INVISIBLE = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
+_PLAIN = re.compile(r"[\x20-\x7e\n\t]*")
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def visible(value: object) -> str:
+    """Returns a value as text in which invisible characters are escaped.
+
+    Line breaks and tabs stay.
+    """
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(
+        f"\\u{ord(character):04x}"
+        if character not in _LINE_BREAKS
+        and unicodedata.category(character) in _INVISIBLE
+        else character
+        for character in text
+    )
+
+
+def log_text(text: str) -> str:
+    """Returns lines of a log as text, without the colours of a terminal."""
+    return visible(_COLORS.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def shorten(value: object, limit: int) -> str:
+    """Returns text of at most ``limit`` characters, with an ellipsis if it was cut."""
+    text = visible(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """Returns a number with ``digits`` significant digits; whole ones are complete.
+
+    NaN and infinities, which are text in the record's documents, are shown as such.
+    """
+    if value is None:
+        return MISSING
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return visible(value)
+    if isinstance(value, int) or (value == round(value, 0) and abs(value) < 1e15):
+        return f"{int(value):,}"
+    if value != value or abs(value) == float("inf"):
+        return "NaN" if value != value else ("∞" if value > 0 else "-∞")
+    if abs(value) < 1e-4 or abs(value) >= 1e15:
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+        return f"{mantissa}e{int(exponent)}"
+    whole_digits = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    decimals = max(digits - whole_digits, 0)
+    if abs(value) < 0.1:
+        decimals += 1
+    return f"{value:,.{decimals}f}"
+
+
+def seconds(value: float | None) -> str:
+    """Returns a duration: ``0.4 s``, ``2 min 05 s`` or ``3 h 07 min``."""
+    if value is None:
+        return MISSING
+    if value < 59.95:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes:02d} min"
+
+
+def size(value: float | None) -> str:
+    """Returns a number of bytes in a decimal unit: ``1.4 MB``."""
+    if value is None:
+        return MISSING
+    unit = 0
+    while value >= 999.5 and unit < len(_SIZES) - 1:
+        value, unit = value / 1000, unit + 1
+    digits = f"{value:,.0f}" if unit == 0 or value >= 999.5 else f"{value:.3g}"
+    return f"{digits} {_SIZES[unit]}"
+
+
+def percent(value: float | None) -> str:
+    """Returns a fraction as a percentage with at most one decimal."""
+    if value is None:
+        return MISSING
+    text = f"{100 * value:.1f}".removesuffix(".0")
+    return f"{'<0.1' if text == '0' and value > 0 else text} %"
+
+
+def time(value: str | None) -> str:
+    """Returns a time of the record as ``2026-11-22 18:32:39 UTC``."""
+    if not value:
+        return MISSING
+    try:
+        return datetime.fromisoformat(value).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except ValueError:
+        return visible(value)
+
+
+def plural(count: int, noun: str) -> str:
+    """Returns a count with its noun: ``1 node``, ``1,200 examples``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,125 @@
+"""Reads what a page shows of a run: its record, its documents, the ends of its logs.
+
+Nothing else is read, so that a run in a bucket is drawn as a local one is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reports import formats
+from sluice.errors import WorkspaceError
+from sluice.record.load_record import load_record
+from sluice.record.run_record import RunRecord
+from sluice.storage.local_copy import local_copy
+from sluice.storage.storage import is_remote
+
+# Of a remote run: run.json, the journal, record/<node>.<kind>.json and the logs.
+_FILES = ("run.json", "journal.jsonl", "*.*.json", "*.log")
+_TAIL_LINES = 30
+_TAIL_BYTES = 16_384
+_MAX_EARLIER_RUNS = 100
+
+
+@dataclass
+class RunData:
+    """A run and what its record has.
+
+    Attributes:
+      run_dir: its folder.
+      record: ``run.json``.
+      previous: the last run before it that pushed a model; None if there is none.
+      notices: what could not be read, for the top of the page.
+    """
+
+    run_dir: Path
+    record: RunRecord
+    previous: RunData | None = None
+    notices: list[str] = field(default_factory=list)
+    _documents: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+
+    def documents(self, kind: str) -> list[dict[str, Any]]:
+        """Returns the documents of a kind, such as ``metrics``, one per node.
+
+        ``docs/run_record.md`` has their content. One that is missing or damaged is left
+        out, with a notice.
+        """
+        found = (
+            self._document(item.path)
+            for item in self.record.documents
+            if item.kind == kind
+        )
+        return [document for document in found if document is not None]
+
+    def artifacts(self, kind: str) -> list[dict[str, Any]]:
+        """Returns what the documents of a kind say of each artifact, with ``node``."""
+        return [
+            {"node": document["node"], **artifact}
+            for document in self.documents(kind)
+            for artifact in document["artifacts"]
+        ]
+
+    def _document(self, path: str) -> dict[str, Any] | None:
+        if path not in self._documents:
+            self._documents[path] = None
+            try:
+                document = json.loads((self.run_dir / path).read_text("utf-8"))
+                if {"node", "artifacts"} <= document.keys():
+                    self._documents[path] = document
+                else:
+                    self.notices.append(f"{path} is damaged: it has no artifacts")
+            except (OSError, ValueError, AttributeError) as error:
+                self.notices.append(f"{path} cannot be read: {error}")
+        return self._documents[path]
+
+    def log_tail(self, name: str) -> str:
+        """Returns the last lines of the log of a node, or of ``start``; or ''."""
+        try:
+            with open(self.run_dir / "logs" / f"{name}.log", "rb") as file:
+                length = file.seek(0, 2)
+                file.seek(max(0, length - _TAIL_BYTES))
+                text = file.read().decode(errors="replace")
+        except OSError:
+            return ""
+        return formats.log_text("\n".join(text.splitlines()[-_TAIL_LINES:]))
+
+
+@contextmanager
+def read_run(address: str | Path) -> Iterator[RunData]:
+    """Yields a run.
+
+    Args:
+      address: its folder, local or in a bucket, of which a copy is made.
+
+    Raises:
+      WorkspaceError: its record cannot be read.
+      OSError: there is no such folder.
+    """
+    with local_copy(str(address), _FILES) as run_dir:
+        run = RunData(run_dir, load_record(run_dir))
+        if not is_remote(str(address)):
+            run.previous = _last_pushed(run)
+        yield run
+
+
+def _last_pushed(run: RunData) -> RunData | None:
+    """Returns the last run before a run that pushed a model, among the last 100."""
+    run_id = run.record.run_id
+    earlier = (
+        path.parent
+        for path in run.run_dir.parent.glob("*/run.json")
+        if path.parent.name < run_id
+    )
+    for run_dir in sorted(earlier, reverse=True)[:_MAX_EARLIER_RUNS]:
+        try:
+            record = load_record(run_dir)
+        except WorkspaceError:
+            continue
+        if any(push.state == "pushed" for push in record.pushes):
+            return RunData(run_dir, record)
+    return None

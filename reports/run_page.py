@@ -1,0 +1,126 @@
+"""The page of a run: one HTML file that needs no network and no server.
+
+``render_run`` draws it from the record alone. Each section is a module of
+``reports.sections`` and a template of the same name. To add one:
+
+1. ``reports/sections/<name>.py`` with ``build(run: RunData) -> <view> | None``: a pure
+   function that returns a frozen dataclass with what the template shows, or None if the
+   record has nothing for it, and the section is absent. Documents come from
+   ``run.artifacts(kind)``; charts are ``Markup`` in the view; tables are
+   ``reports.tables.Table``.
+2. ``reports/templates/sections/<name>.html.j2``, which gets the view as ``view``, the
+   record as ``record``, and the macros as ``ui``: ``ui.table(view.table)``,
+   ``ui.tiles``, ``ui.facts``, ``ui.mark``, ``ui.command``, ``ui.text``. Colours are CSS
+   variables (``--series-1``, ``--muted``, ``--line``): the policy of the page forbids
+   ``style`` attributes.
+3. A line in ``SECTIONS``.
+
+A section that raises becomes a notice on the page.
+
+``python -m reports.run_page ADDRESS`` draws the page of any record, also in a bucket,
+such as at the end of a run in the cloud.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from reports.environment import environment, render_page
+from reports.read_run import RunData, read_run
+from reports.sections import verdict
+from sluice.storage.storage import storage_for
+
+REPORT_FILE = "report.html"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page: its anchor, its heading, and what it shows."""
+
+    name: str
+    title: str
+    build: Callable[[RunData], Any | None]
+
+
+SECTIONS = (Section("verdict", "Verdict", verdict.build),)
+
+
+@dataclass(frozen=True)
+class _Rendered:
+    name: str
+    title: str
+    html: Markup
+
+
+def render_run(run: RunData) -> str:
+    """Returns the page of a run, which may be in progress."""
+    sections = [
+        _Rendered(section.name, section.title, html)
+        for section in SECTIONS
+        if (html := render_section(run, section)) is not None
+    ]
+    return render_page(
+        "run.html.j2", record=run.record, sections=sections, notices=run.notices
+    )
+
+
+def render_section(run: RunData, section: Section) -> Markup | None:
+    """Returns the HTML of a section without its heading; None if it is absent.
+
+    One that cannot be drawn is a notice in ``run.notices``, and absent.
+    """
+    try:
+        view = section.build(run)
+        if view is None:
+            return None
+        template = environment().get_template(f"sections/{section.name}.html.j2")
+        return Markup(template.render(view=view, record=run.record))
+    except Exception as error:
+        # A document may be damaged in any way; the other sections are still of use.
+        problem = f"{type(error).__name__}: {error}"
+        run.notices.append(
+            f"the section {section.title!r} cannot be drawn: a document of the record "
+            f"is damaged, or this is a bug: {problem[:500]}"
+        )
+        return None
+
+
+def write_report(address: str | Path, target: str | Path | None = None) -> str:
+    """Draws the page of a run and writes it atomically.
+
+    Args:
+      address: the run's folder, local or in a bucket.
+      target: the file; None for ``report.html`` in the run's folder.
+
+    Returns:
+      The path or address of the page.
+
+    Raises:
+      WorkspaceError: the record cannot be read.
+      OSError: the page cannot be written.
+    """
+    written = str(target or f"{str(address).rstrip('/')}/{REPORT_FILE}")
+    with read_run(address) as run:
+        page = render_run(run)
+    storage_for(written).write_atomically(written, page.encode())
+    return written
+
+
+def main() -> None:
+    """Entry point of ``python -m reports.run_page``."""
+    parser = argparse.ArgumentParser(description="Draw the page of a run.")
+    parser.add_argument("address", help="the run's folder, local or in a bucket")
+    parser.add_argument("-o", "--output", help="default: report.html in the folder")
+    arguments = parser.parse_args()
+    sys.stdout.write(write_report(arguments.address, arguments.output) + "\n")
+
+
+if __name__ == "__main__":
+    main()

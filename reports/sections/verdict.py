@@ -1,0 +1,296 @@
+"""Section Verdict: was a model pushed, which gate and row decided, what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.read_run import RunData
+from reports.tables import Column, Mark, Table, Tone, numbers
+from sluice.record.run_record import ErrorRecord, RunRecord
+from sluice.record.states import RUN_TONES
+from sluice.record.verdict import Check, Verdict
+
+_LIMIT = re.compile(r"(absolute |relative )?([<>]=?) (-?[\d.]+(?:e-?\d+)?)")
+_RESULTS: dict[str, Mark] = {
+    "FAIL": Mark("bad", "fail"),
+    "warn": Mark("warn", "warn"),
+    "ignored": Mark("quiet", "ignored"),
+    "pass": Mark("good", "pass"),
+}
+_ORDER = list(_RESULTS)
+_MAX_DECISIVE = 5
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The checks of a gate; those that failed come first."""
+
+    name: str
+    mark: Mark
+    summary: str
+    checks: Table
+    is_open: bool
+    override: str | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do next, with its command if there is one."""
+
+    text: str
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """What the section shows.
+
+    Attributes:
+      tone: how good it is.
+      headline: the verdict, in one sentence.
+      decisive: the rows that decided, as sentences.
+      tiles: name, value and remark of the most important numbers.
+      gates: all checks.
+      error: the first error; None for that of a gate, which ``decisive`` says.
+      steps: what to do next.
+    """
+
+    tone: Tone
+    headline: str
+    decisive: list[str]
+    tiles: list[tuple[str, str, str]]
+    gates: list[Gate]
+    error: ErrorRecord | None
+    steps: list[Step]
+
+
+def build(run: RunData) -> VerdictView:
+    """Returns the view; every run has this section."""
+    record = run.record
+    verdicts = [Verdict.from_dict(gate) for gate in record.gates]
+    tone, headline = _headline(record, verdicts)
+    return VerdictView(
+        tone=tone,
+        headline=headline,
+        decisive=_decisive(record, verdicts),
+        tiles=_tiles(run, verdicts),
+        gates=[_gate(verdict) for verdict in verdicts],
+        error=record.error if record.status != "blocked" else None,
+        steps=_steps(record, verdicts),
+    )
+
+
+def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str]:
+    push = record.pushes[0] if record.pushes else None
+    tone: Tone = RUN_TONES[record.status]  # type: ignore[assignment]
+    error, failed = record.error, _failed(verdicts)
+    where = f" in {error.node}" if error and error.node else ""
+    if record.status == "running":
+        ended = sum(
+            node.state not in ("running", "not_reached") for node in record.nodes
+        )
+        return (
+            tone,
+            f"Running: {ended} of {formats.plural(len(record.nodes), 'node')} ended",
+        )
+    if record.status == "interrupted":
+        stopped = [node.id for node in record.nodes if node.state == "interrupted"]
+        while_ = f" while {', '.join(stopped)} ran" if stopped else ""
+        return tone, f"Interrupted{while_}: nothing was pushed"
+    if push and push.state == "pushed":
+        text = f"Version {push.version} was pushed: {_passed(verdicts)}"
+        return (
+            tone,
+            text if record.status != "failed" else f"{text}, but the run failed{where}",
+        )
+    if push and push.state == "already_served":
+        return tone, f"Nothing to do: version {push.version} is served already"
+    if failed:
+        return tone, f"Not pushed: the {failed.gate} gate stopped the run"
+    if record.status == "blocked":
+        return tone, f"Not pushed: the run was stopped by a gate{where}"
+    if record.status == "failed":
+        return tone, f"Failed{where}: nothing was pushed"
+    return tone, f"Succeeded, and no model was to be pushed: {_passed(verdicts)}"
+
+
+def _passed(verdicts: Sequence[Verdict]) -> str:
+    names = [verdict.gate for verdict in verdicts]
+    if not names:
+        return "the pipeline has no gates"
+    overridden = [verdict.gate for verdict in verdicts if verdict.override is not None]
+    text = " and ".join(names) + (
+        " gate passed" if len(names) == 1 else " gates passed"
+    )
+    if overridden:
+        text += f" (the {' and '.join(overridden)} gate was overridden by hand)"
+    return f"{'the ' if len(names) == 1 else ''}{text}"
+
+
+def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
+    return next((verdict for verdict in verdicts if not verdict.passed), None)
+
+
+def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
+    """Returns the failed rows, or the row of the last gate closest to its limit."""
+    failed = _failed(verdicts)
+    if failed:
+        rows = [_sentence(row) for row in failed.failures]
+        more = len(rows) - _MAX_DECISIVE
+        return rows[:_MAX_DECISIVE] + ([f"and {more:,} more"] if more > 0 else [])
+    if record.status == "blocked" and record.error:
+        return [record.error.message.partition("\n")[0]]
+    measured = [
+        (margin, row)
+        for row in (verdicts[-1].rows if verdicts else ())
+        if (margin := _margin(row)) is not None
+    ]
+    if not measured:
+        return []
+    _, closest = min(measured, key=lambda item: item[0])
+    return [f"Closest to its limit: {_sentence(closest)}"]
+
+
+def _sentence(row: Check) -> str:
+    where = "" if row.slice == "overall" else f" on {row.slice}"
+    limit = f", limit {_signs(row.limit)}" if row.limit else ""
+    baseline = ""
+    if row.baseline is not None:
+        baseline = f", baseline {formats.number(row.baseline)}"
+    why = f": {row.why}" if row.why and not row.passed else ""
+    return f"{row.check}{where} is {formats.number(row.actual)}{limit}{baseline}{why}"
+
+
+def _signs(limit: str) -> str:
+    return limit.replace(">=", "≥").replace("<=", "≤")
+
+
+def _margin(row: Check) -> float | None:
+    """Returns how far a value is from its limit, as a fraction of the limit."""
+    found = _LIMIT.fullmatch(row.limit or "")
+    if not found or not isinstance(row.actual, int | float):
+        return None
+    value, limit = float(row.actual), float(found[3])
+    if found[1]:
+        if not isinstance(row.baseline, int | float):
+            return None
+        value -= row.baseline
+        if found[1] == "relative ":
+            value /= abs(row.baseline) or 1.0
+    return abs(value - limit) / (abs(limit) or 1.0)
+
+
+def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
+    record = run.record
+    tiles = []
+    push = record.pushes[0] if record.pushes else None
+    if push and push.version is not None:
+        tiles.append(("Version", str(push.version), push.state.replace("_", " ")))
+    model = next((item for item in verdicts if item.gate == "model"), None)
+    for row in (
+        [row for row in model.rows if _margin(row) is not None][:2] if model else ()
+    ):
+        name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
+        limit = f"limit {_signs(row.limit or '')}"
+        tiles.append((name, formats.number(row.actual), limit))
+    ingested = [item.get("records") for item in run.artifacts("ingestion")]
+    records = sum(item for item in ingested if isinstance(item, int))
+    if records:
+        tiles.append(("Examples", formats.number(records), "in all splits"))
+    if record.ended_at:
+        begin, end = map(datetime.fromisoformat, (record.started_at, record.ended_at))
+        resumed = f"resumed {formats.plural(len(record.resumed_at), 'time')}"
+        length = formats.seconds((end - begin).total_seconds())
+        tiles.append(("Duration", length, resumed if record.resumed_at else ""))
+    states = [node.state for node in record.nodes]
+    if states:
+        cached = f"{states.count('cached')} from the cache"
+        tiles.append(("Nodes", str(len(states)), cached if "cached" in states else ""))
+    return tiles
+
+
+def _gate(verdict: Verdict) -> Gate:
+    rows = sorted(verdict.rows, key=lambda row: _ORDER.index(row.result))
+    counts = {name: sum(row.result == name for row in rows) for name in _ORDER}
+    if verdict.override is not None:
+        mark = Mark("warn", "overridden")
+    else:
+        mark = Mark("good", "passed") if verdict.passed else Mark("bad", "not passed")
+    return Gate(
+        name=verdict.gate,
+        mark=mark,
+        summary=", ".join(f"{n:,} {_RESULTS[name]}" for name, n in counts.items() if n),
+        checks=Table(
+            id=f"gate-{verdict.gate}",
+            caption=f"Checks of the {verdict.gate} gate",
+            columns=(
+                Column("Result"),
+                Column("Check"),
+                Column("Slice or split"),
+                Column("Limit"),
+                numbers("Baseline"),
+                numbers("Actual"),
+                Column("Why"),
+            ),
+            rows=[
+                (
+                    _RESULTS[row.result],
+                    row.check,
+                    row.slice,
+                    _signs(row.limit) if row.limit else None,
+                    row.baseline,
+                    row.actual,
+                    _why(row),
+                )
+                for row in rows
+            ],
+        ),
+        is_open=not verdict.passed or verdict.gate == "model",
+        override=verdict.override,
+    )
+
+
+def _why(row: Check) -> str | Markup:
+    text = f"{row.why} ({row.policy})" if row.policy else row.why
+    if not row.examples:
+        return text
+    items = Markup().join(
+        Markup("<li><code>{}</code></li>").format(formats.shorten(example, 300))
+        for example in row.examples
+    )
+    return Markup("{}<details><summary>Examples</summary><ul>{}</ul></details>").format(
+        formats.shorten(text, 600), items
+    )
+
+
+def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
+    failed, name = _failed(verdicts), record.pipeline
+    if record.status == "running":
+        return [
+            Step("Follow it in the terminal", f"sluice status {name}"),
+            Step("Stop it; finished nodes are kept", f"sluice cancel {name}"),
+        ]
+    if record.resume_command:
+        text = "Resume the run: nodes that have finished are not run again"
+        return [Step(text, record.resume_command)]
+    if failed and failed.gate == "data":
+        return [
+            Step(
+                "Compare the schema with what the data suggests",
+                f"sluice schema diff {name}",
+            ),
+            Step(
+                "Repair the data, or let it pass once with a reason that is recorded",
+                f"{record.command} --accept-data 'REASON'",
+            ),
+        ]
+    if record.status in ("blocked", "failed"):
+        text = "Change the config, the data or the code, then run it again: nodes that "
+        return [Step(text + "have not changed come from the cache", record.command)]
+    return []

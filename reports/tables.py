@@ -1,0 +1,68 @@
+"""Tables of the pages: sorted, filtered and copied in the browser.
+
+``macros.html.j2`` has the macro ``table``, which renders a ``Table``. Without
+JavaScript it is a plain table with all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reports import formats
+
+Tone = Literal["good", "info", "active", "quiet", "warn", "bad"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A state, shown as an icon and a word; never by colour alone."""
+
+    tone: Tone
+    word: str
+
+    def __str__(self) -> str:
+        return self.word
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Attributes:
+      label: the header.
+      unit: of its numbers, shown in the header.
+      format: of its numbers: they are aligned to the right, and sorted by value. None
+        for a column of text.
+      code: whether its text is code, such as a path.
+    """
+
+    label: str
+    unit: str = ""
+    format: Callable[[Any], str] | None = None
+    code: bool = False
+
+
+def numbers(label: str, unit: str = "", format: Callable = formats.number) -> Column:
+    """Returns a column of numbers."""
+    return Column(label, unit, format)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+      id: of its element, unique on the page.
+      caption: what it shows.
+      columns: its header.
+      rows: cells: text, a number, None, a ``Mark``, or ``Markup``.
+      limit: the rows shown before "show more".
+    """
+
+    id: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    limit: int = 50

@@ -1,0 +1,156 @@
+"""The section Verdict: one sentence, the row that decided, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reports.read_run import RunData
+from reports.run_page import render_run
+from reports.sections.verdict import build
+from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord
+from sluice.record.verdict import Check, Verdict
+
+pytestmark = pytest.mark.unit
+
+RunWith = Callable[..., RunData]
+BLOCKED = [PushRecord("/serving", "blocked")]
+NOT_REACHED = [PushRecord("/serving", "not_reached")]
+
+
+def check(name: str, actual: float, limit: str, passed: bool = True) -> Check:
+    return Check(name, "overall", limit, None, actual, passed)
+
+
+def gate(name: str, *rows: Check, override: str | None = None) -> dict[str, Any]:
+    return Verdict(name, rows, override).to_dict()
+
+
+def test_pushed(run_with: RunWith) -> None:
+    rows = (check("accuracy", 0.98, ">= 0.97"), check("loss", 0.2, "<= 0.5"))
+    view = build(run_with(gates=[gate("data"), gate("model", *rows)]))
+    assert view.tone == "good"
+    assert view.headline == "Version 3 was pushed: data and model gates passed"
+    assert view.decisive == ["Closest to its limit: accuracy is 0.9800, limit ≥ 0.97"]
+    assert view.steps == [] and view.error is None
+
+
+def test_blocked_by_the_model_gate(run_with: RunWith) -> None:
+    rows = [check(f"m{i}", 0.5, ">= 0.9", passed=False) for i in range(7)]
+    run = run_with(
+        status="blocked",
+        exit_code=4,
+        pushes=BLOCKED,
+        gates=[gate("model", check("ok", 1.0, ">= 0"), *rows)],
+    )
+    view = build(run)
+    assert view.tone == "bad"
+    assert view.headline == "Not pushed: the model gate stopped the run"
+    assert view.decisive[0] == "m0 is 0.5000, limit ≥ 0.9"
+    assert view.decisive[5:] == ["and 2 more"]
+    (step,) = view.steps
+    assert step.command == "sluice run digits"
+    (model,) = view.gates
+    assert str(model.checks.rows[0][0]) == "fail" and str(model.checks.rows[-1][0]) == (
+        "pass"
+    )
+
+
+def test_blocked_by_the_data_gate(run_with: RunWith) -> None:
+    row = check("damaged records", 3, "<= 0", passed=False)
+    run = run_with(
+        status="blocked",
+        pushes=NOT_REACHED,
+        gates=[gate("data", row)],
+        error=ErrorRecord("DataGate", "the data gate has not passed\n  - rows", None),
+    )
+    view = build(run)
+    assert view.headline == "Not pushed: the data gate stopped the run"
+    assert view.error is None
+    assert [step.command for step in view.steps] == [
+        "sluice schema diff digits",
+        "sluice run digits --accept-data 'REASON'",
+    ]
+
+
+def test_a_data_gate_that_a_person_overrode(run_with: RunWith) -> None:
+    row = check("damaged records", 3, "<= 0", passed=False)
+    view = build(run_with(gates=[gate("data", row, override="known")]))
+    assert view.headline == (
+        "Version 3 was pushed: the data gate passed "
+        "(the data gate was overridden by hand)"
+    )
+    assert view.gates[0].mark.word == "overridden"
+
+
+def test_failed(run_with: RunWith) -> None:
+    error = ErrorRecord("Trainer", "out of memory\n  try: less", None, ["line"])
+    resume = "sluice resume digits --run 1"
+    run = run_with(
+        status="failed",
+        pushes=NOT_REACHED,
+        gates=[],
+        error=error,
+        resume_command=resume,
+    )
+    view = build(run)
+    assert view.headline == "Failed in Trainer: nothing was pushed"
+    assert view.error == error
+    assert [step.command for step in view.steps] == [resume]
+    page = render_run(run)
+    assert "out of memory" in page and resume in page
+
+
+def test_interrupted(run_with: RunWith) -> None:
+    nodes = [NodeRecord("Trainer", "Trainer", "interrupted")]
+    view = build(
+        run_with(status="interrupted", pushes=NOT_REACHED, nodes=nodes, gates=[])
+    )
+    assert view.tone == "warn"
+    assert view.headline == "Interrupted while Trainer ran: nothing was pushed"
+
+
+def test_running(run_with: RunWith) -> None:
+    nodes = [
+        NodeRecord("TFRecordGen", "TFRecordGen", "ran", 1.0),
+        NodeRecord("Trainer", "Trainer", "running"),
+    ]
+    view = build(
+        run_with(
+            status="running",
+            ended_at=None,
+            exit_code=None,
+            pushes=NOT_REACHED,
+            nodes=nodes,
+            gates=[],
+        )
+    )
+    assert view.headline == "Running: 1 of 2 nodes ended"
+    assert "Duration" not in [name for name, _, _ in view.tiles]
+
+
+def test_up_to_date(run_with: RunWith) -> None:
+    served = [PushRecord("/serving", "already_served", 3, "/serving/3")]
+    view = build(run_with(status="up_to_date", pushes=served))
+    assert (view.tone, view.headline) == (
+        "info",
+        "Nothing to do: version 3 is served already",
+    )
+
+
+def test_the_closest_row_of_a_change(run_with: RunWith) -> None:
+    far = check("accuracy", 0.99, ">= 0.5")
+    near = Check("loss change", "day: Mon", "relative <= 0.1", 0.5, 0.549, True)
+    view = build(run_with(gates=[gate("model", far, near)]))
+    assert view.decisive == [
+        "Closest to its limit: loss change on day: Mon is 0.5490, "
+        "limit relative ≤ 0.1, baseline 0.5000"
+    ]
+
+
+def test_examples_of_a_row_are_listed(run_with: RunWith) -> None:
+    row = Check("x", "train", "none", None, 1, False, "bad", examples=("f.rec: 3",))
+    page = render_run(run_with(gates=[gate("data", row)], status="blocked"))
+    assert "<li><code>f.rec: 3</code></li>" in page
