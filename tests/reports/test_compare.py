@@ -11,6 +11,7 @@ import pytest
 
 from reports.compare import Change, SourceChange, compare
 from reports.run_values import better, duration_s, examples, metrics, outcome
+from reports.summarize_changes import summarize_changes, value_texts
 from sluice.record.run_record import NodeRecord, PushRecord, RunRecord
 from sluice.record.verdict import Check, Verdict
 
@@ -249,6 +250,36 @@ def test_nodes_of_both_runs_with_state_and_time():
         ("A", 3.0, "cached"),
         ("B", None, None),
     ]
+
+
+def test_changes_are_summarized_by_kind():
+    span = {"span": 3, "version": None, "date": None}
+    before = _evaluated(
+        _metrics({"auc": 0.91, "loss": 0.51, "example_count": 10.0}),
+        config={"a": 1, "b": 0.1234561, "c": "x" * 90, "d": None},
+        spans={"data": [span]},
+        digests={"schema": "1", "data": "1", "code": "1"},
+    )
+    after = _evaluated(
+        _metrics({"auc": 0.92, "loss": 0.52, "example_count": 12.0}),
+        config={"a": 12000, "b": 0.1234562, "c": "y", "d": True},
+        spans={"data": [span, {**span, "span": 4}]},
+        digests={"schema": "2", "data": "2", "code": "2"},
+    )
+    assert summarize_changes(compare(before, after)) == [
+        "config: a 1 -> 12,000, b 0.1234561 -> 0.1234562, "
+        f"c {'x' * 60}... -> y, and 1 more",
+        "code: modules that no node of both runs has read",
+        "schema: another content",
+        "spans: data 3 -> 3, 4",
+        "metrics: loss 0.51 -> 0.52 (worse), auc 0.91 -> 0.92 (better)",
+    ]
+    assert summarize_changes(compare(before, before)) == []
+
+
+def test_long_values_are_shown_where_they_differ():
+    texts = value_texts("x" * 90 + "1", "x" * 90 + "2")
+    assert texts == ("..." + "x" * 30 + "1", "..." + "x" * 30 + "2")
 
 
 def test_json_has_no_infinities():
