@@ -1,0 +1,254 @@
+"""Distributions: histograms and the most frequent values, several data sets in one.
+
+Data sets have different sizes, so heights are shares of each one's values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.charts.plot_area import BOTTOM, PlotArea, draw_axes, left_margin
+from reports.charts.scale import Axis, Scale, make_scale
+from reports.charts.svg import (
+    CHAR_WIDTH,
+    WIDTH,
+    image,
+    is_finite,
+    number,
+    path,
+    tag,
+)
+
+_HEIGHT = 200.0
+_KEY_HEIGHT = 18.0
+_NAME_CHARS = 20
+_ROW = 20.0
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A histogram of one data set.
+
+    Attributes:
+      name: of the data set.
+      edges: bucket i lies between the edges i and i + 1; numbers, or the record's
+        strings for infinities.
+      counts: of each bucket.
+      style: which of the dashes and colours, from 0.
+    """
+
+    name: str
+    edges: Sequence[float | str]
+    counts: Sequence[float | str]
+    style: int = 0
+
+    def buckets(self) -> list[tuple[float, float, float]]:
+        """Returns low, high and count of each bucket with finite edges."""
+        rows = []
+        for (low, high), count in zip(pairwise(self.edges), self.counts, strict=False):
+            if is_finite(low) and is_finite(high) and is_finite(count):
+                rows.append((float(low), float(high), max(0.0, float(count))))
+        return rows
+
+
+def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Markup:
+    """Returns one chart of all histograms: the first filled, the others as outlines.
+
+    Histograms with other edges are brought to common ones; the values of a bucket are
+    taken to be spread evenly over it, as TFDV takes them.
+    """
+    known = [item for item in histograms if item.buckets()]
+    edges = common_edges(known)
+    shares = [_shares(item, edges) for item in known]
+    values = [share for row in shares for share in row]
+    y_axis = Axis("share of values", low=0.0, percent=True)
+    top = _KEY_HEIGHT * 2 + 4
+    y = make_scale(y_axis, values, _HEIGHT - BOTTOM, top)
+    area = PlotArea(left_margin(y), top, WIDTH - 14, _HEIGHT - BOTTOM)
+    x_scale = make_scale(x, edges, area.left, area.right)
+    parts = [draw_axes(area, x_scale, y, x, y_axis), _key(known)]
+    for item, row in zip(known, shares, strict=True):
+        outline = _outline(edges, row, x_scale, y, area)
+        filled = "filled" if item is known[0] else "line"
+        parts.append(
+            tag("g", tag("path", class_=filled, d=outline), class_=f"s{item.style}")
+        )
+    parts += _hover(known, shares, edges, x_scale, area)
+    summary = "; ".join(
+        f"{item.name}: {formats.percent(max(row))} of the values between "
+        f"{formats.number(edges[row.index(max(row))])} and "
+        f"{formats.number(edges[row.index(max(row)) + 1])}"
+        for item, row in zip(known, shares, strict=True)
+        if row
+    )
+    return image(WIDTH, _HEIGHT, title, summary or "no values", *parts)
+
+
+def common_edges(histograms: Sequence[Histogram]) -> list[float]:
+    """Returns the edges that all share, or as many equal buckets over all of them."""
+    rows = [item.buckets() for item in histograms]
+    if not rows:
+        return []
+    low = min(row[0][0] for row in rows)
+    high = max(row[-1][1] for row in rows)
+    if not high - low > max(abs(low), abs(high)) * 1e-9:
+        pad = abs(low) * 0.1 or 0.5
+        return [low - pad, low + pad]
+    first = [low for low, _, _ in rows[0]] + [rows[0][-1][1]]
+    ours = [[low for low, _, _ in row] + [row[-1][1]] for row in rows]
+    if all(edges == first for edges in ours) and len(set(first)) == len(first):
+        return first
+    count = max(map(len, rows))
+    # Halved first: the difference of two floats may be infinite.
+    width = high / count - low / count
+    return [*(low + i * width for i in range(count)), high]
+
+
+def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
+    """Returns the share of a histogram's values that lies in each common bucket."""
+    counts = [0.0] * max(len(edges) - 1, 0)
+    for low, high, count in histogram.buckets():
+        for i, (start, end) in enumerate(pairwise(edges)):
+            if low == high:
+                is_last = i == len(counts) - 1
+                inside = float(start <= low < end or (is_last and low == end))
+            else:
+                overlap = min(high, end) / 2 - max(low, start) / 2
+                inside = max(0.0, overlap / (high / 2 - low / 2))
+            counts[i] += count * inside
+    total = sum(counts)
+    return [count / total if total else 0.0 for count in counts]
+
+
+def _outline(
+    edges: Sequence[float], shares: Sequence[float], x: Scale, y: Scale, area: PlotArea
+) -> str:
+    points = [(x.at(edges[0]), area.bottom)]
+    for (low, high), share in zip(pairwise(edges), shares, strict=True):
+        points += [(x.at(low), y.at(share)), (x.at(high), y.at(share))]
+    return path([*points, (x.at(edges[-1]), area.bottom)])
+
+
+def _hover(
+    histograms: Sequence[Histogram],
+    shares: Sequence[Sequence[float]],
+    edges: Sequence[float],
+    x: Scale,
+    area: PlotArea,
+) -> list[Markup]:
+    """Returns a transparent column over each bucket, with its numbers as a tooltip."""
+    columns = []
+    for i, (low, high) in enumerate(pairwise(edges)):
+        lines = [f"{formats.number(low)} to {formats.number(high)}"]
+        for item, row in zip(histograms, shares, strict=True):
+            lines.append(f"{item.name}: {formats.percent(row[i])}")
+        place = {"x": x.at(low), "width": x.at(high) - x.at(low)}
+        size = {"y": area.top, "height": area.bottom - area.top}
+        columns.append(
+            tag("rect", tag("title", "\n".join(lines)), class_="hover", **place, **size)
+        )
+    return columns
+
+
+def _key(items: Sequence[Histogram | Values]) -> Markup:
+    """Returns the names of the data sets, each beside a sample of its look."""
+    parts, x = [], WIDTH - 14
+    for item in reversed(items):
+        name = formats.shorten(item.name, _NAME_CHARS)
+        x -= len(name) * CHAR_WIDTH
+        class_ = "filled" if item is items[0] else "line"
+        sample = f"M{number(x - 22)} 12v-8h16v8" + ("z" if class_ == "filled" else "")
+        parts.append(
+            tag(
+                "g",
+                tag("path", class_=class_, d=sample),
+                tag("text", name, x=x, y=12.0),
+                class_=f"s{item.style}",
+            )
+        )
+        x -= 34
+    return tag("g", *reversed(parts), class_="key")
+
+
+@dataclass(frozen=True)
+class Values:
+    """The shares of the most frequent values of one data set, by value."""
+
+    name: str
+    shares: dict[str, float]
+    style: int = 0
+
+
+def top_values_chart(
+    title: str, names: Sequence[str], data: Sequence[Values]
+) -> Markup:
+    """Returns horizontal bars: the first data set's, with a line for each other one.
+
+    Args:
+      title: read by a screen reader.
+      names: the values to show, in their order.
+      data: the data sets; a value without a share has no bar.
+    """
+    longest = max((min(len(name), _NAME_CHARS) for name in names), default=0)
+    left, right = longest * CHAR_WIDTH + 12, WIDTH - 52
+    top = _KEY_HEIGHT + 6
+    axis = Axis("share", low=0.0)
+    shares = [item.shares.get(name, 0.0) for item in data for name in names]
+    x = make_scale(axis, shares, left, right)
+    parts = [_key(data)] if len(data) > 1 else []
+    for i, name in enumerate(names):
+        y = top + i * _ROW
+        found = [(item, item.shares[name]) for item in data if name in item.shares]
+        hint = "\n".join([name, *(f"{s.name}: {formats.percent(v)}" for s, v in found)])
+        row = [tag("title", hint)]
+        label = {"x": left - 6, "y": y + 13, "text_anchor": "end"}
+        row.append(tag("text", formats.shorten(name, _NAME_CHARS), **label))
+        for item, share in found:
+            if item is data[0]:
+                size = {"x": left, "y": y + 3, "height": _ROW - 6}
+                bar = tag("rect", class_="bar", width=x.at(share) - left, **size)
+            else:
+                line = f"M{number(x.at(share))} {number(y + 1)}v{number(_ROW - 2)}"
+                bar = tag("path", class_="line", d=line)
+            row.append(tag("g", bar, class_=f"s{item.style}"))
+        if found:
+            end = max(x.at(share) for _, share in found)
+            value = formats.percent(found[0][1])
+            row.append(tag("text", value, class_="value", x=end + 5, y=y + 13))
+        parts.append(tag("g", *row))
+    summary = ", ".join(
+        f"{formats.shorten(name, 60)} {formats.percent(data[0].shares.get(name))}"
+        for name in names[:5]
+        if data
+    )
+    height = top + max(len(names), 1) * _ROW
+    return image(WIDTH, height, title, summary or "no values", *parts)
+
+
+def mini_histogram(counts: Sequence[float | str]) -> Markup:
+    """Returns bars of the height of text; the numbers have to stand beside them."""
+    width, height = 80.0, 18.0
+    kept = [float(c) if is_finite(c) else 0.0 for c in counts]
+    largest = max(kept, default=0.0)
+    step = width / max(len(kept), 1)
+    bars = [
+        f"M{number(i * step)} {number(height)}v-{number(size)}h{number(step * 0.85)}"
+        f"v{number(size)}z"
+        for i, count in enumerate(kept)
+        if count > 0
+        and (size := max(1.0, count / largest * (height - 1)))
+        and math.isfinite(size)
+    ]
+    return tag(
+        "svg",
+        tag("path", class_="bar s0", d="".join(bars)) if bars else None,
+        class_="spark",
+        viewBox=f"0 0 {width:g} {height:g}",
+        aria_hidden="true",
+    )

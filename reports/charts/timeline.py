@@ -1,0 +1,100 @@
+"""Timelines: what ran when, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.charts.svg import CHAR_WIDTH, image, is_finite, tag
+
+_WIDTH = 720.0
+_ROW = 22.0
+_AXIS_HEIGHT = 24.0
+_NAME_CHARS = 26
+# Round distances of ticks, in seconds.
+_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One row.
+
+    Attributes:
+      name: shown at its left.
+      start_s: in seconds since the beginning.
+      end_s: likewise; what still runs ends at the last moment that is shown.
+      note: shown beside the bar, such as its duration.
+      tone: its look, a class of the style sheet.
+    """
+
+    name: str
+    start_s: float
+    end_s: float
+    note: str = ""
+    tone: str = ""
+
+
+def timeline(title: str, bars: Sequence[Bar]) -> Markup:
+    """Returns a bar for each row over a common axis of time, in the given order."""
+    bars = [bar for bar in bars if is_finite(bar.start_s) and is_finite(bar.end_s)]
+    longest = max((min(len(bar.name), _NAME_CHARS) for bar in bars), default=0)
+    left = longest * CHAR_WIDTH + 14
+    right = _WIDTH - 12.0
+    total = max([bar.end_s for bar in bars] + [_STEPS[0]])
+    per_second = (right - left) / total
+    bottom = _AXIS_HEIGHT + len(bars) * _ROW
+    parts = []
+    for value in _ticks(total):
+        x = left + value * per_second
+        line = {"x1": x, "x2": x, "y1": _AXIS_HEIGHT - 6, "y2": bottom}
+        parts.append(tag("line", class_="grid", **line))
+        anchor = "end" if x + 30 > _WIDTH else "middle" if value else "start"
+        parts.append(tag("text", _time(value), x=x, y=12.0, text_anchor=anchor))
+    for i, bar in enumerate(bars):
+        y = _AXIS_HEIGHT + i * _ROW
+        start = left + min(max(0.0, bar.start_s), total) * per_second
+        end = max(start, left + bar.end_s * per_second)
+        name = formats.shorten(bar.name, _NAME_CHARS)
+        hint = f"{bar.name}: {_time(bar.start_s)} to {_time(bar.end_s)} {bar.note}"
+        size = {"width": max(end - start, 2.0), "height": _ROW - 8, "rx": 2}
+        is_inside = end + 6 + min(len(bar.note), 30) * CHAR_WIDTH > _WIDTH
+        note = {
+            "x": start - 5 if is_inside else end + 5,
+            "text_anchor": "end" if is_inside else "start",
+        }
+        parts.append(
+            tag(
+                "g",
+                tag("title", hint),
+                tag("text", name, x=left - 6, y=y + 14, text_anchor="end"),
+                tag("rect", x=start, y=y + 4, **size),
+                tag(
+                    "text",
+                    formats.shorten(bar.note, 30),
+                    class_="note",
+                    y=y + 14,
+                    **note,
+                ),
+                class_=f"row {bar.tone}".strip(),
+            )
+        )
+    summary = "; ".join(f"{bar.name} {bar.note}".strip() for bar in bars[:30])
+    return image(_WIDTH, bottom + 4, title, summary or "nothing ran", *parts)
+
+
+def _ticks(total: float) -> list[float]:
+    rough = total / 6
+    step = next((step for step in _STEPS if step >= rough), None)
+    if step is None:
+        step = _HOUR
+        while step < rough:
+            step *= 2
+    return [i * step for i in range(int(total / step) + 1)]
+
+
+def _time(value: float) -> str:
+    return formats.seconds(value)
