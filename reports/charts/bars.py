@@ -40,7 +40,7 @@ class Histogram:
       edges: bucket i lies between the edges i and i + 1; numbers, or the record's
         strings for infinities.
       counts: of each bucket.
-      style: which of the dashes and colours, from 0.
+      style: which of the four dashes and colours, from 0.
     """
 
     name: str

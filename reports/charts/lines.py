@@ -27,7 +27,7 @@ class Series:
       name: its label.
       x: of each point, ascending.
       y: of each point; None and what is not finite interrupts the line.
-      style: which of the dashes and colours, from 0.
+      style: which of the four dashes and colours, from 0.
     """
 
     name: str
