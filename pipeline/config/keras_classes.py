@@ -22,6 +22,8 @@ TRAIN_KEYS = {
     "global_clipnorm": "train.clip_gradients.global_norm",
     "clipvalue": "train.clip_gradients.value",
 }
+# Arguments of optimizers that are rates of decay; Keras takes any number.
+BELOW_ONE = ("beta_1", "beta_2", "rho", "momentum", "ema_momentum")
 _BETAS = ("beta_1", "beta_2", "epsilon")
 _ALL_OPTIMIZERS = ("use_ema", "ema_momentum", "ema_overwrite_frequency", "jit_compile")
 _OPTIMIZERS: dict[str, tuple[str, ...]] = {

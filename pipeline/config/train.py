@@ -125,6 +125,12 @@ LearningRate = Annotated[
     Discriminator(_schedule_kind),
 ]
 
+ClassWeights = Annotated[
+    Annotated[Literal["balanced"], Tag("name")]
+    | Annotated[NotEmpty[dict[str | int, NotNegative]], Tag("mapping")],
+    Discriminator(lambda value: "mapping" if isinstance(value, dict) else "name"),
+]
+
 _METRIC = "What is watched, by its name in the history, such as `val_loss`."
 _MODE = "Whether less or more is better. auto: by the metric's name."
 Mode = Literal["auto", "min", "max"]
@@ -356,9 +362,7 @@ class Train(Section):
         description="Classes of `tf.keras.metrics` to compute while training. null: "
         "accuracy, and for two classes AUC.",
     )
-    class_weights: (
-        Literal["balanced"] | NotEmpty[dict[str | int, NotNegative]] | None
-    ) = Field(
+    class_weights: ClassWeights | None = Field(
         default=None,
         description="Weight of each class in training, 1 for those not named; "
         "`balanced`: inversely to its share. null: 1.",

@@ -29,6 +29,12 @@ def check_weights(
             if key not in known:
                 of_class = ("train", "class_weights", key)
                 problems.unknown(of_class, f"there is no class {key!r}", key, known)
+        if {*map(str, given)} >= {*known} and not any(given.values()):
+            problems.add(
+                ("train", "class_weights"),
+                "no class has a weight, so nothing is learned",
+                expected="a weight above 0, of one class at least",
+            )
     name, path = config.train.sample_weight, ("train", "sample_weight")
     features = {feature.name: feature for feature in schema.feature}
     if name is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.keras_classes import (
+    BELOW_ONE,
     DEFAULT_METRICS,
     LOSSES,
     METRICS,
@@ -26,6 +27,7 @@ from pipeline.config.train import (
     ReduceOnPlateau,
     Train,
 )
+from pipeline.config.yaml_values import describe
 from sluice.errors import ConfigError
 from sluice.project import find_user_code
 
@@ -73,7 +75,7 @@ def check_callbacks(config: Config, classes: int, problems: Problems) -> None:
     train = config.train
     for index, callback in enumerate(train.callbacks):
         try:
-            find_user_code(config.root, callback.function)
+            find_user_code(config.root, callback.function, "callback")
         except ConfigError as error:
             problems.add_error(("train", "callbacks", index, "function"), error)
     task: Task = "binary" if classes == 2 else "multiclass"
@@ -128,6 +130,15 @@ def _check_optimizer_param(
         problems.add(path, f"{name!r} has a key of its own", expected=key)
     elif name not in known:
         problems.unknown(path, _no_param(optimizer, name), name, known)
+    elif name in BELOW_ONE:
+        value = optimizer.params[name]
+        if type(value) not in (int, float) or not 0 <= value < 1:
+            problems.add(
+                path,
+                f"invalid {name!r} of {optimizer.class_name}",
+                expected="a number, at least 0 and below 1",
+                actual=describe(value),
+            )
 
 
 def _check_class(

@@ -173,7 +173,9 @@ class YamlReader:
                     "a key is not a string",
                     where=location,
                     actual=None if key is None else describe(key),
-                    hint="quote it",
+                    hint=f'quote it: "{key_node.value}"'
+                    if isinstance(key_node, ScalarNode)
+                    else None,
                 )
             if key == "<<" and key_node.style is None:
                 raise ConfigError(

@@ -63,6 +63,8 @@ def one_of(types: Collection[str]) -> str:
 def type_hint(value: Any, expected: Collection[str]) -> str | None:
     """Returns how to write a value as one of the expected types; None if unclear."""
     if isinstance(value, str):
+        if LIST in expected:
+            return f"write a list: [{_short(value)}]"
         boolean = _BOOLEANS_OF_YAML_1_1.get(value.lower())
         if boolean and BOOLEAN in expected:
             return f"write {boolean}: in YAML 1.2 yes, no, on and off are strings"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import message
 from tfx.dsl.compiler import compiler, constants
@@ -21,6 +21,9 @@ from runners.metadata import node_status
 from sluice.errors import UsageError, unknown_node
 from sluice.node_kinds import JUDGEMENTS, NodeKind, kind_of
 from sluice.storage import atomic
+
+if TYPE_CHECKING:
+    from pipeline.config.config import Config
 
 _RUN = "pipeline_run"
 
@@ -48,7 +51,8 @@ def prepare(
     place = Path(run_dir)
     try:
         JobEnvironment.load(place).enter()
-        ir, own = _compile(place, workspace, accept_data)
+        ir, config = _compile(place, workspace, accept_data)
+        own = config.nodes if config else {}
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name}
         )
@@ -57,6 +61,8 @@ def prepare(
         connection = connection_of(ir)
         if from_nodes or to_nodes:
             base = _mark(ir, connection, from_nodes, to_nodes, base_run_id)
+        if config is not None:
+            _check_trainer(ir, config)
         atomic.write_bytes(place / IR_FILE, ir.SerializeToString(deterministic=True))
         GraphFile(
             pipeline=ir.pipeline_info.id,
@@ -110,10 +116,10 @@ def connection_of(ir: Any) -> message.Message:
 
 def _compile(
     run_dir: Path, workspace: str | None, accept_data: str | None
-) -> tuple[Any, Mapping[str, Any]]:
-    """Returns the compiled pipeline and its config's custom nodes."""
+) -> tuple[Any, Config | None]:
+    """Returns the compiled pipeline and its config, if it has one."""
     if workspace is None:
-        return read_ir(run_dir), {}
+        return read_ir(run_dir), None
 
     from pipeline.config.serialize import read_stored_config
     from pipeline.graph.create_pipeline import create_pipeline
@@ -123,7 +129,21 @@ def _compile(
     config = read_stored_config(run_dir / "config.json")
     places = local_locations(config, Workspace(Path(workspace)))
     pipeline = create_pipeline(config, places, accept_data)
-    return compiler.Compiler().compile(pipeline), config.nodes
+    return compiler.Compiler().compile(pipeline), config
+
+
+def _check_trainer(ir: Any, config: Config) -> None:
+    """Checks the training, before anything runs, unless the Trainer is left out."""
+    for node in ir.nodes:
+        name, action = node.pipeline_node.node_info.id, _action(node.pipeline_node)
+        if name == "Trainer" and action == "run":
+            import tensorflow as tf
+
+            from pipeline.training.check_training import check_training
+
+            # A GPU's memory is for the Trainer's process.
+            tf.config.set_visible_devices([], "GPU")
+            check_training(config)
 
 
 def _check(ir: Any) -> None:

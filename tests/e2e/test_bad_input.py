@@ -131,6 +131,16 @@ def test_a_type_that_changes_within_the_data_is_named(
     )
 
 
+def test_a_training_that_must_fail_ends_the_run_at_its_start(
+    small_project: Path, run_small
+) -> None:
+    record = run_small("train.callbacks=[my_models:raises]")
+    assert (record.status, record.exit_code) == ("failed", 2)
+    assert record.error
+    assert "my_models:raises cannot be called" in record.error.message
+    assert not [node.id for node in record.nodes if node.state == "ran"]
+
+
 def test_user_code_that_raises_is_a_failed_node(small_project: Path, run_small) -> None:
     record = run_small("model=my_models:raises")
     assert (record.status, record.exit_code) == ("failed", 7)

@@ -56,19 +56,7 @@ def configure_devices(
     tf.debugging.set_log_device_placement(settings.log_placement)
     if settings.log_placement:
         _write_lines_at_once()
-    gpus = tf.config.list_physical_devices("GPU")
-    if settings.visible is not None:
-        missing = [index for index in settings.visible if index >= len(gpus)]
-        if missing:
-            raise NodeError(
-                f"there is no GPU {missing[0]}",
-                where="train.devices.visible",
-                expected=f"numbers below {len(gpus)}"
-                if gpus
-                else "null, since this machine has no GPU",
-                hint="sluice doctor lists the devices",
-            )
-        gpus = [gpus[index] for index in settings.visible]
+    gpus = choose_gpus(settings.visible)
     if replicas is not None:
         gpus = gpus[:1]
     devices = gpus or tf.config.list_physical_devices("CPU")
@@ -88,6 +76,28 @@ def configure_devices(
             actual=str(error),
         ) from error
     return devices
+
+
+def choose_gpus(visible: Sequence[int] | None) -> list[Any]:
+    """Returns this machine's GPUs of some numbers; None: all.
+
+    Raises:
+      NodeError: there is no GPU of a number.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if visible is None:
+        return gpus
+    missing = [index for index in visible if index >= len(gpus)]
+    if missing:
+        raise NodeError(
+            f"there is no GPU {missing[0]}",
+            where="train.devices.visible",
+            expected=f"numbers below {len(gpus)}"
+            if gpus
+            else "null, since this machine has no GPU",
+            hint="sluice doctor lists the devices",
+        )
+    return [gpus[index] for index in visible]
 
 
 def _divide(device: Any, parts: int, settings: DeviceSettings) -> None:

@@ -154,6 +154,7 @@ def test_a_problem_says_expected_and_found(project: Path) -> None:
             "write 1e-3, without quotes",
         ),
         ("description=3", "a string", 'quote it: "3"'),
+        ("train.callbacks=mine:Log", "a list", "write a list: [mine:Log]"),
         ("train=3", "a mapping", None),
         ("evaluate.slices=3", "a list", None),
     ],

@@ -11,6 +11,25 @@ pytestmark = pytest.mark.unit
 PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
 
 
+@pytest.mark.parametrize(
+    ("given", "what", "rest"),
+    [
+        ("balance", "invalid value for", "did you mean 'balanced'?"),
+        ("3", "invalid value for", "3 (a number)"),
+        ("{'0': -1}", "class_weights.0", "at least 0"),
+        ("{0: 1.0}", "a key is not a string", 'quote it: "0"'),
+        ("{'0': 0, '1': 0.0}", "no class has a weight", "above 0"),
+    ],
+)
+def test_a_wrong_class_weight_is_one_problem(
+    refused, given: str, what: str, rest: str
+) -> None:
+    message = refused(f"train.class_weights={given}")
+    assert what in message
+    assert rest in message
+    assert "problems" not in message
+
+
 def test_class_weights_are_of_classes(validate, refused) -> None:
     validate("train.class_weights={'0': 1.0, '1': 2.5}")
     validate("train.class_weights=balanced")

@@ -32,6 +32,16 @@ pytestmark = pytest.mark.unit
             "train.learning_rate",
         ),
         (
+            "train.optimizer={class: Adam, params: {beta_1: 1.5}}",
+            "invalid 'beta_1' of Adam",
+            "at least 0 and below 1",
+        ),
+        (
+            "train.optimizer={class: SGD, params: {momentum: high}}",
+            "invalid 'momentum' of SGD",
+            "(a string)",
+        ),
+        (
             "train.loss=BinaryCrossEntropi",
             "no loss 'BinaryCrossEntropi'",
             "did you mean 'BinaryCrossentropy'?",
