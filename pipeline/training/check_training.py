@@ -71,8 +71,8 @@ def _check_keras_objects(train: Train, classes: int, problems: Problems) -> None
         (("train", "loss"), train.loss, partial(_try_loss, settings, classes)),
     ]
     for index, metric in enumerate(train.metrics or ()):
-        make = partial(make_metrics, [metric.model_dump()], classes)
-        made.append((("train", "metrics", index), metric, make))
+        create = partial(make_metrics, [metric.model_dump()], classes)
+        made.append((("train", "metrics", index), metric, create))
     for path, given, make in made:
         if given is None or not given.params:
             continue
