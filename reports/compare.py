@@ -210,7 +210,7 @@ def _side(record: RunRecord) -> Side:
         outcome=outcome(record),
         version=version(record),
         duration_s=duration_s(record),
-        tags=getattr(record, "tags", {}),
+        tags=record.tags,
     )
 
 

@@ -25,12 +25,19 @@ def print_run(console: Console, record: RunRecord) -> None:
     if record.ended_at:
         lines.append(f"ended     {record.ended_at}")
     lines.append(f"command   {record.command}")
+    if record.tags:
+        lines.append(f"tags      {format_tags(record.tags)}")
     for number, line in enumerate(lines):
         style = RUN_STYLES[record.status] if number == 0 else ""
         console.print(plain(line, style), soft_wrap=True)
     console.print()
     console.print(make_node_table(record.nodes))
     print_outcome(console, record)
+
+
+def format_tags(tags: Mapping[str, str]) -> str:
+    """Returns tags as they were given: ``KEY=VALUE``, or ``KEY`` without a value."""
+    return ", ".join(f"{key}={value}" if value else key for key, value in tags.items())
 
 
 def print_outcome(

@@ -56,6 +56,13 @@ _RUN_OPTIONS = (
         metavar="REASON",
         help="Override the data gate once, with a reason that is recorded.",
     ),
+    click.option(
+        "tags",
+        "--tag",
+        multiple=True,
+        metavar="KEY[=VALUE]",
+        help="A tag of the run, which `sluice runs` shows. Repeatable.",
+    ),
     click.option("only", "--only", metavar="NODE", help="Run only NODE."),
 )
 
@@ -84,6 +91,7 @@ def run(
     from_nodes: tuple[str, ...],
     to_nodes: tuple[str, ...],
     accept_data: str | None,
+    tags: tuple[str, ...],
     only: str | None,
     workspace_dir: str | None,
     as_json: bool,
@@ -126,6 +134,7 @@ def run(
             from_nodes=(only,) if only else from_nodes,
             to_nodes=(only,) if only else to_nodes,
             accept_data=accept_data,
+            tags=tags,
         )
         operate = partial(operations.run, request, engine=chosen)
         return run_with_view(state, as_json, name, command, operate)

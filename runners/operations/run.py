@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -50,6 +51,10 @@ from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.workspace import private_umask
 
+# A subset of what MLflow allows.
+_TAG_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,99}")
+_MAX_TAG_VALUE = 500
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(PipelineRequest):
@@ -64,6 +69,7 @@ class RunRequest(PipelineRequest):
       from_nodes: run these and what is downstream of them; empty for all.
       to_nodes: run these and what is upstream of them; empty for all.
       accept_data: the reason for overriding the data gate once; None to keep it.
+      tags: ``KEY=VALUE``, or ``KEY`` for an empty value.
     """
 
     command: str = "runners.operations.run"
@@ -74,6 +80,7 @@ class RunRequest(PipelineRequest):
     from_nodes: tuple[str, ...] = ()
     to_nodes: tuple[str, ...] = ()
     accept_data: str | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -154,6 +161,7 @@ def check_request(
       UsageError: one of them is wrong.
       WorkspaceError: the workspace cannot be written.
     """
+    _parse_tags(request.tags)
     with _sigint_deferred():
         config = request.load_config()
         activate(config.root)
@@ -229,6 +237,7 @@ def begin_record(
         to_nodes=request.to_nodes,
         accept_data=request.accept_data,
         resume_command=resume if can_resume else None,
+        tags=_parse_tags(request.tags),
         notes=(
             *locked.notes_for(run_id),
             *bounded(window.skipped_lines if is_read else ()),
@@ -239,6 +248,28 @@ def begin_record(
         names = bounded([str(span) for span in window.spans[::-1]])
         observer.on_note(f"data: {', '.join(names)}")
     return recorder
+
+
+def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
+    """Returns tags by key.
+
+    Raises:
+      UsageError: one is no ``KEY[=VALUE]``, or a key is given twice.
+    """
+    found: dict[str, str] = {}
+    for tag in tags:
+        key, _, value = tag.partition("=")
+        if not _TAG_KEY.fullmatch(key) or len(value) > _MAX_TAG_VALUE:
+            raise UsageError(
+                "this is not a tag",
+                expected="KEY or KEY=VALUE; a key of at most 100 letters, digits and "
+                f"_ . / -, a value of at most {_MAX_TAG_VALUE} characters",
+                actual=tag if len(tag) <= _MAX_TAG_VALUE else f"{tag[:80]}...",
+            )
+        if key in found:
+            raise UsageError(f"the tag {key!r} is given twice", actual=", ".join(tags))
+        found[key] = value
+    return found
 
 
 def _find_unchanged_run(

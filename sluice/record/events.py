@@ -47,6 +47,7 @@ class RunStarted(_Event):
       forced: nodes that run even if they are cached.
       accept_data: the reason for overriding the data gate once, or None.
       resume_command: the command to resume the run; None if its engine cannot.
+      tags: the user's, value by key.
       notes: events before its start, such as a lock that was taken over.
     """
 
@@ -63,6 +64,7 @@ class RunStarted(_Event):
     to_nodes: tuple[str, ...]
     accept_data: str | None
     resume_command: str | None
+    tags: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

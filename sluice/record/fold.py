@@ -147,6 +147,7 @@ class Fold:
             command=event.command,
             pushes=[PushRecord(event.destination)],
             config=event.config,
+            tags=event.tags,
         )
         self._failures, self._finished = [], False
         self._resume_command = event.resume_command

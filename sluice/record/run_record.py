@@ -162,6 +162,7 @@ class RunRecord:
       digests: of the run's inputs: ``config``, ``schema``, ``code``, ``data``.
       packages: versions of the packages that affect results.
       spans: the chosen spans by input: ``data``, ``serving``.
+      tags: the user's, value by key.
       resumed_at: when the run was resumed.
       notes: other events, such as a lock that was taken over.
     """
@@ -185,6 +186,7 @@ class RunRecord:
     digests: dict[str, Any] = field(default_factory=dict)
     packages: dict[str, str | None] = field(default_factory=dict)
     spans: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
     resumed_at: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

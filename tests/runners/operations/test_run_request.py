@@ -15,6 +15,7 @@ from runners.engine import Capabilities
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.run import RunRequest, run
 from sluice.errors import UsageError
+from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.unit
 
@@ -100,3 +101,25 @@ def test_each_kill_is_noted_once(written: Any) -> None:
     assert len(record.notes) == len(pids)
     for note, pid in zip(record.notes, pids, strict=True):
         assert note.startswith(f"took over the lock of a dead owner: process {pid} on ")
+
+
+def test_tags_are_in_the_record(written: Any) -> None:
+    engine = importlib.import_module("memory_engine").MemoryEngine(Capabilities())
+    tags = ("night", "team=a=b", "note=")
+    record = run(RunRequest(name="digits", tags=tags), engine=engine)
+    assert record.tags == {"night": "", "team": "a=b", "note": ""}
+    run_dir = written.workspace.run_dir(record.run_id)
+    assert RunRecord.load(run_dir).tags == record.tags
+
+
+@pytest.mark.parametrize("tag", ["", "=a", "a b=c", "-x", "k" * 101, "k=" + "v" * 501])
+def test_tags_of_another_form_begin_no_run(written: Any, tag: str) -> None:
+    with pytest.raises(UsageError, match="this is not a tag") as info:
+        run(RunRequest(name="digits", tags=(tag,)))
+    assert info.value.actual is not None and info.value.actual.startswith(tag[:80])
+    assert written.workspace.run_ids() == []
+
+
+def test_a_tag_has_one_value(written: Any) -> None:
+    with pytest.raises(UsageError, match="the tag 'a' is given twice"):
+        run(RunRequest(name="digits", tags=("a=1", "a=2")))

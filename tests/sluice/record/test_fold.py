@@ -113,6 +113,13 @@ def test_the_data_gate_blocks_with_exit_3(folded: Folded) -> None:
     assert record.resume_command is None
 
 
+def test_a_resume_keeps_the_tags(run_started: RunStarted) -> None:
+    begun = replace(run_started, tags={"night": ""})
+    assert fold([begun, GRAPH, END, replace(RESUMED, at=begun.at)]).tags == {
+        "night": ""
+    }
+
+
 def test_the_first_failure_counts(folded: Folded) -> None:
     record = folded(
         *_ran("Trainer", state="failed", error=NodeFailure("boom", 7)),
