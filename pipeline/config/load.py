@@ -17,7 +17,7 @@ from pipeline.config.find import find_config, find_profile
 from pipeline.config.layers import Layer, read_file, read_override
 from pipeline.config.origin import KeyPath, Origin, key_path
 from pipeline.config.problems import Problems
-from pipeline.config.yaml_values import describe
+from pipeline.config.yaml_values import LIST, describe, type_hint
 from sluice.errors import ConfigError, UsageError
 from sluice.project import find_root
 
@@ -35,7 +35,8 @@ def load_config(
     those that come with Sluice; anything with a slash, or ending in .yaml or .yml, is a
     path. The project root is the nearest directory above the config that contains
     ``configs/``. ``configs/profiles/PROFILE.yaml`` (of the project, or else Sluice's
-    own) is merged over the config, then each override in turn.
+    own) is merged over the config, then each override in turn. A profile that lists
+    ``pipelines`` is for configs of these names only.
 
     Args:
       name_or_path: a config's name, or its path (from ``cwd`` if relative).
@@ -55,9 +56,11 @@ def load_config(
     layer = read_file(file, shown)
     shown_profile = None
     if profile is not None:
-        overlay = find_profile(profile, root)
-        shown_profile = _shown(overlay, cwd)
-        layer = layer.overlaid_with(read_file(overlay, shown_profile))
+        path = find_profile(profile, root)
+        shown_profile = _shown(path, cwd)
+        overlay = read_file(path, shown_profile)
+        _refuse_profile_of_others(overlay, layer.data.get("name"))
+        layer = layer.overlaid_with(overlay)
     for override in overrides:
         top = read_override(override)
         _refuse_list_index(layer, top, override)
@@ -98,6 +101,30 @@ def _refuse_name_of_another(config: Config, file: Path) -> None:
         actual=f"{other} has the workspace and the serving directory of that name",
         hint=f"change `name:` in {config.origin.file}",
     )
+
+
+def _refuse_profile_of_others(profile: Layer, name: object) -> None:
+    """Takes ``pipelines`` off a profile; refuses it for the configs of other names."""
+    if "pipelines" not in profile.data:
+        return
+    names = profile.data.pop("pipelines")
+    where = profile.locations[("pipelines",)]
+    if not isinstance(names, list):
+        raise ConfigError(
+            "invalid value for pipelines",
+            where=where,
+            expected="a list of the names of configs",
+            actual=describe(names),
+            hint=type_hint(names, [LIST]),
+        )
+    if name not in names:
+        raise ConfigError(
+            "the profile is for other pipelines",
+            where=where,
+            expected=", ".join(map(str, names)),
+            actual=str(name),
+            hint=f"choose another profile; if it fits, add {name} to its `pipelines`",
+        )
 
 
 def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:

@@ -145,6 +145,32 @@ def test_a_config_must_say_its_version(project: Path, config_text: str) -> None:
     assert "write 'version: 1'" in str(caught.value)
 
 
+def test_a_profile_of_other_pipelines(
+    project: Path, profile: Callable[..., None]
+) -> None:
+    profile("pipelines: [trips, fares]\ntrain: {batch_size: 512}\n")
+    assert load_config("fares", profile="gpu", cwd=project).train.batch_size == 512
+
+    profile("train: {batch_size: 512}\npipelines: [trips]\n")
+    with pytest.raises(ConfigError, match="the profile is for other pipelines") as info:
+        load_config("fares", profile="gpu", cwd=project)
+    assert info.value.where == "configs/profiles/gpu.yaml:2"
+    assert (info.value.expected, info.value.actual) == ("trips", "fares")
+
+    profile("pipelines: fares\n")
+    with pytest.raises(ConfigError, match="invalid value for pipelines") as info:
+        load_config("fares", profile="gpu", cwd=project)
+    assert info.value.hint == "write a list: [fares]"
+
+
+def test_a_profile_of_a_data_set_is_for_it_alone() -> None:
+    for name in ("cifar10", "fashion-mnist", "flowers", "mnist"):
+        for path in (own_root() / "configs" / "profiles").glob(f"{name}-*.yaml"):
+            load_config(name, profile=path.stem, cwd=own_root())
+            with pytest.raises(ConfigError, match="the profile is for other pipelines"):
+                load_config("digits", profile=path.stem, cwd=own_root())
+
+
 def test_an_empty_profile_is_named(project: Path, profile: Callable[..., None]) -> None:
     profile("# nothing yet\n")
 
