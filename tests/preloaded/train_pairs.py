@@ -14,6 +14,7 @@ import tensorflow_transform as tft
 from transform_output import FEATURES, Output
 
 from pipeline.training.run_fn import run_fn
+from pipeline.training.strategy.task_process import beat
 from sluice import interrupt
 
 # The epoch, from 0, in whose middle a training is disturbed.
@@ -63,7 +64,10 @@ def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
 
 
 class Wait(tf.keras.callbacks.Callback):
-    """Waits once, in the middle of an epoch, for what the test does meanwhile."""
+    """Waits once, in the middle of an epoch, for what the test does meanwhile.
+
+    The watchdog sees progress, as during a long read.
+    """
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -82,4 +86,5 @@ class Wait(tf.keras.callbacks.Callback):
             return
         waiting.touch()
         while not (self._folder / "go").exists():
+            beat()
             time.sleep(0.01)
