@@ -434,7 +434,7 @@ class Train(Section):
     )
     stalled_after_s: PositiveNumber = Field(
         default=600.0,
-        description="Seconds without a step after which one of the processes counts as "
-        "hung.",
+        description="Seconds without progress, such as a step or a part of the "
+        "examples read, after which one of the processes counts as hung.",
     )
     devices: Devices = Devices.model_construct()

@@ -27,6 +27,7 @@ import tensorflow as tf
 from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.strategy.agreement import Agreement
+from pipeline.training.strategy.task_process import beat
 from pipeline.training.training_state import (
     TrainingState,
     read_metrics,
@@ -305,6 +306,7 @@ def _damage(path: str) -> str | None:
     try:
         reader = tf.train.load_checkpoint(path)
         for name in reader.get_variable_to_shape_map():
+            beat()
             reader.get_tensor(name)
     except Exception as error:  # Its type depends on the damaged part.
         return str(error).partition("\n")[0]

@@ -170,6 +170,7 @@ def _train_and_export(settings: TrainingSettings, distribution: Distribution) ->
     beat()
     inputs = model_inputs(features, transform)
     model = build_model(settings.model, inputs, distribution)
+    beat()
 
     def undistributed() -> tf.keras.Model:
         """Returns the model, or one on this process' own device in float32."""
@@ -186,6 +187,7 @@ def _train_and_export(settings: TrainingSettings, distribution: Distribution) ->
         initial = undistributed()
         warm_start(initial, settings.warm_start, settings.base_model)
         copy_weights(initial, model)
+        beat()
 
     def compile_with(compiled: CompileSettings) -> None:
         compile_model(
@@ -220,4 +222,5 @@ def _train_and_export(settings: TrainingSettings, distribution: Distribution) ->
     copy_weights(model, exported)
     if distribution.is_chief:
         write_model_run(exported, history, settings.model_run_dir)
+        beat()
         export_model(exported, settings.export, features, transform)

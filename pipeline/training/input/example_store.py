@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from pipeline.training.input.examples import ExampleFormat, Examples
 from pipeline.training.input.shards import Shards
+from pipeline.training.strategy.task_process import beat
 
 
 class ExampleStore:
@@ -43,6 +44,7 @@ class ExampleStore:
         begin, chunks = part
         with tf.device("CPU:0"):
             for chunk in chunks:
+                beat()
                 indices = tf.range(begin, begin + len(chunk))
                 for name, values in self._parse(chunk).items():
                     # A slice of a variable would copy all of it first.

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY
 from pipeline.training.input.examples import ExampleFormat, not_converted, traced
+from pipeline.training.strategy.task_process import beat
 from sluice.errors import NodeError
 
 # Files that are read at the same time; fixed, since it determines the order.
@@ -158,6 +159,7 @@ def count_records(
     size = 0
     with tf.device("CPU:0"):
         for name, chunk in _chunks(list(found), example_format.chunk_size):
+            beat()
             file = name.numpy().decode()
             found[file].append(facts_of(chunk))
             size += int(found[file][-1]["bytes"])
