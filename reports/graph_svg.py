@@ -25,7 +25,12 @@ _TEXT_PADDING = 14.0
 _LEGEND = "faint lines: implied by the others"
 
 
-def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) -> str:
+def as_svg(
+    nodes: Sequence[GraphNode],
+    states: Mapping[str, str] | None = None,
+    *,
+    styled: bool = True,
+) -> str:
     """Returns one ``<svg>`` element, with a light and a dark colour scheme.
 
     Gates are hexagons. Edges implied by a longer path are faint, with a note below the
@@ -34,6 +39,8 @@ def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) 
     Args:
       nodes: of the graph, in any order.
       states: by node id, as ``sluice.record.run_record.NodeState``: named and coloured.
+      styled: whether it has its own style sheet. A page whose content-security policy
+        forbids that has the rules for ``.sluice-graph`` in its own.
 
     Raises:
       ValueError: the nodes are not a graph; see ``topological_order``.
@@ -52,7 +59,7 @@ def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) 
     )
     height = 2 * MARGIN + len(rows) * (NODE_HEIGHT + LAYER_GAP) - LAYER_GAP
     height += 2 * _FACT_SIZE if legend else 0
-    svg = _canvas(round(width + MARGIN), round(height), len(ordered))
+    svg = _canvas(round(width + MARGIN), round(height), len(ordered), styled)
     for link in sorted(links, key=lambda link: link.direct):
         _draw_link(svg, link)
     for slot in (slot for row in rows for slot in row if not slot.is_lane):
@@ -64,7 +71,7 @@ def as_svg(nodes: Sequence[GraphNode], states: Mapping[str, str] | None = None) 
     return ET.tostring(svg, encoding="unicode")
 
 
-def _canvas(width: int, height: int, count: int) -> ET.Element:
+def _canvas(width: int, height: int, count: int, styled: bool) -> ET.Element:
     name = f"Graph of {count} node{'' if count == 1 else 's'}"
     svg = ET.Element(
         "svg",
@@ -79,10 +86,11 @@ def _canvas(width: int, height: int, count: int) -> ET.Element:
         },
     )
     ET.SubElement(svg, "title").text = name
-    ET.SubElement(svg, "style").text = _style()
-    ET.SubElement(
-        svg, "rect", {"class": "page", "width": str(width), "height": str(height)}
-    )
+    if styled:
+        ET.SubElement(svg, "style").text = _style()
+        ET.SubElement(
+            svg, "rect", {"class": "page", "width": str(width), "height": str(height)}
+        )
     return svg
 
 

@@ -34,6 +34,7 @@ from markupsafe import Markup
 
 from reports.environment import environment, render_page
 from reports.read_run import RunData, read_run
+from reports.sections import run as run_section
 from reports.sections import verdict
 from sluice.storage.storage import storage_for
 
@@ -49,7 +50,10 @@ class Section:
     build: Callable[[RunData], Any | None]
 
 
-SECTIONS = (Section("verdict", "Verdict", verdict.build),)
+SECTIONS = (
+    Section("verdict", "Verdict", verdict.build),
+    Section("run", "Run", run_section.build),
+)
 
 
 @dataclass(frozen=True)

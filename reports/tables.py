@@ -36,17 +36,25 @@ class Column:
       format: of its numbers: they are aligned to the right, and sorted by value. None
         for a column of text.
       code: whether its text is code, such as a path.
+      bar: whether a bar below each number compares it with the largest.
     """
 
     label: str
     unit: str = ""
     format: Callable[[Any], str] | None = None
     code: bool = False
+    bar: bool = False
 
 
-def numbers(label: str, unit: str = "", format: Callable = formats.number) -> Column:
+def numbers(
+    label: str,
+    unit: str = "",
+    format: Callable[[Any], str] = formats.number,
+    *,
+    bar: bool = False,
+) -> Column:
     """Returns a column of numbers."""
-    return Column(label, unit, format)
+    return Column(label, unit, format, bar=bar)
 
 
 @dataclass(frozen=True)
@@ -66,3 +74,8 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     limit: int = 50
+
+    def largest(self, index: int) -> float:
+        """Returns the largest number of a column; 0 if it has none."""
+        values = [row[index] for row in self.rows]
+        return max((v for v in values if isinstance(v, int | float)), default=0)

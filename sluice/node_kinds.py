@@ -81,6 +81,9 @@ def kind_of(class_path: str) -> NodeKind:
     return _KINDS.get(class_path) or NodeKind(class_path)
 
 
+# The class names of gates, which is all that a record has of a node's kind.
+GATES = frozenset(kind.name for kind in _KINDS.values() if kind.gate)
+
 # Artifact types that say whether something is good enough to go on with.
 JUDGEMENTS = frozenset(
     {
