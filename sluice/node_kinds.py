@@ -95,10 +95,11 @@ JUDGEMENTS = frozenset(
 )
 # Artifact types that hold a verdict of ours, with its rows.
 VERDICTS = frozenset({"components.DataVerdict", "components.ModelVerdict"})
-# Which document of the run's record describes an artifact type.
+# Which documents of the run's record describe an artifact type.
 DOCUMENTS = {
-    "ExampleStatistics": "statistics",
-    "ModelEvaluation": "metrics",
-    "ModelRun": "epochs",
-    "components.Quarantine": "ingestion",
+    "Examples": ("samples",),
+    "ExampleStatistics": ("statistics",),
+    "ModelEvaluation": ("metrics",),
+    "ModelRun": ("epochs",),
+    "components.Quarantine": ("ingestion",),
 }

@@ -14,6 +14,7 @@ from ruamel.yaml.representer import SafeRepresenter
 from pipeline.config.config import Config
 from pipeline.config.origin import Origin
 from sluice.printable import printable
+from sluice.record.documents.privacy import Privacy
 from sluice.storage import atomic
 
 
@@ -100,6 +101,7 @@ def custom_nodes(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))["config"].get("nodes", {})
 
 
-def sensitive_features(path: Path) -> list[str]:
-    """Returns the section ``sensitive`` of a stored config."""
-    return json.loads(path.read_text(encoding="utf-8"))["config"]["sensitive"]
+def privacy_of(path: Path) -> Privacy:
+    """Returns what of the data a stored config allows to show."""
+    config = json.loads(path.read_text(encoding="utf-8"))["config"]
+    return Privacy(config["private"], config["sensitive"], config["label"]["feature"])

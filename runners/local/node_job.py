@@ -27,11 +27,14 @@ from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
-from runners.local.write_documents import write_documents
+from runners.local.write_documents import DescribedNode, write_documents
 from runners.retention.training_checkpoints import NodeCheckpoints
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
+from sluice.mlmd_items import plain_properties
+from sluice.record.documents.privacy import Privacy
 from sluice.record.events import NodeFailure
+from sluice.record.run_record import DocumentRecord
 from sluice.secrets import redact, redact_output
 from sluice.workspace import Workspace
 
@@ -124,11 +127,16 @@ def report_node(
 ) -> NodeResult:
     """Writes and returns the result of a node that has been launched."""
     node_id, error = planned.id, ended.error
+    properties: dict[str, Any] = {}
     try:
         with metadata.Metadata(connection_of(ir)) as handle:
             result = read_node_result(
                 handle.store, planned, ended.duration_s, error, ended.stopped
             )
+            if result.execution_id is not None:
+                ids = [result.execution_id]
+                (execution,) = handle.store.get_executions_by_id(ids)
+                properties = plain_properties(execution)
     except Exception as unread:
         # E.g. on a full disk, which then is the node's own failure too.
         _log_traceback()
@@ -137,7 +145,7 @@ def report_node(
         result = NodeResult(node_id, "failed", ended.duration_s, reason, error)
     facts = asdict(result)
     facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
-    facts.update(_describe(node_id, result.outputs, run_dir))
+    facts.update(_describe(planned, result, properties, run_dir))
     facts["notes"] += [f"{node_id}: {note}" for note in ended.notes]
     write_result(run_dir, node_id, facts)
     return result
@@ -222,24 +230,36 @@ def _custom_nodes(run_dir: Path) -> Container[str]:
 
 
 def _describe(
-    node_id: str, outputs: Mapping[str, list[dict[str, Any]]], run_dir: Path
+    planned: PlannedNode, result: NodeResult, properties: Mapping[str, Any], place: Path
 ) -> dict[str, Any]:
     """Returns the record's documents; an error becomes a note."""
-    config = run_dir / "config.json"
-    sensitive: list[str] = []
-    try:
-        if config.exists():
-            from pipeline.config.serialize import sensitive_features
+    notes: list[str] = []
 
-            sensitive = sensitive_features(config)
-        documents = write_documents(
-            node_id, dict(outputs), run_dir, sensitive=sensitive
-        )
-    except Exception as error:
+    def note(error: Exception) -> None:
         _log_traceback()
-        note = f"{node_id}: its outputs could not be described: {error}"
-        return {"documents": [], "notes": [redact(note).splitlines()[0]]}
-    return {"documents": [vars(item) for item in documents], "notes": []}
+        text = f"{planned.id}: its outputs could not be described: {error}"
+        notes.append(redact(text).splitlines()[0])
+
+    described = DescribedNode(
+        id=planned.id,
+        outputs=result.outputs,
+        inputs=result.inputs,
+        properties=properties,
+        is_resolver=planned.resolver,
+        is_cached=result.state == "cached",
+    )
+    documents: list[DocumentRecord] = []
+    config = place / "config.json"
+    try:
+        privacy = Privacy()
+        if config.exists():
+            from pipeline.config.serialize import privacy_of
+
+            privacy = privacy_of(config)
+        documents = write_documents(described, place, privacy, note)
+    except Exception as error:
+        note(error)
+    return {"documents": [vars(item) for item in documents], "notes": notes}
 
 
 def _log_traceback() -> None:

@@ -1,4 +1,4 @@
-"""Writes the record's documents (``record/``) from a node's output artifacts.
+"""Writes the record's documents (``record/``) from the artifacts of a node.
 
 ``docs/run_record.md`` describes the files.
 """
@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sluice.node_kinds import DOCUMENTS
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.metrics_document import metrics_document
+from sluice.record.documents.privacy import Privacy
+from sluice.record.documents.samples_document import samples_document
 from sluice.record.documents.statistics_document import statistics_document
 from sluice.record.run_record import DocumentRecord
 from sluice.storage import atomic, digest
@@ -28,22 +31,58 @@ _FILES = {
     "metrics": ("eval_config.json", "metrics*", "plots*"),
     "statistics": ("FeatureStats.pb",),
 }
+# Documents that take a second, of the node that made the artifact. Where it is cached,
+# the document is that of an earlier run.
+_COSTLY = ("samples",)
+_EARLIER_RUNS = 20
+
+Artifacts = Mapping[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class DescribedNode:
+    """A node whose artifacts are described.
+
+    Attributes:
+      id: the node.
+      outputs: its artifacts, as ``node_status.outputs_of`` returns them.
+      inputs: likewise.
+      properties: exec properties.
+      is_resolver: whether it only looks up artifacts.
+      is_cached: whether its artifacts are those of an earlier run.
+    """
+
+    id: str
+    outputs: Artifacts
+    inputs: Artifacts = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    is_resolver: bool = False
+    is_cached: bool = False
+
+    def is_described_by(self, kind: str) -> bool:
+        """Whether its artifacts get documents of a kind, and not those of others."""
+        if kind == "samples" and any(
+            item["type"] == "Examples"
+            for items in self.inputs.values()
+            for item in items
+        ):
+            return False
+        return not (self.is_resolver and kind in _COSTLY)
 
 
 def write_documents(
-    node_id: str,
-    outputs: dict[str, list[dict[str, Any]]],
+    node: DescribedNode,
     run_dir: Path,
-    *,
-    sensitive: Collection[str] = (),
+    privacy: Privacy | None = None,
+    on_error: Callable[[Exception], None] | None = None,
 ) -> list[DocumentRecord]:
     """Writes ``record/<node>.<kind>.json`` for each kind of content that a node made.
 
     Args:
-      node_id: the node.
-      outputs: its artifacts, as ``node_status.outputs_of`` returns them.
+      node: the node.
       run_dir: the run's folder.
-      sensitive: features of which only counts are shown in the statistics.
+      privacy: what of the data may be shown; None for everything.
+      on_error: called if a document cannot be written; the others are. None to raise.
 
     Returns:
       A reference to each file; none for a node that made nothing of these kinds.
@@ -53,37 +92,85 @@ def write_documents(
       OSError: an artifact cannot be read, or the record cannot be written.
     """
     artifacts: dict[str, list[dict[str, Any]]] = {}
-    for key, items in outputs.items():
+    for key, items in node.outputs.items():
         for item in items:
-            if kind := DOCUMENTS.get(item["type"]):
-                artifacts.setdefault(kind, []).append({"output": key, **item})
+            for kind in DOCUMENTS.get(item["type"], ()):
+                if node.is_described_by(kind):
+                    artifacts.setdefault(kind, []).append({"output": key, **item})
     records = []
     for kind, items in artifacts.items():
-        described = [
-            {"output": item["output"], "id": item["id"], "uri": item["uri"], **content}
-            for item in items[:MAX_ARTIFACTS]
-            if (content := _content(kind, item, sensitive)) is not None
-        ]
-        if not described:
+        try:
+            path = _write(kind, items, node, run_dir, privacy or Privacy())
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(error)
             continue
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "kind": kind,
-            "node": node_id,
-            "artifacts": described,
-            "artifacts_left_out": max(0, len(items) - MAX_ARTIFACTS),
-        }
-        path = run_dir / RECORD_DIR / f"{node_id}.{kind}.json"
-        path.parent.mkdir(exist_ok=True)
-        atomic.write_json(path, document)
-        relative = path.relative_to(run_dir).as_posix()
-        records.append(DocumentRecord(kind, node_id, relative, digest.of_file(path)))
+        if path:
+            relative = path.relative_to(run_dir).as_posix()
+            found = DocumentRecord(kind, node.id, relative, digest.of_file(path))
+            records.append(found)
     return records
 
 
+def _write(
+    kind: str,
+    items: list[dict[str, Any]],
+    node: DescribedNode,
+    run_dir: Path,
+    privacy: Privacy,
+) -> Path | None:
+    """Writes a document; None if there is nothing to describe."""
+    path = run_dir / RECORD_DIR / f"{node.id}.{kind}.json"
+    inputs = [item["id"] for given in node.inputs.values() for item in given]
+    outputs = [[item["output"], item["id"], item["uri"]] for item in items]
+    shown = [privacy.private, sorted(privacy.sensitive), privacy.label]
+    source = json.dumps([kind, outputs, inputs, shown])
+    made_from = digest.of_bytes(source.encode())
+    if node.is_cached and kind in _COSTLY:
+        earlier = _earlier_document(path, made_from)
+        if earlier is not None:
+            path.parent.mkdir(exist_ok=True)
+            atomic.write_bytes(path, earlier)
+            return path
+    described = [
+        {"output": item["output"], "id": item["id"], "uri": item["uri"], **content}
+        for item in items[:MAX_ARTIFACTS]
+        if (content := _content(kind, item, privacy)) is not None
+    ]
+    if not described:
+        return None
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": kind,
+        "node": node.id,
+        "made_from": made_from,
+        "artifacts": described,
+        "artifacts_left_out": max(0, len(items) - MAX_ARTIFACTS),
+    }
+    path.parent.mkdir(exist_ok=True)
+    atomic.write_json(path, document)
+    return path
+
+
+def _earlier_document(path: Path, made_from: str) -> bytes | None:
+    """Returns the document of one of the last runs that was made from the same."""
+    runs = sorted(path.parents[2].iterdir(), reverse=True)
+    for run_dir in runs[:_EARLIER_RUNS]:
+        try:
+            content = (run_dir / RECORD_DIR / path.name).read_bytes()
+            if json.loads(content)["made_from"] == made_from:
+                return content
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
 def _content(
-    kind: str, item: dict[str, Any], sensitive: Collection[str]
+    kind: str, item: dict[str, Any], privacy: Privacy
 ) -> Mapping[str, Any] | None:
+    if kind == "samples":
+        return samples_document(item["uri"], item["properties"], privacy)
     with local_copy(item["uri"], _FILES[kind]) as folder:
         if kind == "metrics":
             return metrics_document(folder)
@@ -94,4 +181,4 @@ def _content(
 
             return document_ingestion(folder)
         split_names = json.loads(item["properties"].get("split_names") or "[]")
-        return statistics_document(folder, split_names, sensitive=sensitive)
+        return statistics_document(folder, split_names, sensitive=privacy.sensitive)

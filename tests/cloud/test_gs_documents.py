@@ -10,7 +10,7 @@ import pytest
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from components.tfrecord_gen.report import REPORT_FILE, Report
-from runners.local.write_documents import write_documents
+from runners.local.write_documents import DescribedNode, write_documents
 from sluice.errors import NodeError, WorkspaceError
 
 pytestmark = pytest.mark.cloud
@@ -41,7 +41,7 @@ def test_statistics_and_epochs_are_read_from_a_bucket(
         "model_run": [artifact("ModelRun", bucket.uri("model_run/5"))],
     }
     bucket.requests()
-    records = write_documents("Node", outputs, tmp_path)
+    records = write_documents(DescribedNode("Node", outputs), tmp_path)
     statistics_file, epochs_file = (tmp_path / record.path for record in records)
     (document,) = json.loads(statistics_file.read_text())["artifacts"]
     assert document["uri"] == bucket.uri("statistics/4")
@@ -69,7 +69,7 @@ def test_an_ingestion_is_read_from_a_bucket(bucket: Any, tmp_path: Path) -> None
     outputs = {
         "quarantine": [artifact("components.Quarantine", bucket.uri("quarantine/1"))]
     }
-    (record,) = write_documents("TFRecordGen", outputs, tmp_path)
+    (record,) = write_documents(DescribedNode("TFRecordGen", outputs), tmp_path)
     (document,) = json.loads((tmp_path / record.path).read_text())["artifacts"]
     assert document["records"] == 7
 
@@ -78,14 +78,14 @@ def test_damage_is_reported_with_the_address(bucket: Any, tmp_path: Path) -> Non
     bucket.put("model_run/5/history.json", b"{")
     outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/5"))]}
     with pytest.raises(WorkspaceError, match="history cannot be read") as caught:
-        write_documents("Trainer", outputs, tmp_path)
+        write_documents(DescribedNode("Trainer", outputs), tmp_path)
     assert caught.value.where == bucket.uri("model_run/5/history.json")
 
 
 def test_a_missing_artifact_is_an_error(bucket: Any, tmp_path: Path) -> None:
     outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/6"))]}
     with pytest.raises(FileNotFoundError, match="model_run/6"):
-        write_documents("Trainer", outputs, tmp_path)
+        write_documents(DescribedNode("Trainer", outputs), tmp_path)
 
 
 def test_an_object_whose_name_leads_outside_is_refused(
@@ -94,5 +94,5 @@ def test_an_object_whose_name_leads_outside_is_refused(
     uri = bucket.put("model_run/7/../../../history.json", b"{}")
     outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/7"))]}
     with pytest.raises(NodeError, match="leads outside") as caught:
-        write_documents("Trainer", outputs, tmp_path)
+        write_documents(DescribedNode("Trainer", outputs), tmp_path)
     assert caught.value.where == uri

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from runners.local.write_documents import write_documents
+from runners.local.write_documents import DescribedNode, write_documents
 from sluice.project import own_root
 from sluice.record import events, run_record, verdict
 from sluice.record.documents import (
@@ -81,7 +81,7 @@ def _epochs_file(directory: Path) -> dict[str, Any]:
     outputs = {
         "run": [{"id": 1, "type": "ModelRun", "uri": str(directory), "properties": {}}]
     }
-    (record,) = write_documents("Trainer", outputs, directory)
+    (record,) = write_documents(DescribedNode("Trainer", outputs), directory)
     return json.loads((directory / record.path).read_text())
 
 
@@ -101,7 +101,7 @@ def test_gate_keys() -> None:
 
 def test_keys_of_all_documents(tmp_path: Path) -> None:
     document = _epochs_file(tmp_path)
-    assert _first_column("## record/") == set(document)
+    assert _first_column("Each file has") == set(document)
     (artifact,) = document["artifacts"]
     keys = set(artifact) - _keys(epochs_document.Epochs)
     assert _first_column("Each artifact has") == keys

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from runners.local import write_documents as module
-from runners.local.write_documents import write_documents
+from runners.local.write_documents import DescribedNode, write_documents
 from sluice.errors import WorkspaceError
+from sluice.record.documents.privacy import Privacy
 from sluice.storage import digest
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.tf_example_pb2 import Example
 
 pytestmark = pytest.mark.unit
 
@@ -42,13 +48,14 @@ def _model_run(directory: Path) -> dict[str, Any]:
 
 def test_statistics_are_written_with_their_digest(tmp_path: Path) -> None:
     outputs = {"statistics": [_statistics(tmp_path / "4", "train", "eval")]}
-    (record,) = write_documents("StatisticsGen", outputs, tmp_path)
+    (record,) = write_documents(DescribedNode("StatisticsGen", outputs), tmp_path)
     path = tmp_path / "record" / "StatisticsGen.statistics.json"
     assert (record.kind, record.node) == ("statistics", "StatisticsGen")
     assert record.path == "record/StatisticsGen.statistics.json"
     assert record.digest == digest.of_file(path)
     document = json.loads(path.read_text())
     (artifact,) = document.pop("artifacts")
+    assert len(document.pop("made_from")) == 64
     assert document == {
         "schema_version": 1,
         "kind": "statistics",
@@ -69,7 +76,7 @@ def test_each_kind_has_its_own_file(tmp_path: Path) -> None:
         "before": [_statistics(tmp_path / "5", "train")],
         "after": [_statistics(tmp_path / "6", "train")],
     }
-    records = write_documents("Trainer.mine", outputs, tmp_path)
+    records = write_documents(DescribedNode("Trainer.mine", outputs), tmp_path)
     assert [record.path for record in records] == [
         "record/Trainer.mine.epochs.json",
         "record/Trainer.mine.statistics.json",
@@ -84,7 +91,7 @@ def test_a_node_with_nothing_to_describe_leaves_no_file(tmp_path: Path) -> None:
         "examples": [_artifact("Examples", tmp_path)],
         "model_run": [_artifact("ModelRun", tmp_path / "9")],
     }
-    assert write_documents("Foreign", outputs, tmp_path) == []
+    assert write_documents(DescribedNode("Foreign", outputs), tmp_path) == []
     assert not (tmp_path / "record").exists()
 
 
@@ -93,14 +100,18 @@ def test_many_artifacts_are_bounded(
 ) -> None:
     monkeypatch.setattr(module, "MAX_ARTIFACTS", 2)
     runs = [_model_run(tmp_path / str(i)) for i in range(5)]
-    (record,) = write_documents("Resolver", {"model_run": runs}, tmp_path)
+    (record,) = write_documents(
+        DescribedNode("Resolver", {"model_run": runs}), tmp_path
+    )
     document = json.loads((tmp_path / record.path).read_text())
     assert (len(document["artifacts"]), document["artifacts_left_out"]) == (2, 3)
 
 
 def test_sensitive_features_keep_their_values_out(tmp_path: Path) -> None:
     outputs = {"statistics": [_statistics(tmp_path / "4", "train")]}
-    (record,) = write_documents("S", outputs, tmp_path, sensitive={"fare"})
+    (record,) = write_documents(
+        DescribedNode("S", outputs), tmp_path, Privacy(sensitive={"fare"})
+    )
     document = json.loads((tmp_path / record.path).read_text())
     (feature,) = document["artifacts"][0]["splits"][0]["features"]
     assert (feature["present"], feature["numeric"]["max"]) == (3, None)
@@ -108,9 +119,60 @@ def test_sensitive_features_keep_their_values_out(tmp_path: Path) -> None:
 
 def test_a_damaged_artifact_leaves_the_old_file(tmp_path: Path) -> None:
     outputs = {"model_run": [_model_run(tmp_path / "9")]}
-    (record,) = write_documents("Trainer", outputs, tmp_path)
+    (record,) = write_documents(DescribedNode("Trainer", outputs), tmp_path)
     (tmp_path / "9" / "history.json").write_text("{")
     with pytest.raises(WorkspaceError, match="history cannot be read"):
-        write_documents("Trainer", outputs, tmp_path)
+        write_documents(DescribedNode("Trainer", outputs), tmp_path)
     assert digest.of_file(tmp_path / record.path) == record.digest
     assert len(list((tmp_path / "record").iterdir())) == 1
+
+
+def _images(directory: Path) -> dict[str, Any]:
+    png = io.BytesIO()
+    Image.new("L", (8, 8), 200).save(png, "png")
+    example = Example()
+    example.features.feature["image"].bytes_list.value.append(png.getvalue())
+    (directory / "Split-train").mkdir(parents=True)
+    path = directory / "Split-train" / "data-00000-of-00001.gz"
+    tfrecord.write(path, [example.SerializeToString()])
+    return _artifact("Examples", directory, split_names='["train"]')
+
+
+def test_only_a_node_that_reads_no_examples_has_samples(tmp_path: Path) -> None:
+    outputs = {"examples": [_images(tmp_path / "4")]}
+    ingestion = DescribedNode("Gen", outputs)
+    (record,) = write_documents(ingestion, tmp_path)
+    assert record.path == "record/Gen.samples.json"
+    transform = replace(ingestion, inputs=outputs)
+    assert write_documents(transform, tmp_path) == []
+    resolver = replace(ingestion, is_resolver=True)
+    assert write_documents(resolver, tmp_path) == []
+
+
+def test_a_cached_node_takes_the_samples_of_an_earlier_run(tmp_path: Path) -> None:
+    node = DescribedNode("Gen", {"examples": [_images(tmp_path / "4")]})
+    runs = [tmp_path / "runs" / name for name in ("1", "2", "3")]
+    for run_dir in runs:
+        run_dir.mkdir(parents=True)
+    (first,) = write_documents(node, runs[0])
+    content = (runs[0] / first.path).read_bytes()
+    (tmp_path / "4" / "Split-train" / "data-00000-of-00001.gz").unlink()
+    cached = replace(node, is_cached=True)
+    (second,) = write_documents(cached, runs[1])
+    assert (runs[1] / second.path).read_bytes() == content
+    # Another setting: it cannot be taken, and the file is gone.
+    assert write_documents(cached, runs[2], Privacy(label="label")) == []
+
+
+def test_one_damaged_artifact_does_not_cost_the_others(tmp_path: Path) -> None:
+    outputs = {
+        "model_run": [_model_run(tmp_path / "9")],
+        "statistics": [_statistics(tmp_path / "5", "train")],
+    }
+    (tmp_path / "9" / "history.json").write_text("{")
+    errors: list[Exception] = []
+    node = DescribedNode("Mine", outputs)
+    (record,) = write_documents(node, tmp_path, on_error=errors.append)
+    assert record.kind == "statistics"
+    (error,) = errors
+    assert "history cannot be read" in str(error)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runners.local.write_documents import write_documents
+from runners.local.write_documents import DescribedNode, write_documents
 from sluice.errors import DataError, WorkspaceError
 from sluice.record.documents import metrics_document as module
 from sluice.record.documents.metrics_document import metrics_document
@@ -269,7 +269,9 @@ def test_damage_is_named(tmp_path: Path) -> None:
 def test_the_document_of_an_evaluator(tmp_path: Path) -> None:
     uri = _evaluation(tmp_path / "7", [((), {_key("auc"): float("inf")})])
     artifact = {"id": 7, "type": "ModelEvaluation", "uri": str(uri), "properties": {}}
-    (record,) = write_documents("Evaluator", {"evaluation": [artifact]}, tmp_path)
+    (record,) = write_documents(
+        DescribedNode("Evaluator", {"evaluation": [artifact]}), tmp_path
+    )
     assert (record.kind, record.path) == ("metrics", "record/Evaluator.metrics.json")
     document = json.loads((tmp_path / record.path).read_text())
     (described,) = document["artifacts"]
