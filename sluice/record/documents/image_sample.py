@@ -33,8 +33,8 @@ class ImageSample(NamedTuple):
       header: format, size and channels.
       brightness: mean gray value, 0 to 255.
       gray: 9 x 8 gray values, row by row.
-      hash: difference hash of 64 bits; None for an image with hardly any contrast, whose
-        hash says nothing.
+      hash: difference hash of 64 bits; None for an image with hardly any contrast,
+        whose hash says nothing.
     """
 
     header: ImageHeader
