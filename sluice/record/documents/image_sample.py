@@ -76,12 +76,9 @@ def thumbnail(data: bytes) -> str | None:
         image = _open(data, "RGB")
         image = image.convert("L" if image.mode in ("1", "L") else "RGB")
         image.thumbnail(_DRAFT)
-        for kind, options in (
-            ("png", {"optimize": True}),
-            *(("jpeg", {"quality": quality}) for quality in _QUALITIES),
-        ):
-            encoded = io.BytesIO()
-            image.save(encoded, kind, **options)
+        for quality in (None, *_QUALITIES):
+            encoded, kind = io.BytesIO(), "jpeg" if quality else "png"
+            image.save(encoded, kind, optimize=True, quality=quality or 0)
             if encoded.tell() <= THUMBNAIL_BYTES:
                 text = base64.b64encode(encoded.getvalue()).decode()
                 return f"data:image/{kind};base64,{text}"

@@ -261,10 +261,10 @@ class _Images:
                 self.found[name] = _ImageFeature(name, splits)
 
 
-def _class_order(value: Any) -> tuple[bool, int, str]:
+def _class_order(value: Any) -> tuple[bool, bool, int, str]:
     """Orders integers by value, before text; an unknown class comes last."""
-    is_number = isinstance(value, int)
-    return value is None, not is_number, value if is_number else 0, class_name(value)
+    number = value if isinstance(value, int) else 0
+    return value is None, not isinstance(value, int), number, class_name(value) or ""
 
 
 def _image(place: Place, data: bytes | None) -> dict[str, Any]:
