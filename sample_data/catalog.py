@@ -25,7 +25,7 @@ from sample_data.manifest import MANIFEST_FILE, Manifest
 from sample_data.mnist import FASHION_MNIST, MNIST
 from sample_data.taxi import TAXI
 from sample_data.write_shards import write_shards
-from sluice.errors import DataError, UsageError
+from sluice.errors import DataError, SluiceError, UsageError
 from sluice.machine_resources import usable_cores
 from sluice.storage import atomic, digest
 
@@ -208,6 +208,10 @@ def _content(
             os.path.relpath(file, source.path): digest.of_file(file)
             for file in content.files
         }
+    except SluiceError as error:
+        if error.hint and error.hint.startswith("--from"):
+            error.hint = f"sluice data make {data_set.name} {error.hint}"
+        raise
     except OSError as error:
         raise UsageError(
             f"the files of the data set {data_set.name} cannot be read",

@@ -16,19 +16,17 @@ from components.tfrecord_gen.spans.select_spans import NoFilesError, select_span
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
+from sample_data import catalog
 from sluice.errors import DataError, UsageError
 from sluice.splits import SERVING
 from sluice.storage.storage import is_remote
 
 
-def choose_spans(
-    config: Config, *, hint: str | None = None, now_s: float | None = None
-) -> SpanChoice:
+def choose_spans(config: Config, *, now_s: float | None = None) -> SpanChoice:
     """Returns the files of the newest complete spans, or of all data without spans.
 
     Args:
       config: the pipeline's config.
-      hint: for the error where there is no data at all.
       now_s: seconds since 1970; None for the current time.
 
     Raises:
@@ -37,17 +35,16 @@ def choose_spans(
       DataError: no span is complete.
     """
     now_s = time.time() if now_s is None else now_s
-    data = choose_data(config, hint=hint, now_s=now_s)
+    data = choose_data(config, now_s=now_s)
     pattern = config.data.serving
     if pattern is None:
         return SpanChoice(data)
     return SpanChoice(data, _select(config, {SERVING: pattern}, now_s))
 
 
-def choose_data(
-    config: Config, *, hint: str | None = None, now_s: float | None = None
-) -> Window:
+def choose_data(config: Config, *, now_s: float | None = None) -> Window:
     """Returns the files to train and evaluate on; arguments as ``choose_spans``."""
+    hint = _data_hint(config)
     if not is_remote(config.data.dir):
         name = f"{config.data_dir} (data.dir in {config.origin.file})"
         _check_directory(config.data_dir, name, hint)
@@ -57,6 +54,16 @@ def choose_data(
     except NoFilesError as error:
         error.hint = hint or error.hint
         raise
+
+
+def _data_hint(config: Config) -> str | None:
+    """Returns the command that makes the data if it is a sample data set."""
+    for name in catalog.names():
+        if config.data_dir == config.root / "data" / name:
+            data_set = catalog.get(name)
+            own_files = data_set.read is not None and not data_set.downloads
+            return f"sluice data make {name}" + (" --from DIR" if own_files else "")
+    return None
 
 
 def _select(config: Config, patterns: Mapping[str | None, str], now_s: float) -> Window:

@@ -61,12 +61,17 @@ def _check_weights(config: Config, problems: Problems) -> None:
         published = find_published(config.model)
     given = config.model_params["weights"]
     digest = f" (MD5 {published.md5})" if published.md5 else ""
+    hint = f"download {published.url}{digest} to "
+    if file.name == published.name:
+        expected, hint = str(file), hint + str(file.parent)
+    else:
+        expected = f"a file below {config.root}, such as {published.name}"
+        hint += f"{config.root / 'weights'} and write weights: weights/{published.name}"
     problems.add(
         ("model_params", "weights"),
         f"there is no file of weights {given!r}; nothing is downloaded by itself",
-        expected=f"a file below {config.root}, such as {published.name}",
-        hint=f"download {published.url}{digest} to {config.root / 'weights'} and write "
-        f"weights: weights/{published.name}",
+        expected=expected,
+        hint=hint,
     )
 
 

@@ -59,6 +59,7 @@ def make_data(
             "there is nothing at this path",
             where=files.path,
             expected=data_set.expected_files or None,
+            hint=f"sluice data make {name} --from DIR",
         )
     target = Path(directory) if directory else _root(name) / "data" / name
     records: dict[str, int] = {}

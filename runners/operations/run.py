@@ -42,7 +42,6 @@ from runners.operations.run_lifecycle import (
     make_plan,
 )
 from runners.operations.validate import check_strategy
-from sample_data import catalog
 from sluice.errors import UsageError, bounded
 from sluice.machine_resources import usable_cores
 from sluice.project import activate
@@ -291,17 +290,9 @@ def _find_unchanged_run(
 
 
 def _choose(config: Config) -> SpanChoice:
-    choice = choose_spans(config, hint=_data_hint(config))
+    choice = choose_spans(config)
     check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
     return choice
-
-
-def _data_hint(config: Config) -> str | None:
-    """Returns the command that makes the data if it is a sample data set."""
-    for name in catalog.names():
-        if config.data_dir == config.root / "data" / name:
-            return f"sluice data make {name}"
-    return None
 
 
 @contextmanager

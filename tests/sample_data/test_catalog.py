@@ -11,7 +11,7 @@ import pytest
 
 from sample_data import catalog
 from sample_data.data_set import DataSet, Source, Split
-from sluice.errors import DataError, UsageError
+from sluice.errors import DataError, SluiceError, UsageError
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
@@ -61,6 +61,14 @@ def test_an_unknown_name_names_the_nearest():
         catalog.make("digit", "data/digit")
     assert caught.value.expected == f"one of {', '.join(catalog.names())}"
     assert caught.value.hint == "sluice data make digits"
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "flowers", "images", "csv"])
+def test_missing_files_of_a_source_name_the_whole_command(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SluiceError) as caught:
+        catalog.make(name, tmp_path / "data", source=Source(tmp_path / "empty"))
+    assert str(caught.value.hint).startswith(f"sluice data make {name} --from ")
 
 
 def test_shards_splits_and_manifest(toys):

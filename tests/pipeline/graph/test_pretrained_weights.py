@@ -64,3 +64,8 @@ def test_a_missing_file_names_what_to_download(project: Path, given: str) -> Non
     name = vgg16.WEIGHTS_PATH_NO_TOP.rpartition("/")[2]
     assert f"download {vgg16.WEIGHTS_PATH_NO_TOP} (MD5 " in message
     assert f"to {project / 'weights'} and write weights: weights/{name}" in message
+
+    with pytest.raises(ConfigError) as caught:
+        validate_pipeline(_config(project, f"mine/{name}"))
+    assert caught.value.expected == str(project / "mine" / name)
+    assert str(caught.value.hint).endswith(f" to {project / 'mine'}")

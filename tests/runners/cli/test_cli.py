@@ -162,6 +162,9 @@ def test_missing_sample_data_names_the_command(root: Path, sluice: Sluice) -> No
     code, _, err = sluice("run", "taxi")
     assert code == 2
     assert "sluice data make taxi" in err
+    code, _, err = sluice("validate", "taxi")
+    assert code == 0
+    assert "sluice data make taxi" in err
 
 
 def test_an_unwritable_workspace(root: Path, sluice: Sluice) -> None:
