@@ -23,8 +23,8 @@ MAX_TEXT_CHARS = 200
 # Shards of a split that are open at the same time.
 _OPEN_SHARDS = 8
 _RECORDS_PER_TURN = 32
-# tfx_bsl.public.proto's PayloadFormat; artifacts without it hold tf.Examples.
-_TF_EXAMPLE = 6
+# TFX's payload format; artifacts without one hold tf.Examples.
+_TF_EXAMPLE = "FORMAT_TF_EXAMPLE"
 
 
 class ExampleRecord(NamedTuple):
@@ -107,29 +107,32 @@ class ExampleReader:
         return {split for split, left in self._left.items() if left}
 
     def __iter__(self) -> Iterator[ExampleRecord]:
-        turns = deque(
-            (split, self._read(split, files.popleft()))
-            for split, files in self._waiting.items()
-            for _ in range(min(_OPEN_SHARDS, len(files)))
-        )
-        while turns:
-            split, records = turns.popleft()
-            waiting = self._waiting[split]
-            try:
-                for _ in range(_RECORDS_PER_TURN):
-                    if split in self._stopped:
-                        break
-                    yield next(records)
-                else:
-                    turns.append((split, records))
-            except StopIteration:
-                self._left[split] -= 1
-                if waiting:
-                    turns.append((split, self._read(split, waiting.popleft())))
-            except (SluiceError, OSError):
-                # The file counts as left; what depends on it says so itself.
-                if waiting:
-                    turns.append((split, self._read(split, waiting.popleft())))
+        # By split, files that are open; the splits take turns, and the files of each.
+        opened = {split: deque[Iterator[ExampleRecord]]() for split in self.splits}
+        while any(opened.values()) or any(self._waiting.values()):
+            for split in self.splits:
+                files, waiting = opened[split], self._waiting[split]
+                while waiting and len(files) < _OPEN_SHARDS:
+                    files.append(self._read(split, waiting.popleft()))
+                if files:
+                    yield from self._turn(split, files)
+
+    def _turn(
+        self, split: str, files: deque[Iterator[ExampleRecord]]
+    ) -> Iterator[ExampleRecord]:
+        records = files.popleft()
+        try:
+            for _ in range(_RECORDS_PER_TURN):
+                if split in self._stopped:
+                    files.clear()
+                    self._waiting[split].clear()
+                    return
+                yield next(records)
+            files.append(records)
+        except StopIteration:
+            self._left[split] -= 1
+        except (SluiceError, OSError):
+            pass  # It counts as left; what depends on it reports the error.
 
     def stop(self, split: str) -> None:
         """Reads no further record of a split."""

@@ -67,7 +67,9 @@ def write(folder: Path, **splits: Sequence[bytes]) -> tuple[str, dict[str, Any]]
     for split, records in splits.items():
         (folder / f"Split-{split}").mkdir(parents=True)
         tfrecord.write(folder / f"Split-{split}" / "data-00000-of-00001.gz", records)
-    return str(folder), {"split_names": json.dumps(list(splits))}
+    # As TFX's ExampleGens set them.
+    names = json.dumps(list(splits))
+    return str(folder), {"split_names": names, "payload_format": "FORMAT_TF_EXAMPLE"}
 
 
 def document(artifact: tuple[str, Any], privacy: Privacy = LABELLED) -> dict[str, Any]:
@@ -202,7 +204,7 @@ def test_tables_have_no_samples(tmp_path: Path) -> None:
     message.features.feature["fare"].float_list.value.append(1.0)
     artifact = write(tmp_path, train=[message.SerializeToString()] * 200)
     assert samples_document(*artifact, Privacy()) is None
-    parquet = (artifact[0], {**artifact[1], "payload_format": 15})
+    parquet = (artifact[0], {**artifact[1], "payload_format": "FORMAT_PARQUET"})
     assert samples_document(*parquet, Privacy()) is None
 
 
