@@ -3,7 +3,7 @@
 1. ``StopOnNonFiniteLoss``, before anything is saved.
 2. ``LossPerExample`` and ``LearningRateLog``, which correct and complete the metrics of
    the epoch.
-3. The user's own, which may add metrics.
+3. The user's own, which may add metrics, and ``CheckOwnCallbacks``.
 4. ``RequireMetrics``, early stopping and reduce-on-plateau, which watch metrics.
 5. TensorBoard.
 
@@ -23,6 +23,7 @@ from pipeline.config.feature_set import FeatureSet
 from pipeline.config.keras_classes import mode_of
 from pipeline.training.build import load_function
 from pipeline.training.callbacks.metrics import (
+    CheckOwnCallbacks,
     LearningRateLog,
     LossPerExample,
     ReduceOnPlateau,
@@ -97,6 +98,9 @@ def make_callbacks(
         LearningRateLog(),
         *map(_own, settings.callbacks),
     ]
+    if settings.callbacks:
+        functions = [spec["function"] for spec in settings.callbacks]
+        callbacks.append(CheckOwnCallbacks(functions))
     if watched:
         callbacks.append(RequireMetrics(watched))
     if early_stopping:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.learning_rate import Schedule
 from pipeline.training.strategy.distribution import Distribution
+from sluice import progress
 from sluice.errors import NodeError, did_you_mean
 
 
@@ -52,6 +54,40 @@ class LearningRateLog(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if logs is not None:
             logs["learning_rate"] = float(self.model.optimizer.learning_rate.numpy())
+
+
+class CheckOwnCallbacks(tf.keras.callbacks.Callback):
+    """Checks what the user's callbacks log, and notes that they stop the training.
+
+    Args:
+      functions: their import paths.
+    """
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        super().__init__()
+        self._functions = ", ".join(functions)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        for name, value in (logs or {}).items():
+            # Strings too, which float() would take and TensorBoard would not.
+            if isinstance(value, str) or np.size(value) != 1 or not _is_number(value):
+                raise NodeError(
+                    f"a callback has logged {name!r}, which is not a number",
+                    where=f"train.callbacks: {self._functions}",
+                    expected="one number for each metric of an epoch",
+                    actual=f"{value!r:.80}",
+                )
+        if self.model.stop_training and epoch + 1 < self.params["epochs"]:
+            line = f"training stopped by train.callbacks after epoch {epoch + 1}"
+            progress.note(f"{line}: {self._functions}", event="stopped_by_callback")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 class RequireMetrics(tf.keras.callbacks.Callback):

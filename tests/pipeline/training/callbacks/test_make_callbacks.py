@@ -16,6 +16,7 @@ from pipeline.config.train import (
     ReduceOnPlateau,
     TensorBoard,
 )
+from sluice import progress
 from sluice.errors import NodeError
 
 pytestmark = pytest.mark.tf
@@ -151,6 +152,45 @@ def test_a_callback_that_cannot_be_used(
         trained(callbacks=[spec])
 
     assert actual in str(caught.value.actual)
+
+
+@pytest.mark.parametrize("value", ["high", "0.5", [1.0, 2.0], None])
+def test_a_log_that_is_not_a_number_names_its_key(trained: Trained, value: Any) -> None:
+    with pytest.raises(NodeError, match="has logged 'mine', which is not a") as caught:
+        trained(callbacks=own(values=[value]))  # type: ignore[arg-type]
+
+    assert caught.value.where == f"train.callbacks: {__name__}:adds_a_metric"
+    assert caught.value.actual == repr(value)
+
+
+def stops_after(epoch: int) -> Any:
+    """A user's function that makes a callback."""
+    import tensorflow as tf
+
+    class Stop(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, ended: int, logs: Any = None) -> None:
+            self.model.stop_training = ended + 1 == epoch
+
+    return Stop()
+
+
+@pytest.mark.parametrize(("epoch", "notes"), [(2, 1), (4, 0)])
+def test_a_stop_by_a_callback_is_noted(
+    trained: Trained,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    epoch: int,
+    notes: int,
+) -> None:
+    file = tmp_path / "progress"
+    monkeypatch.setenv(progress.PROGRESS_FILE, str(file))
+    function = f"{__name__}:stops_after"
+    history, _ = trained(callbacks=[{"function": function, "params": {"epoch": epoch}}])
+
+    assert len(history["loss"]) == epoch
+    lines = [item["line"] for item in progress.read(file)[0] if item.get("note")]
+    line = f"training stopped by train.callbacks after epoch {epoch}: {function}"
+    assert lines == [line] * notes
 
 
 def test_tensorboard(trained: Trained, tmp_path: Path) -> None:
