@@ -69,6 +69,12 @@ def free_memory_bytes(limits: CgroupLimits | None = None) -> int:
     return available if free is None else min(available, free)
 
 
+def total_memory_bytes() -> int:
+    """Returns the memory of the machine, or the limit of the control group."""
+    total = psutil.virtual_memory().total
+    return min(total, cgroup_limits().memory_bytes or total)
+
+
 def usable_cores(limits: CgroupLimits | None = None) -> int:
     """Returns the number of whole cores that may be used, at least 1.
 

@@ -90,7 +90,11 @@ def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> st
     if status is None:
         return "is gone"
     if status == -signal.SIGKILL:
-        return f"was killed by signal 9, probably out of memory{peak}"
+        from sluice.machine_resources import total_memory_bytes
+
+        likely = 2 * (peak_memory_bytes or 0) > total_memory_bytes()
+        why = "probably" if likely else "by hand or since the machine was"
+        return f"was killed by signal 9, {why} out of memory{peak}"
     if status < 0:
         what = (signal.strsignal(-status) or "no description").lower()
         with suppress(ValueError):  # the real-time signals have no names

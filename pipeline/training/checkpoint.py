@@ -240,7 +240,7 @@ class Checkpoint(tf.keras.callbacks.Callback):
 
     def _describe_position(self) -> str:
         if self.is_complete:
-            return "training is complete"
+            return "no epoch is left, only the export"
         epoch, epochs = self._state.epoch + 1, self._settings.epochs
         place = f"training resumes with epoch {epoch} of {epochs}"
         batch = self._state.batch

@@ -63,7 +63,10 @@ def print_outcome(
     if record.resume_command:
         if record.status == "interrupted":
             console.print(plain("interrupted", "red"))
-        text = f"resume:  {record.resume_command}   (finished nodes are kept)"
+        kept = "finished nodes are kept"
+        if record.status == "failed":
+            kept += "; once config or code is corrected: run, which keeps them too"
+        text = f"resume:  {record.resume_command}   ({kept})"
         console.print(plain(text), soft_wrap=True)
     if predict and any(push.uri for push in record.pushes):
         console.print(plain(f"predict: {predict}"), soft_wrap=True)

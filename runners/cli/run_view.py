@@ -93,7 +93,8 @@ class RunView(Observer):
             )
         elif isinstance(event, Stopping) and event.nodes:
             nodes = " and ".join(event.nodes)
-            self._line(f"stopping: {nodes} may finish their work; repeat to kill them")
+            them = "it" if len(event.nodes) == 1 else "them"
+            self._line(f"stopping: {nodes} may finish; repeat to kill {them}")
         self._refresh()
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:

@@ -126,6 +126,7 @@ def choose(
     tpu: Tpu | None = None,
     cluster: Cluster | None = None,
     replicas: int | None = None,
+    processes: int | None = None,
 ) -> Choice:
     """Returns the kind of strategy to use.
 
@@ -135,12 +136,13 @@ def choose(
       tpu: see ``find_tpu``.
       cluster: see ``read_cluster``.
       replicas: as configured, see ``train.replicas``.
+      processes: as configured, see ``train.processes``, where the cluster is theirs.
 
     Raises:
       UsageError: what the configured strategy needs is not there.
     """
     if strategy == "auto":
-        return _auto(gpus, tpu, cluster, replicas)
+        return _auto(gpus, tpu, cluster, replicas, processes)
     if strategy == "tpu" and tpu is None:
         raise _missing(
             "tpu",
@@ -163,7 +165,11 @@ def choose(
 
 
 def _auto(
-    gpus: int, tpu: Tpu | None, cluster: Cluster | None, replicas: int | None
+    gpus: int,
+    tpu: Tpu | None,
+    cluster: Cluster | None,
+    replicas: int | None,
+    processes: int | None,
 ) -> Choice:
     if replicas is not None:
         return Choice("mirrored", f"since train.replicas is {replicas}")
@@ -172,9 +178,11 @@ def _auto(
     if cluster is not None:
         if cluster.parameter_servers:
             return Choice("parameter_server", "since TF_CONFIG names parameter servers")
-        return Choice(
-            "multi_worker", f"since TF_CONFIG names {cluster.workers} workers"
-        )
+        if processes:
+            why = f"since train.processes is {processes}"
+        else:
+            why = f"since TF_CONFIG names {cluster.workers} workers"
+        return Choice("multi_worker", why)
     if gpus > 1:
         return Choice("mirrored", "since several GPUs are visible")
     found = "one GPU is visible" if gpus else "no accelerator is visible"

@@ -21,7 +21,7 @@ from pipeline.training.strategy.choice import (
     read_cluster,
 )
 from pipeline.training.strategy.devices import DeviceSettings, configure_devices
-from pipeline.training.strategy.task_process import beat
+from pipeline.training.strategy.task_process import beat, is_supervised
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class StrategySettings:
       batch_per_replica: examples per step and replica, instead of ``batch_size``.
       steps_per_execution: steps that the device runs at a time; None: 1, on a TPU 50.
       replicas: number of logical devices of one physical device to train on.
+      processes: workers that the supervisor starts.
       devices: how this machine's devices are configured.
       paths: of the data to read and of what is written; a TPU on another machine takes
         no local ones.
@@ -44,6 +45,7 @@ class StrategySettings:
     batch_per_replica: int | None = None
     steps_per_execution: int | None = None
     replicas: int | None = None
+    processes: int | None = None
     devices: DeviceSettings = field(default_factory=DeviceSettings)
     paths: Sequence[str] = ()
 
@@ -58,6 +60,7 @@ class StrategySettings:
             batch_per_replica=train["batch_per_replica"],
             steps_per_execution=train["steps_per_execution"],
             replicas=train["replicas"],
+            processes=train["processes"],
             devices=DeviceSettings.from_config(train["devices"]),
             paths=paths,
         )
@@ -120,6 +123,7 @@ def choose_distribution(settings: StrategySettings) -> Distribution:
         tpu=tpu,
         cluster=cluster,
         replicas=settings.replicas,
+        processes=settings.processes if is_supervised() else None,
     )
     kind = choice.kind
     if kind == "tpu":

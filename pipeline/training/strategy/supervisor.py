@@ -207,8 +207,10 @@ class _Supervisor:
         self._losses.append(_ends(lost))
         number, maximum = len(self._losses), self._settings.max_restarts
         if number > maximum:
+            restarts = "1 restart" if maximum == 1 else f"{maximum} restarts"
+            given_up = f"given up after {restarts} of its processes"
             raise NodeError(
-                f"the training was given up after {maximum} restarts of its processes",
+                f"the training was {given_up if maximum else 'not restarted'}",
                 where=lost[0].task.name,
                 actual=self._losses[-1],
                 examples=[f"before: {loss}" for loss in self._losses[:-1]],

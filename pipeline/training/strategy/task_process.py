@@ -66,6 +66,11 @@ class _Pulse(ctypes.Structure):
 _pulse: Any = None
 
 
+def is_supervised() -> bool:
+    """Returns whether this process was started by the supervisor of a training."""
+    return _pulse is not None
+
+
 def beat() -> None:
     """Tells the supervisor of this process, if it has one, that it progresses."""
     if _pulse is not None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from runners.cli.render_run import describe_progress
 from runners.cli.run_view import RunView
 from sluice.graph import GraphNode
-from sluice.record.events import GraphCompiled, NodeFinished, NodeStarted
+from sluice.record.events import GraphCompiled, NodeFinished, NodeStarted, Stopping
 from sluice.record.run_record import NodeRecord, RunRecord
 
 pytestmark = pytest.mark.unit
@@ -102,6 +102,19 @@ def test_a_pipe_gets_a_line_of_a_long_epoch_every_half_minute(
     lines = [line.split()[1:5] for line in text.getvalue().splitlines()]
     assert lines[0][:2] == ["epoch", "1/5"]
     assert [line[3] for line in lines[1:]] == ["30/400", "60/400", "90/400"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        (("Trainer",), "stopping: Trainer may finish; repeat to kill it"),
+        (("A", "B"), "stopping: A and B may finish; repeat to kill them"),
+    ],
+)
+def test_the_nodes_that_are_stopped(nodes: tuple[str, ...], line: str) -> None:
+    view, record, text = _view(terminal=False)
+    view.on_event(Stopping(signal="SIGINT", nodes=nodes), record)
+    assert text.getvalue().splitlines() == [line]
 
 
 def test_a_pipe_gets_every_note() -> None:

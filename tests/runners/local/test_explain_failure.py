@@ -9,6 +9,7 @@ import pytest
 
 from runners.local.explain_failure import explain_failure
 from sluice.errors import ConfigError, DataError, TransientError
+from sluice.machine_resources import total_memory_bytes
 from sluice.process_tree import describe_end
 
 pytestmark = pytest.mark.unit
@@ -212,3 +213,11 @@ def test_a_transient_error_that_beam_raises_again_is_transient(kind) -> None:
 )
 def test_the_description_of_a_process_end(status: int | None, words: str) -> None:
     assert describe_end(status) == words
+
+
+def test_a_kill_is_out_of_memory_only_where_most_of_it_was_used() -> None:
+    total = total_memory_bytes()
+    assert "signal 9, probably out of memory: peak" in describe_end(-9, total)
+    either = "was killed by signal 9, by hand or since the machine was out of memory"
+    assert describe_end(-9, total // 4).startswith(either)
+    assert describe_end(-9) == either

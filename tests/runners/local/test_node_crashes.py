@@ -60,7 +60,8 @@ def test_a_crash_fails_its_node_and_others_finish(crashed, place) -> None:
         ("exit", r"exit ended its process with status 3: peak \d+\.\d GB"),
         (
             "kill",
-            r"kill was killed by signal 9, probably out of memory: peak \d+\.\d GB",
+            r"kill was killed by signal 9, by hand or since the machine was out of "
+            r"memory: peak \d+\.\d GB",
         ),
         (
             "segfault",

@@ -48,7 +48,7 @@ def test_training_resumes_where_it_was_stopped_or_saved_last(interrupted: Any) -
         "training resumes with epoch 2 of 5, after batch 10",
         "training resumes with epoch 3 of 5, after batch 4",
         "training resumes with epoch 4 of 5",
-        "training is complete",
+        "no epoch is left, only the export",
     ]
     assert work.lines("restored") == [f"restored: {line}" for line in resumed]
     assert work.lines("stopped") == [f"stopped: {line}" for line in resumed[1:3]]
@@ -113,7 +113,7 @@ def test_early_stopping_is_restored(trainings: Any, tmp_path: Path) -> None:
     # Killed after training, which is then not done again.
     assert trainings.run(cut.path, train, export="killed") == KILLED
     assert trainings.run(cut.path, train) == DONE
-    assert cut.lines("restored")[1] == "restored: training is complete"
+    assert cut.lines("restored")[1] == "restored: no epoch is left, only the export"
     assert len(cut.epochs) == len(losses)
     assert cut.history == whole.history
     assert cut.weights == whole.weights

@@ -29,6 +29,7 @@ SERVED = Cluster(workers=2, worker=0, parameter_servers=1, is_chief=True)
     [
         ({"tpu": TPU, "cluster": WORKERS, "gpus": 2}, "tpu", "/dev/accel0 is a TPU"),
         ({"cluster": WORKERS, "gpus": 2}, "multi_worker", "TF_CONFIG names 3 workers"),
+        ({"cluster": WORKERS, "processes": 3}, "multi_worker", "train.processes is 3"),
         ({"cluster": SERVED}, "parameter_server", "TF_CONFIG names parameter servers"),
         ({"gpus": 2}, "mirrored", "several GPUs are visible"),
         ({"gpus": 1}, "one_device", "one GPU is visible"),
