@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from reports.feature_changes import FeatureChange, feature_changes
+from reports.read_run import RunData
 from reports.run_values import (
     Better,
     Change,
-    Run,
     better,
     changes,
     duration_s,
@@ -172,7 +172,7 @@ class Comparison:
         return {"schema_version": 1, **_json(found)}
 
 
-def compare(before: Run, after: Run) -> Comparison:
+def compare(before: RunData, after: RunData) -> Comparison:
     """Returns what differs between two runs.
 
     Args:
@@ -288,7 +288,7 @@ def _by_check(record: RunRecord) -> dict[tuple[str, str, str], dict[str, Any]]:
     return rows
 
 
-def _metrics(before: Run, after: Run) -> tuple[MetricChange, ...]:
+def _metrics(before: RunData, after: RunData) -> tuple[MetricChange, ...]:
     old, new = metrics(before), metrics(after)
     directions: dict[str, Better | None] = {}
     config = after.record.config or before.record.config

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reports.run_values import Change, Run, changes, statistics
+from reports.read_run import RunData
+from reports.run_values import Change, changes, statistics
 
 # Of the statistics of a feature, those that are compared, by their part of it.
 _STATISTICS = {
@@ -38,7 +39,7 @@ class FeatureChange:
     statistics: tuple[Change, ...]
 
 
-def feature_changes(before: Run, after: Run) -> tuple[FeatureChange, ...]:
+def feature_changes(before: RunData, after: RunData) -> tuple[FeatureChange, ...]:
     """Returns the features whose statistics differ, the largest shift first."""
     old, new = _by_feature(before), _by_feature(after)
     if not old or not new:
@@ -52,7 +53,7 @@ def feature_changes(before: Run, after: Run) -> tuple[FeatureChange, ...]:
     return tuple(sorted(found, key=lambda item: -item.shift))
 
 
-def _by_feature(run: Run) -> dict[tuple[str, str], Mapping[str, Any]]:
+def _by_feature(run: RunData) -> dict[tuple[str, str], Mapping[str, Any]]:
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for _, split in statistics(run):
         for feature in split["features"]:

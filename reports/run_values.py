@@ -7,11 +7,12 @@ older version or of a run that has failed, is missing or None.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from reports.read_run import RunData
 from sluice.json_paths import flatten
 from sluice.record.run_record import RunRecord
 
@@ -46,16 +47,6 @@ _HIGHER_IS_BETTER = (
     "cosinesimilarity",
     "r2score",
 )
-
-
-class Run(Protocol):
-    """A run's record and its documents, as ``reports.read_run.RunData`` reads them."""
-
-    @property
-    def record(self) -> RunRecord: ...
-
-    def documents(self, kind: str) -> Sequence[Mapping[str, Any]]:
-        """Returns the readable documents of a kind, in the order of the nodes."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +104,7 @@ def parameters(record: RunRecord) -> dict[str, Any]:
     return flatten(properties)
 
 
-def examples(run: Run) -> dict[str, int]:
+def examples(run: RunData) -> dict[str, int]:
     """Returns the number of examples per split of the data that is trained on.
 
     Splits of further statistics, such as those of serving requests, are named after
@@ -124,40 +115,37 @@ def examples(run: Run) -> dict[str, int]:
         name = split["split"]
         found[f"{node}: {name}" if name in found else name] = split["examples"]
     if not found:
-        for document in run.documents("ingestion"):
-            for artifact in document["artifacts"]:
-                for name, split in artifact["splits"].items():
-                    found[name] = split["records"]
+        for artifact in run.artifacts("ingestion"):
+            for name, split in artifact["splits"].items():
+                found[name] = split["records"]
     return found
 
 
-def statistics(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def statistics(run: RunData) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yields each split of the statistics documents, with the node; not Transform's."""
-    for document in run.documents("statistics"):
-        for artifact in document["artifacts"]:
-            for split in artifact["splits"]:
-                if split["split"] is not None:
-                    yield document["node"], split
+    for artifact in run.artifacts("statistics"):
+        for split in artifact["splits"]:
+            if split["split"] is not None:
+                yield artifact["node"], split
 
 
-def metrics(run: Run) -> dict[tuple[str, str], float]:
+def metrics(run: RunData) -> dict[tuple[str, str], float]:
     """Returns the candidate's metrics by slice and name, all examples first.
 
     A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
     tables and metrics that could not be computed are left out.
     """
     found: dict[tuple[str, str], float] = {}
-    for document in run.documents("metrics"):
-        for artifact in document["artifacts"]:
-            for row in artifact["metrics"]:
-                if row["change"] or row["compared_with"] is not None:
-                    continue
-                if row["model"] == "baseline":
-                    continue
-                where = slice_name(row["slice"])
-                for name, value in row["metrics"].items():
-                    if (number := _number(value)) is not None:
-                        found.setdefault((where, _metric_name(name, row)), number)
+    for artifact in run.artifacts("metrics"):
+        for row in artifact["metrics"]:
+            if row["change"] or row["compared_with"] is not None:
+                continue
+            if row["model"] == "baseline":
+                continue
+            where = slice_name(row["slice"])
+            for name, value in row["metrics"].items():
+                if (number := _number(value)) is not None:
+                    found.setdefault((where, _metric_name(name, row)), number)
     return found
 
 

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reports.compare import Change, SourceChange, compare
+from reports.read_run import RunData
 from reports.run_values import better, duration_s, examples, metrics, outcome
 from reports.summarize_changes import summarize_changes, value_texts
-from sluice.record.run_record import NodeRecord, PushRecord, RunRecord
+from sluice.record.run_record import DocumentRecord, NodeRecord, PushRecord, RunRecord
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 
 
-@dataclass
-class MemoryRun:
-    """A run whose documents are in memory."""
-
-    record: RunRecord
-    content: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def documents(self, kind: str) -> list[dict[str, Any]]:
-        return [
-            {"kind": kind, "node": "Node", "artifacts": [artifact]}
-            for artifact in self.content.get(kind, [])
-        ]
+def _run(record: RunRecord, content: Mapping[str, Any] = {}) -> RunData:
+    """Returns a run with one artifact per kind of document."""
+    record.documents = [DocumentRecord(kind, "Node", kind, "") for kind in content]
+    documents: dict[str, dict[str, Any] | None] = {
+        kind: {"node": "Node", "artifacts": [artifact]}
+        for kind, artifact in content.items()
+    }
+    return RunData(Path(), record, _documents=documents)
 
 
 def _record(run_id: str = "r1", **values: Any) -> RunRecord:
@@ -50,7 +49,7 @@ def _feature(name: str, **values: Any) -> dict[str, Any]:
 
 def _statistics(*features: dict[str, Any], examples: int = 10) -> dict[str, Any]:
     split = {"split": "train", "examples": examples, "features": list(features)}
-    return {"statistics": [{"splits": [split]}]}
+    return {"statistics": {"splits": [split]}}
 
 
 def _metrics(
@@ -65,8 +64,8 @@ def _metrics(
     return {**about, "metrics": values, **row}
 
 
-def _evaluated(*rows: dict[str, Any], **record: Any) -> MemoryRun:
-    return MemoryRun(_record(**record), {"metrics": [{"metrics": list(rows)}]})
+def _evaluated(*rows: dict[str, Any], **record: Any) -> RunData:
+    return _run(_record(**record), {"metrics": {"metrics": list(rows)}})
 
 
 def _with_code(**code: str) -> RunRecord:
@@ -87,7 +86,7 @@ def test_a_run_compared_with_itself_differs_in_nothing():
 def test_config_values_are_compared_by_path():
     before = _record(config={"train": {"epochs": 3, "seed": 1}, "model": "cnn"})
     after = _record(config={"train": {"epochs": 5, "seed": 1}, "slices": [["a"]]})
-    assert compare(MemoryRun(before), MemoryRun(after)).config == (
+    assert compare(_run(before), _run(after)).config == (
         Change("train.epochs", 3, 5),
         Change("model", "cnn", None),
         Change("slices[0]", None, ["a"]),
@@ -99,7 +98,7 @@ def test_code_is_compared_by_the_modules_of_each_node():
         _with_code(same="1", old="1", edited="1"),
         _with_code(same="1", new="1", edited="2"),
     )
-    found = compare(MemoryRun(before), MemoryRun(after))
+    found = compare(_run(before), _run(after))
     assert found.code == (
         SourceChange("edited", "changed", ("Trainer",)),
         SourceChange("new", "new", ("Trainer",)),
@@ -109,25 +108,25 @@ def test_code_is_compared_by_the_modules_of_each_node():
 
 def test_modules_of_a_node_that_one_run_did_not_reach_are_no_change():
     unreached = _record(nodes=[NodeRecord("Trainer", "Trainer")])
-    assert compare(MemoryRun(_with_code(a="1")), MemoryRun(unreached)).code == ()
+    assert compare(_run(_with_code(a="1")), _run(unreached)).code == ()
 
 
 def test_a_pipeline_without_config_is_compared_by_its_exec_properties():
-    runs = [MemoryRun(_with_code(a="1")), MemoryRun(_with_code(a="1", b="2"))]
+    runs = [_run(_with_code(a="1")), _run(_with_code(a="1", b="2"))]
     assert compare(*runs).config == (Change("Trainer.steps", 1, 2),)
 
 
 def test_digests_tell_which_input_differs():
     before = _record(digests={"data": "1", "code": "1"})
     after = _record(digests={"data": "2", "code": "1", "schema": "1"})
-    assert compare(MemoryRun(before), MemoryRun(after)).inputs == ("data",)
+    assert compare(_run(before), _run(after)).inputs == ("data",)
 
 
 def test_spans_and_examples_of_the_data():
     span = {"span": 3, "version": 1, "date": None}
-    before = MemoryRun(_record(spans={"data": [span]}), _statistics())
+    before = _run(_record(spans={"data": [span]}), _statistics())
     later = _record(spans={"data": [span, {**span, "span": 4, "date": "2026-01-02"}]})
-    found = compare(before, MemoryRun(later, _statistics(examples=30)))
+    found = compare(before, _run(later, _statistics(examples=30)))
     assert found.spans == (Change("data", ["3 v1"], ["3 v1", "4 v1 (2026-01-02)"]),)
     assert found.examples == (Change("train", 10, 30),)
 
@@ -136,10 +135,10 @@ def test_features_are_sorted_by_how_far_they_have_moved():
     top = [{"value": "a", "count": 6.0}, {"value": "b", "count": 4.0}]
     words = _feature("word", string={"unique": 2, "top_values": top})
     other = _feature("word", string={"unique": 2, "top_values": top[1:]})
-    before = MemoryRun(
+    before = _run(
         _record(), _statistics(words, _numeric("fare", 1.0), _numeric("same", 1.0))
     )
-    after = MemoryRun(
+    after = _run(
         _record(), _statistics(other, _numeric("fare", 4.0), _numeric("same", 1.0))
     )
     fare, word = compare(before, after).features
@@ -150,10 +149,8 @@ def test_features_are_sorted_by_how_far_they_have_moved():
 
 
 def test_features_that_are_new_or_have_no_numbers():
-    before = MemoryRun(_record(), _statistics(_numeric("empty", None)))
-    after = MemoryRun(
-        _record(), _statistics(_numeric("empty", 1.0), _numeric("new", 1.0))
-    )
+    before = _run(_record(), _statistics(_numeric("empty", None)))
+    after = _run(_record(), _statistics(_numeric("empty", 1.0), _numeric("new", 1.0)))
     new, empty = compare(before, after).features
     assert (new.feature, new.shift) == ("new", math.inf)
     assert (empty.feature, empty.shift) == ("empty", 0.0)
@@ -163,8 +160,8 @@ def test_values_of_sensitive_features_are_not_compared():
     hidden = [{"value": None, "count": 6.0}]
     secret = _feature("name", string={"unique": 9, "top_values": hidden})
     other = _feature("name", string={"unique": 8, "top_values": hidden})
-    before = MemoryRun(_record(), _statistics(secret))
-    (found,) = compare(before, MemoryRun(_record(), _statistics(other))).features
+    before = _run(_record(), _statistics(secret))
+    (found,) = compare(before, _run(_record(), _statistics(other))).features
     assert (found.statistics, found.shift) == ((Change("unique", 9, 8),), 0.0)
 
 
@@ -174,7 +171,7 @@ def test_rows_of_verdicts_that_differ():
     change = Check("accuracy", "overall", "absolute change >= 0", 0.9, 0.9, True)
     before = _record(gates=[Verdict("model", (good, change)).to_dict()])
     after = _record(gates=[Verdict("model", (bad, change)).to_dict()])
-    (row,) = compare(MemoryRun(before), MemoryRun(after)).gates
+    (row,) = compare(_run(before), _run(after)).gates
     assert (row.gate, row.check, row.slice) == ("model", "accuracy", "overall")
     assert row.before and row.after
     assert (row.before["result"], row.after["result"]) == ("pass", "FAIL")
@@ -245,7 +242,7 @@ def test_direction_in_which_a_metric_improves(metric: str, expected: str | None)
 def test_nodes_of_both_runs_with_state_and_time():
     before = _record(nodes=[NodeRecord("A", "A", "ran", 3.0), NodeRecord("B", "B")])
     after = _record(nodes=[NodeRecord("A", "A", "cached", 0.1)])
-    times = compare(MemoryRun(before), MemoryRun(after)).times
+    times = compare(_run(before), _run(after)).times
     assert [(item.node, item.before_s, item.after_state) for item in times] == [
         ("A", 3.0, "cached"),
         ("B", None, None),
@@ -283,8 +280,8 @@ def test_long_values_are_shown_where_they_differ():
 
 
 def test_json_has_no_infinities():
-    before = MemoryRun(_record(), _statistics(_numeric("a", 1.0)))
-    found = compare(before, MemoryRun(_record(), _statistics(_numeric("b", 1.0))))
+    before = _run(_record(), _statistics(_numeric("a", 1.0)))
+    found = compare(before, _run(_record(), _statistics(_numeric("b", 1.0))))
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["schema_version"] == 1
     assert document["features"][0]["shift"] == "Infinity"
@@ -313,5 +310,5 @@ def test_duration_of_a_run_that_has_not_ended_is_unknown():
 
 def test_examples_without_statistics_are_those_that_were_ingested():
     splits = {"train": {"records": 7, "shards": 1}}
-    run = MemoryRun(_record(), {"ingestion": [{"splits": splits}]})
+    run = _run(_record(), {"ingestion": {"splits": splits}})
     assert examples(run) == {"train": 7}
