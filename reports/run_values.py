@@ -63,7 +63,7 @@ def outcome(record: RunRecord) -> str:
     states = [push.state for push in record.pushes]
     if record.status == "blocked":
         failed = [gate["gate"] for gate in record.gates if not gate["passed"]]
-        return f"blocked by the {failed[0]} gate" if failed else "blocked"
+        return f"blocked ({failed[0]} gate)" if failed else "blocked"
     if record.status in ("succeeded", "up_to_date"):
         if "pushed" in states:
             return "pushed"
@@ -107,17 +107,18 @@ def parameters(record: RunRecord) -> dict[str, Any]:
 def examples(run: RunData) -> dict[str, int]:
     """Returns the number of examples per split of the data that is trained on.
 
-    Splits of further statistics, such as those of serving requests, are named after
-    their node too.
+    They are those that were ingested, or of a foreign pipeline those of the statistics.
+    Splits of further statistics, such as of serving requests, are named after the node
+    too.
     """
     found: dict[str, int] = {}
-    for node, split in statistics(run):
-        name = split["split"]
-        found[f"{node}: {name}" if name in found else name] = split["examples"]
+    for artifact in run.artifacts("ingestion"):
+        for name, split in artifact["splits"].items():
+            found.setdefault(name, split["records"])
     if not found:
-        for artifact in run.artifacts("ingestion"):
-            for name, split in artifact["splits"].items():
-                found[name] = split["records"]
+        for node, split in statistics(run):
+            name = split["split"]
+            found[f"{node}: {name}" if name in found else name] = split["examples"]
     return found
 
 

@@ -49,7 +49,7 @@ _VERBS = {
         "Show a run, or the last run of every pipeline.",
     ),
     "logs": ("runners.cli.logs:logs", "Print the log of a node."),
-    "runs": ("runners.cli.status:runs", "List the runs of a pipeline."),
+    "runs": ("runners.cli.runs:runs", "List and compare the runs of a pipeline."),
     "explain": (
         "runners.cli.explain:explain",
         "Explain whether a node would run, and why.",

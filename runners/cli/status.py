@@ -1,4 +1,4 @@
-"""``sluice status [NAME]`` and ``sluice runs NAME``: results of runs."""
+"""``sluice status [NAME]``: a run, or the last run of every pipeline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from runners.cli.options import json_option, workspace_option
 from runners.cli.render_run import print_run
 from runners.cli.rich_console import make_console, make_table, plain
 from runners.operations import status as operation
-from runners.operations.pipeline_request import next_command
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 
@@ -38,22 +37,6 @@ def status(
         echo("nothing has run yet; try: sluice run NAME")
 
 
-@click.command()
-@click.argument("name")
-@workspace_option
-@json_option
-def runs(name: str, workspace_dir: str | None, as_json: bool) -> None:
-    """List the runs of the pipeline NAME, newest first."""
-    records = operation.runs(name, workspace_dir, echo_warning)
-    if as_json:
-        echo_json([record.to_dict() for record in records])
-    elif records:
-        _print_runs(records)
-    else:
-        command = next_command("run", name, workspace_dir=workspace_dir)
-        echo(f"{name} has not run yet; try: {command}")
-
-
 def _print_pipelines(records: list[RunRecord]) -> None:
     columns = ("pipeline", "last run", "status", "served", "why")
     table = make_table(*columns, folded="why")
@@ -64,24 +47,6 @@ def _print_pipelines(records: list[RunRecord]) -> None:
             plain(record.run_id),
             plain(record.status, RUN_STYLES[record.status]),
             plain(", ".join(versions)),
-            plain(_why(record)),
-        )
-    make_console().print(table)
-
-
-def _print_runs(records: list[RunRecord]) -> None:
-    columns = ("run", "status", "exit", "nodes that ran", "push", "why")
-    table = make_table(*columns, folded="why")
-    for record in records:
-        ran = [node.id for node in record.nodes if node.state == "ran"]
-        push = record.pushes[0] if record.pushes else None
-        version = f" (version {push.version})" if push and push.version else ""
-        table.add_row(
-            plain(record.run_id),
-            plain(record.status, RUN_STYLES[record.status]),
-            plain("" if record.exit_code is None else str(record.exit_code)),
-            plain(f"{len(ran)} of {len(record.nodes)}"),
-            plain(f"{push.state}{version}" if push else ""),
             plain(_why(record)),
         )
     make_console().print(table)

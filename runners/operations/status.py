@@ -1,9 +1,13 @@
-"""Operations: return the record of a run, or of all runs of a pipeline."""
+"""Operations: return the record of a run, of all runs, or a table of runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 
+from reports.read_run import RunData
+from reports.run_table import RunTable, make_run_table
 from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.find_run import (
     Warn,
@@ -16,6 +20,7 @@ from runners.operations.find_run import (
 from runners.operations.pipeline_request import next_command
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
+from sluice.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,26 @@ def status(request: StatusRequest, warn: Warn = ignore) -> list[RunRecord]:
     return records
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunsRequest:
+    """The runs to list.
+
+    Attributes:
+      name: a config's name or path.
+      workspace_dir: the folder that holds one workspace per pipeline.
+      sort: what to sort by, see ``reports.run_table.make_run_table``; None for the
+        newest first.
+      reverse: whether to turn the order around.
+      limit: the number of runs; None for all.
+    """
+
+    name: str
+    workspace_dir: str | None = None
+    sort: str | None = None
+    reverse: bool = False
+    limit: int | None = None
+
+
 def runs(
     name: str, workspace_dir: str | None = None, warn: Warn = ignore
 ) -> list[RunRecord]:
@@ -60,13 +85,50 @@ def runs(
       UsageError: there is no such pipeline.
       WorkspaceError: it has runs, but no readable record.
     """
+    workspace = _completed(name, workspace_dir)
+    return list(_readable(workspace, name, workspace_dir, warn))
+
+
+def list_runs(request: RunsRequest, warn: Warn = ignore) -> RunTable:
+    """Returns the runs of a pipeline with metrics and the parameters that differ.
+
+    Raises:
+      UsageError: there is no such pipeline, or no run has a value to sort by.
+      WorkspaceError: it has runs, but no readable record.
+    """
+    workspace = _completed(request.name, request.workspace_dir)
+    records = _readable(workspace, request.name, request.workspace_dir, warn)
+    has_order = request.sort is not None or request.reverse
+    if not has_order:
+        # Only those that are listed are read.
+        records = islice(records, request.limit)
+    found = [RunData(workspace.run_dir(item.run_id), item) for item in records]
+    table = make_run_table(
+        found, sort=request.sort, reverse=request.reverse, limit=request.limit
+    )
+    for notice in (notice for run in found for notice in run.notices):
+        warn(notice)
+    if not has_order and len(table.rows) == request.limit:
+        return replace(table, left_out=len(workspace.run_ids()) - len(table.rows))
+    return table
+
+
+def _completed(name: str, workspace_dir: str | None) -> Workspace:
     workspace = find_workspace(name, workspace_dir)
     complete_killed_runs(workspace)
-    records = list(readable_runs(workspace, warn))
-    if not records and workspace.run_ids():
+    return workspace
+
+
+def _readable(
+    workspace: Workspace, name: str, workspace_dir: str | None, warn: Warn
+) -> Iterator[RunRecord]:
+    is_empty = True
+    for record in readable_runs(workspace, warn):
+        is_empty = False
+        yield record
+    if is_empty and workspace.run_ids():
         raise WorkspaceError(
             f"{name} has run, but none of its records can be read",
             where=workspace.runs,
             hint=next_command("run", name, workspace_dir=workspace_dir),
         )
-    return records

@@ -294,7 +294,7 @@ def test_json_has_no_infinities():
         ("succeeded", "not_reached", "not pushed"),
         ("up_to_date", "already_served", "up to date"),
         ("failed", "not_reached", "failed"),
-        ("blocked", "blocked", "blocked by the data gate"),
+        ("blocked", "blocked", "blocked (data gate)"),
     ],
 )
 def test_outcome_of_a_run(status: Any, push: Any, expected: str):
@@ -308,7 +308,9 @@ def test_duration_of_a_run_that_has_not_ended_is_unknown():
     assert (duration_s(ended), duration_s(_record())) == (90.0, None)
 
 
-def test_examples_without_statistics_are_those_that_were_ingested():
+def test_examples_are_those_that_were_ingested_else_those_of_the_statistics():
+    run = _run(_record(), _statistics(examples=7))
+    assert examples(run) == {"train": 7}
     splits = {"train": {"records": 7, "shards": 1}}
     run = _run(_record(), {"ingestion": {"splits": splits}})
     assert examples(run) == {"train": 7}

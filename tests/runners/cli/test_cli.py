@@ -15,7 +15,6 @@ from ruamel.yaml import YAML
 from pipeline.config.config import Train
 from sample_data import catalog
 from sluice.project import own_root
-from sluice.record.run_record import NodeRecord, PushRecord, RunRecord
 
 pytestmark = pytest.mark.unit
 
@@ -249,34 +248,6 @@ def test_a_project_whose_package_hides_ours(root: Path, sluice: Sluice) -> None:
     code, _, err = sluice("validate", "digits")
     assert code == 2
     assert "pipeline" in err and "rename" in err
-
-
-def _write_run(root: Path, run_id: str, status: str, push: PushRecord) -> None:
-    record = RunRecord(run_id, "digits", "t", "c", status=status, exit_code=0)  # type: ignore[arg-type]
-    record.nodes = [NodeRecord("Trainer", "Trainer", "ran"), NodeRecord("P", "P")]
-    record.pushes = [push]
-    run_dir = root / "workspace" / "digits" / "runs" / run_id
-    run_dir.mkdir(parents=True)
-    record.save(run_dir)
-
-
-def test_runs_lists_the_newest_first_and_skips_damaged_records(
-    root: Path, sluice: Sluice
-) -> None:
-    assert "has not run yet" in sluice("runs", "digits")[1]
-    _write_run(root, "20260101T000000Z-aaaa", "succeeded", PushRecord("s", "pushed", 4))
-    _write_run(root, "20260102T000000Z-bbbb", "blocked", PushRecord("s", "blocked"))
-    damaged = root / "workspace" / "digits" / "runs" / "20260103T000000Z-cccc"
-    damaged.mkdir()
-    (damaged / "run.json").write_text("{")
-    code, out, err = sluice("runs", "digits")
-    assert code == 0
-    lines = out.splitlines()
-    assert "20260102T000000Z-bbbb" in lines[1] and "blocked" in lines[1]
-    assert "pushed (version 4)" in lines[2] and "1 of 2" in lines[2]
-    assert "the record of run 20260103T000000Z-cccc cannot be read" in err
-    rows = json.loads(sluice("runs", "digits", "--json")[1])
-    assert [row["status"] for row in rows] == ["blocked", "succeeded"]
 
 
 def test_the_predict_command_repeats_the_options(

@@ -1,0 +1,182 @@
+"""``sluice runs``: the table in a terminal, in a pipe, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from runners.cli import runs as module
+from sluice.record.run_record import DocumentRecord, PushRecord, RunRecord
+
+pytestmark = pytest.mark.unit
+
+Sluice = Callable[..., tuple[int, str, str]]
+IDS = tuple(f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
+
+
+@pytest.fixture
+def write(root: Path) -> Callable[..., Path]:
+    """Writes a run of digits; ``metrics`` are those of all examples."""
+
+    def write(run_id: str, metrics: dict[str, Any] | None = None, **facts: Any) -> Path:
+        values: dict[str, Any] = {"status": "succeeded", "exit_code": 0, **facts}
+        record = RunRecord(run_id, "digits", f"{run_id[:4]}-01-01", "c", **values)
+        run_dir = root / "workspace" / "digits" / "runs" / run_id
+        (run_dir / "record").mkdir(parents=True)
+        if metrics:
+            row: dict[str, Any] = {
+                "slice": {},
+                "compared_with": None,
+                "model": "candidate",
+            }
+            row |= {"output": "", "sub_key": {}, "aggregation": None, "change": False}
+            artifact = {"metrics": [{**row, "metrics": metrics}]}
+            document = {"node": "Evaluator", "artifacts": [artifact]}
+            path = "record/Evaluator.metrics.json"
+            (run_dir / path).write_text(json.dumps(document))
+            record.documents = [DocumentRecord("metrics", "Evaluator", path, "")]
+        record.save(run_dir)
+        return run_dir
+
+    return write
+
+
+@pytest.fixture
+def three(write: Callable[..., Path]) -> None:
+    """Three runs; the second was blocked, the third has no model."""
+    values: list[dict[str, Any]] = [
+        {"train": {"epochs": epochs, "seed": 7}} for epochs in (9, 10, 10)
+    ]
+    pushed = [PushRecord("s", "pushed", 4)]
+    gates = [{"gate": "model", "passed": False}]
+    write(IDS[0], {"auc": 0.9, "loss": 0.5}, config=values[0], pushes=pushed)
+    write(
+        IDS[1],
+        {"auc": 0.8, "loss": "NaN", "example_count": 30.0},
+        config=values[1],
+        status="blocked",
+        gates=gates,
+        tags={"night": "", "team": "a"},
+    )
+    write(IDS[2], config=values[2], status="failed", exit_code=7)
+
+
+def _ids(text: str) -> list[str]:
+    return [line.split()[0] for line in text.splitlines()[1:]]
+
+
+def test_a_pipeline_without_runs(root: Path, sluice: Sluice) -> None:
+    assert "digits has not run yet; try: sluice run" in sluice("runs", "digits")[1]
+    assert json.loads(sluice("runs", "digits", "--json")[1]) == []
+
+
+@pytest.mark.usefixtures("three")
+def test_the_table_has_the_newest_first(sluice: Sluice) -> None:
+    code, out, _ = sluice("runs", "digits")
+    header, third, second, first = out.splitlines()
+    assert code == 0
+    assert header.split() == "run verdict version auc loss epochs tags started".split()
+    assert first.split()[:6] == [IDS[0], "pushed", "4", "0.9000", "0.5000", "9"]
+    assert "blocked (model gate)" in second and "night, team=a" in second
+    assert third.split()[:3] == [IDS[2], "failed", "10"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "order"),
+    [
+        (["--sort", "auc"], (0, 1, 2)),
+        (["--sort", "loss"], (0, 2, 1)),
+        (["--sort", "auc", "--reverse"], (1, 0, 2)),
+        (["--sort", "epochs"], (2, 1, 0)),
+        (["--sort", "train.epochs", "--reverse"], (0, 2, 1)),
+        (["--sort", "version"], (0, 2, 1)),
+        (["--reverse"], (0, 1, 2)),
+    ],
+)
+@pytest.mark.usefixtures("three")
+def test_metrics_are_sorted_best_first_and_others_by_size(
+    sluice: Sluice, arguments: list[str], order: tuple[int, ...]
+) -> None:
+    _, out, _ = sluice("runs", "digits", *arguments)
+    assert _ids(out) == [IDS[index] for index in order]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_name_that_no_run_has(sluice: Sluice) -> None:
+    code, _, err = sluice("runs", "digits", "--sort", "epohs")
+    assert code == 2
+    assert "no run has 'epohs' to sort by" in err
+    assert "did you mean 'train.epochs'?" in err
+
+
+@pytest.mark.usefixtures("three")
+def test_a_limit_counts_the_runs_that_are_left_out(sluice: Sluice) -> None:
+    for arguments in ([], ["--sort", "started"]):
+        _, out, _ = sluice("runs", "digits", "--limit", "2", *arguments)
+        *table, last = out.splitlines()
+        assert _ids("\n".join(table)) == [IDS[2], IDS[1]]
+        assert last == "and 1 more runs: --limit 3"
+        # Both shown runs have as many epochs.
+        assert "epochs" not in table[0]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_narrow_terminal_has_fewer_columns(
+    sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(force_terminal=True, width=72, color_system=None)
+    monkeypatch.setattr(module, "make_console", lambda: console)
+    _, out, _ = sluice("runs", "digits")
+    *table, hidden = out.splitlines()
+    assert all(len(line) <= 72 for line in table)
+    assert "verdict" in table[0] and "auc" in table[0] and "started" not in table[0]
+    assert "not shown for lack of width (see --csv): " in hidden
+    assert "epochs" in hidden and "started" in hidden
+
+
+@pytest.mark.usefixtures("three")
+def test_csv_has_all_columns_and_runs(sluice: Sluice) -> None:
+    _, out, _ = sluice("runs", "digits", "--csv", "--sort", "auc")
+    first, second, third = csv.DictReader(io.StringIO(out))
+    assert (first["run_id"], first["metrics.auc"]) == (IDS[0], "0.9")
+    assert second["tags"] == "night, team=a"
+    assert second["metrics.example_count"] == "30.0"
+    assert (third["status"], third["metrics.auc"]) == ("failed", "")
+    assert third["parameters.train.epochs"] == "10"
+    assert "parameters.train.seed" not in first
+
+
+@pytest.mark.usefixtures("three")
+def test_json_has_a_row_per_run(sluice: Sluice) -> None:
+    third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
+    assert (first["verdict"], first["version"]) == ("pushed", 4)
+    assert first["parameters"] == {"train.epochs": 9}
+    assert second["metrics"] == {"auc": 0.8, "loss": "NaN", "example_count": 30.0}
+    assert second["tags"] == {"night": "", "team": "a"}
+    assert (third["exit_code"], third["metrics"]) == (7, {})
+
+
+def test_damaged_records_and_documents_are_named(
+    write: Callable[..., Path], sluice: Sluice
+) -> None:
+    write(IDS[0], {"auc": 0.9})
+    run_dir = write(IDS[1], {"auc": 0.8})
+    (run_dir / "record" / "Evaluator.metrics.json").write_text("{")
+    strange = write(IDS[2], {"auc": 0.7})
+    document = {"node": "Evaluator", "artifacts": [{}]}
+    (strange / "record" / "Evaluator.metrics.json").write_text(json.dumps(document))
+    damaged = write("20260104T000000Z-aaaa")
+    (damaged / "run.json").write_text("{")
+    code, out, err = sluice("runs", "digits")
+    assert code == 0
+    assert _ids(out) == [IDS[2], IDS[1], IDS[0]]
+    assert "the record of run 20260104T000000Z-aaaa cannot be read" in err
+    assert "warning: record/Evaluator.metrics.json cannot be read" in err
+    assert f"warning: run {IDS[2]}: a document is damaged: KeyError('metrics')" in err
