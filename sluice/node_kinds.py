@@ -99,6 +99,7 @@ VERDICTS = frozenset({"components.DataVerdict", "components.ModelVerdict"})
 DOCUMENTS = {
     "Examples": ("samples",),
     "ExampleStatistics": ("statistics",),
+    "Model": ("model",),
     "ModelEvaluation": ("metrics",),
     "ModelRun": ("epochs",),
     "components.Quarantine": ("ingestion",),

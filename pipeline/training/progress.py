@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -174,6 +174,7 @@ def write_facts(
         "time_to_first_step_s": reported.time_to_first_step_s,
         "device_memory_peak_bytes": _device_memory_peak_bytes(),
         "epochs": reported.epoch_facts,
+        "layers": list(_layers(model)),
     }
     with local_output(directory) as folder:
         atomic.write_json(folder / FACTS_FILE, facts)
@@ -188,6 +189,30 @@ def parameter_counts(model: tf.keras.Model) -> dict[str, int]:
         "trainable": _count(model.trainable_weights),
         "frozen": _count(model.non_trainable_weights),
     }
+
+
+def _layers(model: tf.keras.Model, prefix: str = "") -> Iterator[dict[str, Any]]:
+    """Yields each layer of a model, those of a nested model under its name."""
+    for layer in model.layers:
+        name = f"{prefix}{layer.name}"
+        if getattr(layer, "layers", None):
+            yield from _layers(layer, f"{name}/")
+            continue
+        yield {
+            "name": name,
+            "class": type(layer).__name__,
+            "output_shape": _output_shape(layer),
+            "parameters": _count(layer.weights),
+            "trainable_parameters": _count(layer.trainable_weights),
+        }
+
+
+def _output_shape(layer: tf.keras.layers.Layer) -> list[int | None] | None:
+    """Returns the shape; None for a layer with several outputs or of no graph."""
+    try:
+        return list(layer.output.shape)
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        return None
 
 
 def _count(weights: Sequence[Any]) -> int:

@@ -13,7 +13,9 @@ from typing import Any
 
 from sluice.node_kinds import DOCUMENTS
 from sluice.record.documents.epochs_document import epochs_document
+from sluice.record.documents.example_request import ExampleRequests
 from sluice.record.documents.metrics_document import metrics_document
+from sluice.record.documents.model_document import model_document
 from sluice.record.documents.privacy import Privacy
 from sluice.record.documents.samples_document import samples_document
 from sluice.record.documents.statistics_document import statistics_document
@@ -33,7 +35,7 @@ _FILES = {
 }
 # Documents that take a second, of the node that made the artifact. Where it is cached,
 # the document is that of an earlier run.
-_COSTLY = ("samples",)
+_COSTLY = ("samples", "model")
 _EARLIER_RUNS = 20
 
 Artifacts = Mapping[str, list[dict[str, Any]]]
@@ -58,6 +60,16 @@ class DescribedNode:
     properties: Mapping[str, Any] = field(default_factory=dict)
     is_resolver: bool = False
     is_cached: bool = False
+
+    def output(self, kind: str) -> str | None:
+        """Returns the URI of its first output of an artifact type, if there is one."""
+        found = (
+            item["uri"]
+            for items in self.outputs.values()
+            for item in items
+            if item["type"] == kind
+        )
+        return next(found, None)
 
     def is_described_by(self, kind: str) -> bool:
         """Whether its artifacts get documents of a kind, and not those of others."""
@@ -136,7 +148,7 @@ def _write(
     described = [
         {"output": item["output"], "id": item["id"], "uri": item["uri"], **content}
         for item in items[:MAX_ARTIFACTS]
-        if (content := _content(kind, item, privacy)) is not None
+        if (content := _content(kind, item, node, path.parent, privacy)) is not None
     ]
     if not described:
         return None
@@ -167,11 +179,19 @@ def _earlier_document(path: Path, made_from: str) -> bytes | None:
 
 
 def _content(
-    kind: str, item: dict[str, Any], privacy: Privacy
+    kind: str,
+    item: dict[str, Any],
+    node: DescribedNode,
+    record_dir: Path,
+    privacy: Privacy,
 ) -> Mapping[str, Any] | None:
+    uri, properties = item["uri"], item["properties"]
     if kind == "samples":
-        return samples_document(item["uri"], item["properties"], privacy)
-    with local_copy(item["uri"], _FILES[kind]) as folder:
+        return samples_document(uri, properties, privacy)
+    if kind == "model":
+        make_request = ExampleRequests(record_dir, privacy).make
+        return model_document(uri, node.output("ModelRun"), make_request)
+    with local_copy(uri, _FILES[kind]) as folder:
         if kind == "metrics":
             return metrics_document(folder)
         if kind == "epochs":
@@ -180,5 +200,5 @@ def _content(
             from components.tfrecord_gen.report import document_ingestion
 
             return document_ingestion(folder)
-        split_names = json.loads(item["properties"].get("split_names") or "[]")
+        split_names = json.loads(properties.get("split_names") or "[]")
         return statistics_document(folder, split_names, sensitive=privacy.sensitive)

@@ -125,7 +125,8 @@ def _facts(path: Path) -> dict[str, Any]:
     if not isinstance(facts, dict) or not isinstance(facts.get("epochs", []), list):
         raise _damaged(path, "an object of facts", type(facts).__name__)
     epochs = facts.get("epochs", [])[-MAX_EPOCHS:]
-    return {**facts, "epochs": epochs}
+    # Layers are in the model document.
+    return {key: facts[key] for key in facts if key != "layers"} | {"epochs": epochs}
 
 
 def _number(value: float | None) -> float | str | None:

@@ -158,7 +158,7 @@ def test_the_facts_of_a_training_are_written(
     took_s = time.monotonic() - started_s
     write_facts(model, callback, training_input, distribution, str(tmp_path))
     facts = json.loads((tmp_path / "training.json").read_text())
-    epochs = facts.pop("epochs")
+    epochs, layers = facts.pop("epochs"), facts.pop("layers")
     assert 0 < facts.pop("time_to_first_step_s") < took_s
     assert facts == {
         "strategy": distribution.line,
@@ -173,6 +173,13 @@ def test_the_facts_of_a_training_are_written(
         "non_trainable_parameters": 6,
         "device_memory_peak_bytes": None,
     }
+    assert [(item["class"], item["output_shape"]) for item in layers] == [
+        ("Wait", [None, 1]),
+        ("Dense", [None, 3]),
+        ("BatchNormalization", [None, 3]),
+    ]
+    counts = [(item["parameters"], item["trainable_parameters"]) for item in layers]
+    assert counts == [(0, 0), (6, 6), (12, 6)]
     assert [item["epoch"] for item in epochs] == [1, 2]
     assert sum(item["duration_s"] for item in epochs) < took_s
     for item in epochs:
@@ -180,3 +187,21 @@ def test_the_facts_of_a_training_are_written(
         # Of the epoch without its validation.
         waited = STEPS * WAIT_S / item["duration_s"]
         assert 0.99 * waited <= item["input_bound"] <= 1.0
+
+
+def test_layers_of_a_nested_model_have_its_name() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.progress import _layers
+
+    inner = tf.keras.Sequential([tf.keras.layers.Dense(2, name="inside")], "base")
+    inner.trainable = False
+    outer = tf.keras.Sequential([tf.keras.Input((4,)), inner])
+    (layer,) = _layers(outer)
+    assert layer == {
+        "name": "base/inside",
+        "class": "Dense",
+        "output_shape": [None, 2],
+        "parameters": 10,
+        "trainable_parameters": 0,
+    }

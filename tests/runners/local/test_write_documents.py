@@ -71,7 +71,7 @@ def test_statistics_are_written_with_their_digest(tmp_path: Path) -> None:
 
 def test_each_kind_has_its_own_file(tmp_path: Path) -> None:
     outputs = {
-        "model": [_artifact("Model", tmp_path)],
+        "gates": [_artifact("ModelBlessing", tmp_path)],
         "model_run": [_model_run(tmp_path / "9")],
         "before": [_statistics(tmp_path / "5", "train")],
         "after": [_statistics(tmp_path / "6", "train")],
