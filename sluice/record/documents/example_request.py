@@ -108,7 +108,7 @@ class ExampleRequests:
                 return self._images.get(feature["name"], _PNG)
             top = text["top_values"] if text else []
             return top[0]["value"] if top else zero
-        value = numeric["median"] if numeric else None
+        value: Any = numeric["median"] if numeric else None
         if value is None and text and text["top_values"]:
             value = text["top_values"][0]["value"]
         try:
