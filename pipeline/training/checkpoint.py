@@ -25,6 +25,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
+from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.strategy.agreement import Agreement
 from pipeline.training.strategy.task_process import beat
@@ -62,7 +63,7 @@ class CheckpointSettings:
     saved_to: str | None = None
 
 
-class Checkpoint(tf.keras.callbacks.Callback):
+class Checkpoint(StepCallback):
     """Keras callback that saves checkpoints, and stops ``fit`` on request.
 
     Must be the last of the callbacks: it saves the state that the others have after an
@@ -81,20 +82,12 @@ class Checkpoint(tf.keras.callbacks.Callback):
         callbacks: Sequence[tf.keras.callbacks.Callback],
     ) -> None:
         super().__init__()
-        # Otherwise Keras waits for the device and fetches metrics after each batch, and
-        # refuses the callback with parameter servers.
-        self._supports_tf_logs = True
         self.set_model(model)
         self._settings = settings
         self._callbacks = callbacks
         self._agreement = Agreement(model.distribute_strategy)
         self._state = TrainingState()
-        self._random = [
-            layer._random_generator
-            for layer in model.submodules
-            if hasattr(layer, "_random_generator")
-        ]
-        # Keras leaves the random generators of its layers out of a model's checkpoint.
+        self._random = _random_generators(model)
         self._checkpoint = tf.train.Checkpoint(
             model=model, state=self._state, random=self._random
         )
@@ -167,8 +160,8 @@ class Checkpoint(tf.keras.callbacks.Callback):
     ) -> tuple[int, int]:
         """Returns where ``fit`` begins; called by Keras.
 
-        Keras has no public way to begin within an epoch. Its BackupAndRestore uses this
-        one, the model's ``_training_state``.
+        Keras has no public way to begin within an epoch (tf_keras 2.16 and 2.21). Its
+        BackupAndRestore uses this one, the model's ``_training_state``.
         """
         return self.position
 
@@ -218,11 +211,10 @@ class Checkpoint(tf.keras.callbacks.Callback):
         done = self.model.stop_training or epoch + 1 == self._settings.epochs
         self._state.epoch = self._settings.epochs if done else epoch + 1
         self._state.batch, self._state.metrics = 0, []
-        for random in self._random:
+        for generator in self._random:
             # Replicas with fewer examples in the last batch have drawn fewer numbers;
             # the state of one replica is saved for all.
-            if (generator := getattr(random, "_generator", None)) is not None:
-                generator.reset(generator.state.numpy())
+            generator.reset(generator.state.numpy())
         age_s = time.monotonic() - self._saved_at_s
         stop, save = self._agreement.any(
             interrupt.requested(), done or age_s * SHARE_OF_TIME >= self._cost_s
@@ -311,6 +303,17 @@ def _damage(path: str) -> str | None:
     except Exception as error:  # Its type depends on the damaged part.
         return str(error).partition("\n")[0]
     return None
+
+
+def _random_generators(model: tf.keras.Model) -> list[tf.random.Generator]:
+    """Returns the random generators of Keras' layers.
+
+    Keras leaves them out of a model's checkpoint on purpose, and has no public way to
+    them (tf_keras 2.16 and 2.21). Other ``rng_type`` have none.
+    """
+    random = [getattr(layer, "_random_generator", None) for layer in model.submodules]
+    found = [getattr(item, "_generator", None) for item in random]
+    return [generator for generator in found if generator is not None]
 
 
 def _shapes(model: tf.keras.Model) -> list[list[int]]:

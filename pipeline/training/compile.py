@@ -104,6 +104,8 @@ def make_optimizer(
     name = settings.optimizer["class_name"]
     optimizer = _create(getattr(tf.keras.optimizers, name), params, "train.optimizer")
     optimizer.exclude_from_weight_decay(var_names=[NOT_DECAYED])
+    if isinstance(learning_rate, Schedule):
+        optimizer.schedule = learning_rate  # For ``ReduceOnPlateau``.
     return optimizer
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.task_process import beat, set_fitting
@@ -109,14 +110,8 @@ def fit_model(
     return history.history
 
 
-class Heartbeat(tf.keras.callbacks.Callback):
+class Heartbeat(StepCallback):
     """Tells the supervisor of steps, and when ``fit`` polls for requests to stop."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Keras then hands over tensors, for which it need not wait. It also reads this
-        # where it refuses callbacks of steps, with parameter servers.
-        self._supports_tf_logs = True
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         set_fitting(True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
@@ -20,7 +21,7 @@ FACTS_FILE = "training.json"
 INTERVAL_S = 1.0
 
 
-class ReportProgress(tf.keras.callbacks.Callback):
+class ReportProgress(StepCallback):
     """Keras callback that reports epochs, and steps at most once a second.
 
     Rates and durations are of training without validation. The first execution of a
@@ -44,8 +45,6 @@ class ReportProgress(tf.keras.callbacks.Callback):
         self, epochs: int, training_input: TrainingInput, distribution: Distribution
     ) -> None:
         super().__init__()
-        # Otherwise Keras waits for the device and fetches metrics after each batch.
-        self._supports_tf_logs = True
         self._epochs = epochs
         self._steps = training_input.steps_per_epoch
         self._input = training_input

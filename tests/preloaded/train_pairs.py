@@ -13,6 +13,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 from transform_output import FEATURES, Output
 
+from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.run_fn import run_fn
 from pipeline.training.strategy.task_process import beat
 from sluice import interrupt
@@ -63,7 +64,7 @@ def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
     return tf.keras.Model({"a_xf": value}, output)
 
 
-class Wait(tf.keras.callbacks.Callback):
+class Wait(StepCallback):
     """Waits once, in the middle of an epoch, for what the test does meanwhile.
 
     The watchdog sees progress, as during a long read.
@@ -71,7 +72,6 @@ class Wait(tf.keras.callbacks.Callback):
 
     def __init__(self, folder: str) -> None:
         super().__init__()
-        self._supports_tf_logs = True
         self._folder = Path(folder)
         self._epoch = 0
 

@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.training.input.training_input import TrainingInput
-from pipeline.training.learning_rate import Schedule
 from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
 from sluice.errors import NodeError, did_you_mean
@@ -120,6 +119,7 @@ class ReduceOnPlateau(tf.keras.callbacks.ReduceLROnPlateau):
     """Keras' callback, which also reduces a ``Schedule``: by its factor.
 
     Keras sets the learning rate, which a schedule would overwrite at the next step.
+    Its optimizers return only the current value; ours have the ``schedule`` too.
     The factor is a variable of the optimizer, so checkpoints contain it. The history
     has the key ``learning_rate`` instead of Keras' ``lr``.
     """
@@ -131,7 +131,6 @@ class ReduceOnPlateau(tf.keras.callbacks.ReduceLROnPlateau):
         del logs["lr"]
         after = float(optimizer.learning_rate.numpy())
         inner = getattr(optimizer, "inner_optimizer", optimizer)
-        # Its property returns the current value; TensorBoard's callback does this too.
-        schedule = inner._learning_rate
-        if isinstance(schedule, Schedule) and after != before:
+        schedule = getattr(inner, "schedule", None)
+        if schedule is not None and after != before:
             schedule.factor.assign(schedule.factor * (after / before))

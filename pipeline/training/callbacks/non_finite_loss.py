@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
 from pipeline.training.callbacks.local_batches import local_batches
+from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.input.training_input import TrainingInput
 from sluice.errors import MAX_EXAMPLES, NodeError
 
@@ -56,7 +57,7 @@ class Step:
         return f"{validation}epoch {self.epoch + 1}, {batches}"
 
 
-class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
+class StopOnNonFiniteLoss(StepCallback):
     """Raises a ``NodeError`` when the loss is NaN or infinite.
 
     Must come before all callbacks that save weights. With several workers no examples
@@ -84,9 +85,6 @@ class StopOnNonFiniteLoss(tf.keras.callbacks.Callback):
         workers: int = 1,
     ) -> None:
         super().__init__()
-        # Otherwise Keras reads the logs after each batch, and refuses this callback
-        # with parameter servers. On the class it has no effect.
-        self._supports_tf_logs = True
         self._input = training_input
         names = {item.key: item.name for item in feature_set.features}
         names["label"] = feature_set.label.name

@@ -58,6 +58,7 @@ def _dtypes(op: tf.Operation, name: str) -> list[tf.DType]:
 
 @functools.cache
 def _all_kernels() -> list[Any]:
+    # There is no public list (TensorFlow 2.16 and 2.21).
     # Those of XLA are registered when it is used for the first time.
     tf.function(lambda: tf.constant(0) + 1, jit_compile=True)()
     return list(kernels.get_all_registered_kernels().kernel)

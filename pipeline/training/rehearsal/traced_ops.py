@@ -116,7 +116,8 @@ def _bodies(op: tf.Operation) -> Iterator[Any]:
             continue
         value = op.get_attr(definition.name)
         for function in value if isinstance(value, list) else [value]:
-            # There is no public way from a function's name to its graph.
+            # There is no public way from a function's name to its graph (TensorFlow
+            # 2.16 and 2.21).
             known = op.graph._get_function(function.name)
             if known is not None:
                 yield known.graph

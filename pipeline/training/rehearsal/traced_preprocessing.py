@@ -37,6 +37,7 @@ class TracedPreprocessing:
             custom_config={"feature_set": feature_set.to_dict()},
         )
         raw = schema_utils.schema_as_feature_spec(schema).feature_spec
+        # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
         with tempfile.TemporaryDirectory() as directory:
             graph, _, outputs = impl_helper.trace_preprocessing_function(
                 preprocessing_fn,

@@ -63,6 +63,7 @@ def _train(
     import tensorflow as tf
 
     from pipeline.training.callbacks.metrics import LearningRateLog, ReduceOnPlateau
+    from pipeline.training.compile import CompileSettings, make_optimizer
     from pipeline.training.fit import FitSettings, Phase, fit_model
     from pipeline.training.learning_rate import make_learning_rate
     from sluice.compat import exclude_keras_from_autograph
@@ -92,10 +93,11 @@ def _train(
     def compile_with(learning_rate: Any) -> None:
         steps = training_input.steps_per_epoch
         model.compile(
-            tf.keras.optimizers.Adam(
+            make_optimizer(
+                CompileSettings(epochs=EPOCHS),
                 make_learning_rate(
                     learning_rate, epochs=EPOCHS, steps_per_epoch=steps, scale=1.0
-                )
+                ),
             ),
             "binary_crossentropy",
             weighted_metrics=["accuracy"],

@@ -1,0 +1,138 @@
+"""Parts of TensorFlow, Keras and Transform that we use although they are not public.
+
+Each test fails if a version drops what we rely on, and would otherwise silently do
+without it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tf
+
+
+def _fit(model: Any, callbacks: list[Any]) -> None:
+    import tensorflow as tf
+
+    model.compile("sgd", "mse")
+    rows = tf.data.Dataset.from_tensors((tf.ones([2, 1]), tf.ones([2, 1]))).repeat()
+    model.fit(rows, steps_per_epoch=4, callbacks=callbacks, verbose=0)
+
+
+def _model(*layers: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.keras.Sequential(
+        [tf.keras.Input((1,)), *layers, tf.keras.layers.Dense(1)]
+    )
+
+
+def test_keras_gives_tensors_to_a_step_callback() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.callbacks.step_callback import StepCallback
+
+    class Logs(StepCallback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.loss = logs["loss"]
+
+    logs = Logs()
+    _fit(_model(), [logs])
+    assert tf.is_tensor(logs.loss)
+
+
+def test_keras_asks_a_checkpoint_where_fit_begins(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
+    from pipeline.training.training_state import TrainingState
+
+    class Batches(tf.keras.callbacks.Callback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: list[int] = []
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.seen.append(batch)
+
+    model, state, batches = _model(), TrainingState(), Batches()
+    state.batch = 2
+    tf.train.Checkpoint(state=state).save(f"{tmp_path}/ckpt")
+    history = tf.keras.callbacks.History()
+    settings = CheckpointSettings(str(tmp_path), epochs=1, steps_per_epoch=4)
+    checkpoint = Checkpoint(settings, model, [history])
+    assert checkpoint.find()
+    _fit(model, [batches, history, checkpoint])
+    assert batches.seen == [2, 3]
+
+
+@pytest.mark.parametrize("layer", ["Dropout", "GaussianNoise", "RandomFlip"])
+def test_a_checkpoint_has_the_generators_of_random_layers(layer: str) -> None:
+    import tensorflow as tf
+
+    from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
+
+    tf.keras.backend.experimental.enable_tf_random_generator()
+    arguments = [] if layer == "RandomFlip" else [0.5]
+    random = getattr(tf.keras.layers, layer)(*arguments)
+    inputs = tf.keras.Input((4, 4, 1))
+    model = tf.keras.Model(inputs, random(inputs))
+    checkpoint = Checkpoint(CheckpointSettings(None, 1, 1), model, [])
+    (generator,) = checkpoint._random
+    before = generator.state.numpy().tolist()
+    model(tf.ones([2, 4, 4, 1]), training=True)
+    assert generator.state.numpy().tolist() != before
+
+
+def test_ops_in_functions_of_a_graph_are_found() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.rehearsal.traced_ops import traced_ops
+
+    @tf.function
+    def step(x: Any) -> Any:
+        return tf.while_loop(lambda x: x < 9.0, lambda x: (tf.math.erf(x) + x,), [x])
+
+    graph = step.get_concrete_function(tf.TensorSpec([])).graph
+    assert "Erf" not in [op.type for op in graph.get_operations()]
+    origins: Any = SimpleNamespace()
+    assert "Erf" in [traced.op.type for traced in traced_ops(graph, origins)]
+
+
+def test_registered_kernels_are_listed() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.rehearsal.kernels import Kernels
+
+    with tf.Graph().as_default():
+        add = (tf.constant(1.0) + 1.0).op
+        text = tf.strings.as_string(1).op
+    kernels = Kernels("XLA_CPU_JIT")
+    assert kernels.missing(add) is None
+    assert kernels.missing(text) == "AsString"
+
+
+def test_preprocessing_is_traced_without_data() -> None:
+    from google.protobuf import text_format
+    from tensorflow_metadata.proto.v0 import schema_pb2
+
+    from pipeline.config.feature_set import Feature, FeatureSet, Label
+    from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
+
+    one = "shape { dim { size: 1 } } presence { min_fraction: 1 }"
+    text = f'feature {{ name: "fare" type: FLOAT {one} }}'
+    text += f'feature {{ name: "tip" type: INT {one} }}'
+    traced = TracedPreprocessing(
+        "pipeline.training.preprocessing:preprocessing_fn",
+        text_format.Parse(text, schema_pb2.Schema()),
+        FeatureSet((Feature("fare", "numeric"),), Label("tip", (0, 1))),
+    )
+    spec = traced.transformed_feature_spec()
+    assert {name: item.dtype.name for name, item in spec.items()} == {
+        "fare_xf": "float32",
+        "tip_xf": "int64",
+    }
