@@ -42,6 +42,8 @@ SHARE_OF_TIME = 0.02
 # Maximum time between checkpoints during an epoch.
 LONG_EPOCH_S = 600.0
 _KEPT = 2
+# The state's name in a checkpoint.
+_STATE = "state/.ATTRIBUTES/py_state"
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,8 @@ class Checkpoint(StepCallback):
         if self._found is not None and not self._is_restored and number == self.phase:
             self._restore(self._found)
             self._is_restored = True
-            line = f"restored: {self._describe_position()}"
             epoch, epochs = self._state.epoch, self._settings.epochs
+            line = f"restored: {_describe(self._state, epochs)}"
             _report("restored", line, epoch=epoch, epochs=epochs)
         self._state.phase = number
 
@@ -225,18 +227,10 @@ class Checkpoint(StepCallback):
             self._stop()
 
     def _stop(self) -> None:
-        line = f"stopped: {self._describe_position()}"
         epoch, epochs = self._state.epoch, self._settings.epochs
+        line = f"stopped: {_describe(self._state, epochs)}"
         _report("stopped", line, epoch=epoch, epochs=epochs)
         raise interrupt.Interrupted
-
-    def _describe_position(self) -> str:
-        if self.is_complete:
-            return "no epoch is left, only the export"
-        epoch, epochs = self._state.epoch + 1, self._settings.epochs
-        place = f"training resumes with epoch {epoch} of {epochs}"
-        batch = self._state.batch
-        return f"{place}, after batch {batch}" if batch else place
 
     def _read_metrics(self) -> list[Any]:
         strategy = self.model.distribute_strategy
@@ -282,6 +276,31 @@ class Checkpoint(StepCallback):
                 actual=str(error).partition("\n")[0],
                 hint="sluice run --no-cache, which trains from scratch",
             ) from error
+
+
+def describe_position(directory: str, epochs: int) -> str | None:
+    """Returns where a training would resume; None if there is no intact checkpoint.
+
+    Uses no device.
+
+    Args:
+      directory: of its checkpoints.
+      epochs: of the whole training.
+    """
+    for path in _newest_first(directory):
+        if _damage(path) is None:
+            state = TrainingState()
+            reader = tf.train.load_checkpoint(path)
+            state.deserialize(reader.get_tensor(_STATE))
+            return _describe(state, epochs)
+    return None
+
+
+def _describe(state: TrainingState, epochs: int) -> str:
+    if state.epoch == epochs:
+        return "no epoch is left, only the export"
+    place = f"training resumes with epoch {state.epoch + 1} of {epochs}"
+    return f"{place}, after batch {state.batch}" if state.batch else place
 
 
 def _newest_first(directory: str | None) -> list[str]:

@@ -53,6 +53,8 @@ def _print_explanation(explanation: operation.Explanation) -> None:
     lines += _group(asked["because"])
     for line in bounded(lines, _MAX_LINES) or ["nothing that it reads has changed"]:
         console.print(plain(f"  {line}"), soft_wrap=True)
+    if asked["resumes"]:
+        console.print(plain(f"  from a checkpoint: {asked['resumes']}"))
     for item in explanation.causes:
         since = f" (since run {item['last_run']})" if item["last_run"] else ""
         console.print(plain(f"{item['node']} would run{since}", "yellow"))

@@ -78,6 +78,16 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
             answers[node.node_info.id] = _explain_node(
                 ir, node, job_environment, answers
             )
+        trained = Workspace(Path(workspace)).checkpoints
+        for name, answer in answers.items():
+            folder = trained / name / answer.pop("key")
+            answer["resumes"] = None
+            if answer["would_run"] and folder.is_dir():
+                # Imports TensorFlow.
+                from pipeline.training.checkpoint import describe_position
+
+                epochs = config.train.epochs
+                answer["resumes"] = describe_position(str(folder), epochs)
         write_result(place, NAME, {"nodes": list(answers.values()), "error": None})
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
@@ -115,6 +125,7 @@ def _explain_node(
         "because": [],
         "waits_for": waits_for,
         "last_run": last[2] if last else None,
+        "key": "none",
     }
     cache = make_cache(ir, name, job_environment, plan=not kind.system, stand_in=True)
     try:
@@ -128,6 +139,7 @@ def _explain_node(
         # Its input does not exist yet, or any more.
         os.write(2, traceback.format_exc().encode())
         return answer
+    answer["key"] = cache.key or answer["key"]
     if kind.system:
         answer["because"] = [] if waits_for else ["it only looks for artifacts"]
     elif missed is not None:

@@ -30,7 +30,8 @@ class Explanation:
       pipeline: its name.
       node: the node to explain.
       nodes: the node and all that are upstream of it; each with ``node``,
-        ``would_run``, ``because``, ``waits_for`` and ``last_run``.
+        ``would_run``, ``because``, ``waits_for`` and ``last_run``; ``resumes`` says
+        where its training would go on, None if from the beginning.
     """
 
     pipeline: str

@@ -48,6 +48,7 @@ def test_a_later_run_resumes_the_training_that_was_killed(place: Any) -> None:
     assert events == [("epoch", epoch) for epoch in range(1, EPOCHS + 1)]
     assert list(folder.glob("ckpt-*.index"))
 
+    explained = place.here("explain", "digits", "Trainer").out
     outcome, events = _train(place)
     assert outcome.states["Trainer"] == "ran"
     # An epoch as short as this one is not always saved.
@@ -55,7 +56,9 @@ def test_a_later_run_resumes_the_training_that_was_killed(place: Any) -> None:
     assert epoch in (1, 2)
     assert events[0][0] == "restored"
     assert rest == [("epoch", later) for later in range(epoch + 1, EPOCHS + 1)]
-    assert f"restored: training resumes with epoch {epoch + 1} of 4" in outcome.err
+    resumes = f"training resumes with epoch {epoch + 1} of 4"
+    assert f"restored: {resumes}" in outcome.err
+    assert f"from a checkpoint: {resumes}" in explained
     assert not list(place.workspace.checkpoints.iterdir())
 
 

@@ -18,9 +18,9 @@ def explain(
 ) -> Callable[[list[str]], list[str]]:
     """Returns the lines that are printed for a node's reasons."""
 
-    def explain(because: list[str]) -> list[str]:
+    def explain(because: list[str], resumes: str | None = None) -> list[str]:
         node = {"node": "TFRecordGen", "would_run": True, "because": because}
-        node |= {"waits_for": [], "last_run": None}
+        node |= {"waits_for": [], "last_run": None, "resumes": resumes}
         found = operation.Explanation("trips", "TFRecordGen", [node])
         monkeypatch.setattr(operation, "explain", lambda request: found)
         code, out, _ = sluice("explain", "trips", "TFRecordGen")
@@ -52,3 +52,9 @@ def test_a_few_files_have_a_line_each(explain: Any) -> None:
 def test_reasons_are_bounded(explain: Any) -> None:
     shown = explain([f"property p{i}: 1 -> 2" for i in range(30)])
     assert len(shown) == 13 and shown[-1] == "  and 18 more"
+
+
+def test_a_training_that_would_resume(explain: Any) -> None:
+    resumes = "training resumes with epoch 3 of 10"
+    shown = explain(["it has not finished before"], resumes)
+    assert shown == ["  it has not finished before", f"  from a checkpoint: {resumes}"]
