@@ -139,9 +139,13 @@ NotEmpty = Annotated[
 ]
 Text = Annotated[str, Field(strict=True, min_length=1)]
 ProjectPath = Annotated[Text, AfterValidator(_project_path)]
+Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=1)]
+WholeNumber = Annotated[int, Field(strict=True, ge=0)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 PositiveNumber = Annotated[Number, Field(gt=0)]
+NotNegative = Annotated[Number, Field(ge=0)]
+Fraction = Annotated[Number, Field(ge=0, le=1)]
 Params = dict[str, Annotated[Any, AfterValidator(_finite)]]
 PipelineName = Annotated[
     str,

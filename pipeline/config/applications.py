@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config.train import Fraction
-from sluice.config_section import Count, ProjectPath, Section
+from sluice.config_section import Count, Fraction, ProjectPath, Section
 
 # The smallest image, height and width, that each takes.
 APPLICATIONS = {

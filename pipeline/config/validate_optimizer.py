@@ -17,16 +17,11 @@ from pipeline.config.keras_classes import (
     metric_name,
     mode_of,
 )
+from pipeline.config.learning_rate import Piecewise
 from pipeline.config.metrics import Task
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
-from pipeline.config.train import (
-    EarlyStopping,
-    KerasObject,
-    Piecewise,
-    ReduceOnPlateau,
-    Train,
-)
+from pipeline.config.train import EarlyStopping, KerasObject, ReduceOnPlateau, Train
 from pipeline.config.yaml_values import describe
 from sluice.errors import ConfigError
 from sluice.project import find_user_code

@@ -10,15 +10,9 @@ from pydantic import ValidationError
 from pipeline.config.config import Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import Bucketized, Hashed, Image, Numeric, Vocabulary
+from pipeline.config.learning_rate import Constant, Cosine, Exponential, Piecewise
 from pipeline.config.origin import Origin, key_path
-from pipeline.config.train import (
-    Constant,
-    Cosine,
-    EarlyStopping,
-    Exponential,
-    Piecewise,
-    Train,
-)
+from pipeline.config.train import EarlyStopping, Train
 
 pytestmark = pytest.mark.unit
 

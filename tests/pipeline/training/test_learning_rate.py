@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.train import Constant, Cosine, Exponential, Piecewise
+from pipeline.config.learning_rate import Constant, Cosine, Exponential, Piecewise
 
 pytestmark = pytest.mark.tf
 

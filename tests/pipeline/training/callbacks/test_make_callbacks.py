@@ -9,13 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.train import (
-    Constant,
-    Cosine,
-    EarlyStopping,
-    ReduceOnPlateau,
-    TensorBoard,
-)
+from pipeline.config.learning_rate import Constant, Cosine
+from pipeline.config.train import EarlyStopping, ReduceOnPlateau, TensorBoard
 from sluice import progress
 from sluice.errors import NodeError
 

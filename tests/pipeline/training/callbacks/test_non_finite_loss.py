@@ -26,7 +26,8 @@ from sluice.compat import prepare_environment
 prepare_environment()
 from sluice.errors import NodeError
 from tests.pipeline.training.callbacks.trainings import train
-from pipeline.config.train import Constant, ReduceOnPlateau
+from pipeline.config.learning_rate import Constant
+from pipeline.config.train import ReduceOnPlateau
 two = {"strategy": "mirrored", "replicas": 2}
 plateau = ReduceOnPlateau(metric="learning_rate", mode="max", patience=1, factor=0.5)
 history, _ = train(
