@@ -43,7 +43,7 @@ def format_tags(tags: Mapping[str, str]) -> str:
 def print_outcome(
     console: Console, record: RunRecord, *, predict: str | None = None
 ) -> None:
-    """Prints the gates, the error, the push and the next command of a run.
+    """Prints the gates, the error, the push, the report and the next command of a run.
 
     Args:
       console: where to print.
@@ -60,6 +60,8 @@ def print_outcome(
         _print_error(console, record.error, is_blocked=record.status == "blocked")
     for push in record.pushes:
         _print_push(console, push, has_error=record.error is not None)
+    if record.report_uri:
+        console.print(plain(f"report:  {record.report_uri}"), soft_wrap=True)
     if record.resume_command:
         if record.status == "interrupted":
             console.print(plain("interrupted", "red"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +31,7 @@ from runners.local.processes.process_pool import PRELOADED, ProcessPool, can_for
 from runners.local.run_result import NodeResult, RunResult
 from runners.local.scheduler import RunCallbacks
 from runners.local.stop_request import StopRequest
+from runners.local.write_report import write_report
 from sluice.errors import (
     DataError,
     ExitCode,
@@ -42,8 +44,9 @@ from sluice.errors import (
 )
 from sluice.machine_resources import usable_cores
 from sluice.project import check_imports
-from sluice.record.events import Event, Stopped
-from sluice.record.journal import Journal
+from sluice.record.events import RunResumed, RunStarted
+from sluice.record.recorder import Recorder
+from sluice.record.run_record import RunRecord
 from sluice.retries import Retries
 from sluice.storage import atomic
 from sluice.workspace import new_run_id
@@ -168,7 +171,8 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                     hint="wait for it to end, or use another run_id",
                 ) from error
             plan = self._plan(pipeline, run_options, run_dir)
-            return self._execute(plan, on_event or (lambda event: None), lock)
+            name = pipeline.pipeline_info.id
+            return self._execute(plan, name, on_event or (lambda event: None), lock)
 
     def _plan(self, pipeline: Any, run_options: Any | None, run_dir: Path) -> Plan:
         resumed = GraphFile.load(run_dir) is not None
@@ -189,26 +193,34 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         )
 
     def _execute(
-        self, plan: Plan, on_event: Callable[[dict[str, Any]], None], lock: int
+        self,
+        plan: Plan,
+        pipeline_name: str,
+        on_event: Callable[[dict[str, Any]], None],
+        lock: int,
     ) -> RunResult:
-        journal = Journal(plan.run_dir)
-        stopped: list[Stopped] = []
-
-        def record(event: Event) -> None:
-            dated = journal.append(event)
-            if isinstance(dated, Stopped):
-                stopped.append(dated)
-            on_event(dated.to_dict())
-
+        recorder = Recorder(
+            plan.run_dir, lambda event, record: on_event(event.to_dict())
+        )
+        recorder.apply(_beginning(plan, pipeline_name))
         stop = StopRequest()
-        callbacks = RunCallbacks(record, stop=stop)
+        callbacks = RunCallbacks(
+            recorder.apply, recorder.show_progress, recorder.tick, stop
+        )
         log = plan.run_dir / "logs" / "start.log"
         with stop.listen(), self._processes(log, lock) as process_pool:
-            result = execute(plan, process_pool, callbacks, _job_environment())
+            try:
+                result = execute(plan, process_pool, callbacks, _job_environment())
+                recorder.end(stop.exit_code, stop.reason)
+            except SluiceError as error:
+                recorder.stop(error)
+                raise
+            finally:
+                write_report(recorder)
             if stop.signal is not None:
                 raise KeyboardInterrupt(stop.reason)
         if result is None:
-            raise _as_error(stopped[-1], plan.run_dir)
+            raise _as_error(recorder.record, plan.run_dir)
         if failed := [node for node in result.nodes if node.error]:
             raise _failure(failed, plan.run_dir)
         return result
@@ -330,7 +342,28 @@ def _failure(failed: Sequence[NodeResult], run_dir: Path) -> SluiceError:
     return error
 
 
-def _as_error(event: Stopped, run_dir: Path) -> SluiceError:
-    error = _KINDS.get(event.exit_code, NodeError).from_text(event.message)
+def _beginning(plan: Plan, pipeline: str) -> RunStarted | RunResumed:
+    command = shlex.join(["python", *sys.argv])
+    if plan.resumed:
+        return RunResumed(command=command, workers=plan.workers, resume_command=None)
+    return RunStarted(
+        run_id=plan.run_dir.name,
+        pipeline=pipeline,
+        command=command,
+        destination="",
+        config={},
+        workers=plan.workers,
+        use_cache=plan.use_cache,
+        forced=(),
+        from_nodes=plan.from_nodes,
+        to_nodes=plan.to_nodes,
+        accept_data=None,
+        resume_command=None,
+    )
+
+
+def _as_error(record: RunRecord, run_dir: Path) -> SluiceError:
+    assert record.error is not None and record.exit_code is not None
+    error = _KINDS.get(record.exit_code, NodeError).from_text(record.error.message)
     error.__cause__ = read_exception(run_dir, PREPARE)
     return error

@@ -322,8 +322,7 @@ class Scheduler:
 class RunCallbacks:
     """Callbacks of a run in progress, and the request to stop it.
 
-    Unlike ``runners.engine.Observer`` they get no record: a run of ``LocalRunner`` has
-    none.
+    Unlike ``runners.engine.Observer`` they get no record.
 
     Attributes:
       on_event: called with each event, see ``sluice.record.events``.

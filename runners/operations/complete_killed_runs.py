@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runners.local.unrecorded_ends import unrecorded_ends
+from runners.local.write_report import write_report
 from sluice.errors import LockedError, SluiceError, WorkspaceError
 from sluice.record.events import Note
 from sluice.record.fold import Fold
@@ -101,6 +102,7 @@ def _complete(run_dir: Path, note: str | None) -> None:
         reason = str(error).partition("\n")[0]
         recorder.apply(Note(text=f"the record is incomplete: {reason}"))
     recorder.end_killed(_KILLED)
+    write_report(recorder)
 
 
 def _complete_without_journal(run_dir: Path, error: JournalError) -> None:

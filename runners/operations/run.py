@@ -23,6 +23,7 @@ from pipeline.training.strategy.choice import check_paths, find_tpu
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer
+from runners.local.write_report import repeat_report
 from runners.operations.lock_workspace import (
     LockedWorkspace,
     lock_workspace,
@@ -131,6 +132,7 @@ def run(
             if last is not None:
                 record_inputs(recorder, prepared, inputs)
                 recorder.end_unchanged(last)
+                repeat_report(recorder, last)
                 observer.on_note(f"nothing has changed since run {last.run_id}")
             else:
                 locks = (locked.lock.descriptor,)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from runners.cache import up_to_date
 from runners.engine import Engine, MemoryLimits, Observer, Plan
 from runners.local.engine import LocalEngine
+from runners.local.write_report import write_report
 from runners.metadata.metadata_file import keep_copy
 from runners.operations.prepared_run import (
     PreparedRun,
@@ -143,7 +144,7 @@ def _run(engine: Engine, plan: Plan, recorder: Recorder, observer: Observer) -> 
 
 
 def finish_run(recorder: Recorder, prepared: PreparedRun) -> None:
-    """Adds notes to a closed record; stores a complete run as the last complete one.
+    """Adds notes to a closed record, and its page; stores a complete run as the last.
 
     Args:
       recorder: of the run, which is closed.
@@ -159,6 +160,7 @@ def finish_run(recorder: Recorder, prepared: PreparedRun) -> None:
         if text not in record.notes:
             recorder.apply(Note(text=text))
     record_late_spans(recorder)
+    write_report(recorder)
     whole = begun.use_cache and not (
         begun.forced or begun.from_nodes or begun.to_nodes or begun.accept_data
     )

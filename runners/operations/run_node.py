@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 from runners.engine import Engine, NodeEngine, Observer, Plan
+from runners.local.write_report import write_report
 from runners.operations.complete_killed_runs import record_killed_nodes
 from runners.operations.find_run import RESUMABLE
 from runners.operations.lock_workspace import lock_workspace, prepare_store
@@ -128,12 +129,15 @@ def begin_run(
             record_inputs(recorder, prepared)
         except SluiceError as error:
             recorder.stop(error)
+            write_report(recorder)
             raise
         locks = (locked.lock.descriptor,)
         workers = recorder.run_started.workers
         plan = make_plan(recorder, prepared, workers=workers, locks=locks)
         record = chosen.prepare(plan, observer)
         if record.status != "running":
+            recorder.refresh()
+            write_report(recorder)
             raise _as_error(record)
         locked.lock.share(record.run_id, request.command, silent_s)
     return _shared_run(workspace, record.run_id)

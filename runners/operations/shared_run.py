@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runners.local.write_report import write_report
 from runners.operations.complete_killed_runs import record_killed_nodes
 from sluice.errors import ExitCode, LockedError
 from sluice.record.recorder import Recorder
@@ -124,6 +125,7 @@ def close_cancelled_run(recorder: Recorder) -> None:
     """Closes the record of a cancelled run; the caller holds its lock exclusively."""
     record_killed_nodes(recorder, *(node.id for node in recorder.record.nodes))
     recorder.end(ExitCode.INTERRUPTED, "was cancelled")
+    write_report(recorder)
 
 
 def _cancelled_file(run_dir: Path) -> Path:

@@ -75,7 +75,7 @@ class RunResumed(_Event):
     event: Literal["run_resumed"] = "run_resumed"
     command: str
     workers: int
-    resume_command: str
+    resume_command: str | None
     notes: tuple[str, ...] = ()
 
 

@@ -154,7 +154,7 @@ class RunRecord:
       nodes: in the order of the graph.
       gates: verdicts, see ``sluice.record.verdict``.
       pushes: where the model was pushed.
-      report_uri: None until reports exist.
+      report_uri: of its page; None before its end.
       resume_command: the command to resume the run; None if there is nothing to resume.
       artifacts: by URI.
       documents: the files in ``record/``.

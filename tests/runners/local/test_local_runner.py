@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.errors import NodeError, UsageError
+from sluice.errors import ExitCode, NodeError, UsageError
+from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.tf
 
@@ -278,15 +279,18 @@ def test_the_journal_has_the_events_of_the_callback(foreign, own) -> None:
     journal = Journal(run.run_dir).events()
     assert [event.to_dict() for event in journal] == run.events
     assert [event["event"] for event in run.events] == [
+        "run_started",
         "graph",
         "node_started",
         "node_finished",
         "node_started",
         "node_finished",
         "finished",
+        "run_ended",
+        "report_written",
     ]
     assert all(event["at"].startswith("20") for event in run.events)
-    nodes = {node["id"]: node for node in run.events[0]["nodes"]}
+    nodes = {node["id"]: node for node in run.events[1]["nodes"]}
     assert nodes["Make"] == {
         "id": "Make",
         "kind": "Make",
@@ -295,6 +299,19 @@ def test_the_journal_has_the_events_of_the_callback(foreign, own) -> None:
         "judges_data": False,
         "action": "run",
     }
+
+
+def test_a_foreign_run_has_a_record_and_a_page(foreign, own) -> None:
+    make = own.Make(trace=foreign.trace("Make"))
+    run = foreign.run([make, own.Raise(message="<no>")])
+
+    record = RunRecord.load(run.run_dir)
+    assert (record.status, record.exit_code) == ("failed", ExitCode.NODE)
+    assert record.error is not None and record.error.node == "Raise"
+    assert record.report_uri == str(run.run_dir / "report.html")
+    page = (run.run_dir / "report.html").read_text("utf-8")
+    assert "Failed in Raise: nothing was pushed" in page
+    assert "ValueError: &lt;no&gt;" in page
 
 
 def test_a_run_is_locked_by_its_process(foreign, own, tmp_path: Path) -> None:

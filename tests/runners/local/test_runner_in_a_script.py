@@ -132,6 +132,8 @@ def test_components_of_a_script_run(tmp_path: Path) -> None:
         timeout=5 * DEADLINE_S,
     )
     assert done.returncode == 0, done.stderr
+    # Also with a package of the user's that hides ours.
+    assert "forked" in (root / "runs" / "forked" / "report.html").read_text("utf-8")
     first, second, *rest = done.stdout.splitlines()
     assert sorted([first, second]) == [
         "Again ran again, beside it, its own config, place, Keras 3",
