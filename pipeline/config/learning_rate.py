@@ -17,6 +17,8 @@ from sluice.config_section import (
 )
 
 _KIND = "How the learning rate changes."
+# The kind of a schedule that names none.
+DEFAULT_SCHEDULE = "constant"
 
 
 class _Schedule(Section):
@@ -78,7 +80,7 @@ class Piecewise(_Schedule):
 
 def _schedule_kind(value: Any) -> str:
     if isinstance(value, dict):
-        return value.get("kind", "constant")
+        return value.get("kind", DEFAULT_SCHEDULE)
     return getattr(value, "kind", "number")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from pipeline.config.config import Config
+from pipeline.config.learning_rate import DEFAULT_SCHEDULE
 from pipeline.config.train import (
     Augment,
     Devices,
@@ -50,14 +51,15 @@ _BOUNDS = {
 
 
 class _Generate(GenerateJsonSchema):
-    """As pydantic's own, but without titles, and a feature's ``kind`` is required."""
+    """As pydantic's own, but without titles; a ``kind`` is required if it decides."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
     def field_is_required(self, field: Any, total: bool) -> bool:
         inner = field["schema"].get("schema", {})
-        is_tag = inner.get("type") == "literal" and len(inner["expected"]) == 1
+        names = inner["expected"] if inner.get("type") == "literal" else ()
+        is_tag = len(names) == 1 and DEFAULT_SCHEDULE not in names
         return is_tag or super().field_is_required(field, total)
 
 

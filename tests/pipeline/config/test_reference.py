@@ -166,3 +166,12 @@ def test_the_json_schema_rejects_invalid_values(
 
     assert not is_accepted(document)
     assert marks(document)
+
+
+def test_a_schedule_without_a_kind_is_constant_in_the_schema_too() -> None:
+    document = copy.deepcopy(BUNDLED[0])
+    document["train"]["learning_rate"] = {"initial": 0.1, "warmup_epochs": 1}
+    assert Config.model_validate(document).train.learning_rate.kind == "constant"  # type: ignore[union-attr]
+    jsonschema.validate(document, json_schema())
+    assert '| `kind` | `constant` | `"constant"` |' in reference_page()
+    assert "| `kind` | `cosine` | required |" in reference_page()
