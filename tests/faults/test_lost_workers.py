@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -180,6 +182,26 @@ def test_two_workers_train_one_model(uninterrupted: Training) -> None:
     assert (uninterrupted.folder / "model" / "saved_model.pb").is_file()
     lines, _ = progress.read(uninterrupted.folder / "progress.jsonl")
     assert [line["epoch"] for line in lines if line["event"] == "epoch"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("metrics", [["BinaryAccuracy"], ["AUC"]])
+def test_a_nan_on_one_worker_names_its_example(
+    process_pool: ProcessPool, tmp_path: Path, metrics: list[str]
+) -> None:
+    for name in ("train-0", "train-1", "eval-0", "eval-1"):
+        values = [float(i % 5) for i in range(40)]
+        if name == "train-1":  # of worker 1
+            values[29] = math.nan
+        examples = [encode({"a_xf": [a], "y_xf": [int(a > 2)]}) for a in values]
+        tfrecord.write(tmp_path / f"{name}.gz", examples)
+    training = Training(process_pool, tmp_path, tmp_path)
+    training.start(waits=False, **WORKERS, metrics=metrics)
+    raised = training.end().rpartition("NodeError: ")[2]
+    assert raised.startswith("the loss is nan, so training has stopped\n")
+    assert "not finite in 1 of 8 examples of worker 1: a_xf" in raised
+    assert re.search(r"where: +epoch 1, batch \d of 5", raised)
+    assert re.search(r"- batch \d, example \d: a_xf=nan, label=", raised)
+    assert "all features of these" in training.log
 
 
 def test_a_killed_worker_does_not_change_the_result(

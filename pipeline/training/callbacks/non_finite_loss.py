@@ -20,9 +20,10 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
-from pipeline.training.callbacks.local_batches import local_batches
 from pipeline.training.callbacks.step_callback import StepCallback
-from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.input.training_input import Split, TrainingInput
+from pipeline.training.strategy.agreement import Agreement
+from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import MAX_EXAMPLES, NodeError
 
 ACCELERATOR_INTERVAL_S = 1.0
@@ -38,13 +39,13 @@ class Step:
     """What one execution did.
 
     Attributes:
-      split: ``train`` or ``eval``.
+      split: of the examples.
       epoch: from 0.
       first: number of its first batch, from 0.
       last: number of its last batch.
     """
 
-    split: str
+    split: Split
     epoch: int
     first: int
     last: int
@@ -60,9 +61,8 @@ class Step:
 class StopOnNonFiniteLoss(StepCallback):
     """Raises a ``NodeError`` when the loss is NaN or infinite.
 
-    Must come before all callbacks that save weights. With several workers no examples
-    are named: each would have to read the batch at the same time as the others, which
-    notice it at other times, or not at all.
+    Must come before all callbacks that save weights. Several workers raise it after the
+    same step, each with the examples that are not finite of those it reads itself.
 
     Args:
       training_input: from which the batch is read again.
@@ -71,7 +71,7 @@ class StopOnNonFiniteLoss(StepCallback):
       own_preprocessing: whether the user's code made the features, so that any may
         contain a sensitive one.
       interval_s: time between two looks at the loss.
-      workers: number of them.
+      distribution: of the training.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class StopOnNonFiniteLoss(StepCallback):
         feature_set: FeatureSet,
         sensitive: Sequence[str] = (),
         *,
+        distribution: Distribution,
         own_preprocessing: bool = False,
         interval_s: float = 0.0,
-        workers: int = 1,
     ) -> None:
         super().__init__()
         self._input = training_input
@@ -91,7 +91,8 @@ class StopOnNonFiniteLoss(StepCallback):
         hidden = {key for key, name in names.items() if name in sensitive}
         derived = own_preprocessing and bool(sensitive)
         self._shows = lambda name: not derived and name not in hidden
-        self._interval_s, self._workers = interval_s, workers
+        self._interval_s, self._distribution = interval_s, distribution
+        self._agreement = Agreement(distribution.strategy)
         self._checked_at_s = 0.0
         self._step = Step("train", 0, 0, 0)
         self._losses: list[tuple[Step, Any]] = []
@@ -100,11 +101,11 @@ class StopOnNonFiniteLoss(StepCallback):
         """Raises a ``NodeError`` if an error of ``fit`` is due to such a prediction.
 
         AUC and its kind refuse predictions that are not finite, before the loss is in
-        the logs.
+        the logs; not with several workers, who read weights together only.
         """
         if (
             _NOT_A_PROBABILITY in str(error)
-            and self._workers == 1
+            and self._distribution.workers == 1
             and self._is_diverged()
         ):
             raise self._error(self._step, "not finite, as are predictions") from error
@@ -140,7 +141,8 @@ class StopOnNonFiniteLoss(StepCallback):
         if not isinstance(logs, Mapping) or "loss" not in logs:
             return
         self._losses.append((replace(self._step, last=last), logs["loss"]))
-        if time.monotonic() - self._checked_at_s >= self._interval_s:
+        is_due = time.monotonic() - self._checked_at_s >= self._interval_s
+        if self._agreement.any_at_step(is_due)[0]:
             self.check()
 
     def check(self) -> None:
@@ -171,9 +173,6 @@ class StopOnNonFiniteLoss(StepCallback):
         what = f"the loss is {loss}, so training has stopped"
         where = f"{step} of {self._steps(step.split)}, learning rate {rate:g}"
         hint = "a lower train.learning_rate, a warm-up, or train.clip_gradients"
-        if self._workers > 1:
-            one = "train on one worker to see the examples of the batch"
-            return NodeError(what, where=where, hint=f"{hint}; {one}")
         examples = [
             Example(number, index, batch)
             for number, batch in enumerate(self._batches(step), start=step.first + 1)
@@ -182,14 +181,21 @@ class StopOnNonFiniteLoss(StepCallback):
         causes = [item for item in examples if item.not_finite]
         lines = [item.line(self._shows) for item in (causes or examples)[:_MAX_LOGGED]]
         print(f"{step}: the loss is {loss}", *lines, sep="\n", file=sys.stderr)
-        details = f"all features of these {len(examples)} examples are finite"
+        workers, place = self._distribution.workers, "examples"
+        if workers > 1:
+            place += f" of worker {self._distribution.worker}"
+        details = f"all features of these {len(examples)} {place} are finite"
         if causes:
             names = sorted({name for item in causes for name in item.not_finite})
             details = (
-                f"not finite in {len(causes)} of {len(examples)} examples: "
+                f"not finite in {len(causes)} of {len(examples)} {place}: "
                 f"{', '.join(names)}"
             )
             hint = "correct these examples, or the preprocessing that made them"
+        elif workers > 1:
+            # So that the supervisor prefers the error of a worker that has causes.
+            lines = []
+            details += "; the node's log has what the other workers found"
         more = (
             "; more of them are in the node's log" if len(lines) > MAX_EXAMPLES else ""
         )
@@ -207,13 +213,8 @@ class StopOnNonFiniteLoss(StepCallback):
 
     def _batches(self, step: Step) -> Iterator[Any]:
         """Yields the batches of a step, as NumPy arrays."""
-        if step.split == "train":
-            batches, skip = self._input.train(step.epoch, step.first), 0
-        else:
-            batches, skip = self._input.eval(), step.first
-        count = min(step.last - step.first + 1, _MAX_BATCHES)
-        local = local_batches(batches, self.model.distribute_strategy)
-        return itertools.islice(local, skip, skip + count)
+        batches = self._input.read(step.split, step.epoch, step.first)
+        return itertools.islice(batches, min(step.last - step.first + 1, _MAX_BATCHES))
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.callbacks.local_batches import local_batches
 from pipeline.training.input.training_input import TrainingInput
 
 # The first steps are slower, as they trace and compile.
@@ -52,8 +51,7 @@ class ImageLog(tf.keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if epoch > 0:
             return
-        batches = local_batches(self._input.train(), self.model.distribute_strategy)
-        features = next(batches)[0]
+        features = next(self._input.read("train"))[0]
         writer = tf.summary.create_file_writer(os.path.join(self._directory, "images"))
         with writer.as_default(step=0):
             for name, value in features.items():

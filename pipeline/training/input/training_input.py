@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
@@ -146,24 +148,39 @@ class TrainingInput:
           epoch: number of completed epochs.
           batch: number of completed batches of the next one.
         """
-        skip = batch * self._plans["train"].batches_per_step
 
         def make(worker: int) -> tf.data.Dataset:
-            finish = functools.partial(self._finish, "train", worker)
-            batches = self._batches_of("train", worker)
-            return batches.dataset(finish, epoch=epoch, skip=skip, endless=True)
+            dataset = self._dataset("train", worker, epoch, batch)
+            if self._distribution.workers == 1:
+                return dataset
+            # Otherwise workers ask each other before each step whether all go on.
+            return dataset.apply(
+                tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+            )
 
         dataset = self._distributed(make)
         return dataset if self._wait is None else self._wait.measured(dataset)
 
     def eval(self) -> Any:
         """Returns the batches of one validation, always in the same order."""
+        return self._distributed(functools.partial(self._dataset, "eval"))
 
-        def make(worker: int) -> tf.data.Dataset:
-            finish = functools.partial(self._finish, "eval", worker)
-            return self._batches_of("eval", worker).dataset(finish)
+    def read(self, split: Split, epoch: int = 0, step: int = 0) -> Iterator[Any]:
+        """Yields what this process' replicas take at each step, as NumPy arrays.
 
-        return self._distributed(make)
+        Other workers need not do the same. With parameter servers, the order is that of
+        worker 0.
+
+        Args:
+          split: ``train``, without end, or ``eval``.
+          epoch: number of completed epochs.
+          step: number of the first step.
+        """
+        dataset = self._dataset(split, self._distribution.worker, epoch, step)
+        batches = dataset.as_numpy_iterator()
+        count = self._plans[split].batches_per_step
+        while parts := list(itertools.islice(batches, count)):
+            yield tf.nest.map_structure(lambda *each: np.concatenate(each), *parts)
 
     def waited_s(self) -> float | None:
         """Returns for how long training has waited for batches so far, in seconds.
@@ -191,6 +208,17 @@ class TrainingInput:
         if kind == "parameter_server":
             return tf.keras.utils.experimental.DatasetCreator(make_prefetched)
         return make_prefetched()
+
+    def _dataset(
+        self, split: Split, worker: int, epoch: int = 0, step: int = 0
+    ) -> tf.data.Dataset:
+        """Returns the batches of a worker from a position on, not distributed."""
+        return self._batches_of(split, worker).dataset(
+            functools.partial(self._finish, split, worker),
+            epoch=epoch,
+            skip=step * self._plans[split].batches_per_step,
+            endless=split == "train",
+        )
 
     def _batches_of(self, split: Split, worker: int) -> Batches:
         if (split, worker) not in self._batches:

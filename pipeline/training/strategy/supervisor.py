@@ -26,6 +26,8 @@ from sluice.errors import NodeError
 
 # Maximum time in which a checkpoint is written after a request to stop.
 STOP_S = 60.0
+# Maximum time in which the other workers of one that failed tell why.
+FAILED_S = 5.0
 _POLL_S = 0.2
 
 
@@ -165,10 +167,24 @@ class _Supervisor:
         self._wait()
         for item in self._running:
             item.kill_if_stalled(self._settings.stalled_after_s)
-            if item.state == "failed" and item.error is not None:
-                raise item.error
+        if any(item.state == "failed" for item in self._running):
+            raise self._error()
         if interrupt.requested():
             self._stop()
+
+    def _error(self) -> BaseException:
+        """Returns the error of a process that failed; of several, the most explicit.
+
+        Workers often fail together, and the others wait for one that failed.
+        """
+        deadline = time.monotonic() + FAILED_S
+        while time.monotonic() < deadline and any(
+            item.state == "running" for item in self._leaders
+        ):
+            self._wait()
+        failed = [item for item in self._running if item.state == "failed"]
+        errors = [item.error for item in failed if item.error is not None]
+        return max(errors, key=lambda error: len(getattr(error, "examples", ())))
 
     def _stop(self) -> None:
         """Waits for the leaders' checkpoint if they are fitting; raises Interrupted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
@@ -57,7 +58,7 @@ def real_numbers(batches: Any) -> list[int]:
     found = []
     for features, _, *weights in batches:
         values = np.ravel(features["a_xf"]).astype(int)
-        real = weights[0].numpy() if weights else np.ones(len(values))
+        real = np.asarray(weights[0]) if weights else np.ones(len(values))
         assert set(real) <= {0.0, 1.0}
         found += values[real == 1].tolist()
     return found
@@ -113,6 +114,21 @@ def test_replicas_of_a_worker_take_batches_of_their_own(input_of: InputOf) -> No
     assert {len(batch[1]) for batch in batches} == {4}
     whole = list(input_of(batch_size=8, facts=facts).train().take(12))
     assert real_numbers(batches) == real_numbers(whole)[16:]
+
+
+@pytest.mark.parametrize("kind", ["multi_worker", "tpu"])
+def test_a_process_reads_its_part_of_a_step_without_the_others(
+    input_of: InputOf, kind: str
+) -> None:
+    workers = of_workers(2, replicas=4, kind=kind)
+    for facts in workers:
+        made = input_of(batch_size=8, facts=facts)
+        # Two replicas of two examples.
+        whole = list(made.train().take(2 * made.steps_per_epoch))
+        read = list(itertools.islice(made.read("train", step=2), 5))
+        assert [len(labels) for _, labels, _ in read] == [4] * 5
+        assert real_numbers(read) == real_numbers(whole)[8:]
+        assert real_numbers(made.read("eval")) == real_numbers(made.eval())
 
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])

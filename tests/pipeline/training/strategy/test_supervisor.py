@@ -220,7 +220,7 @@ def test_a_hanging_worker_is_killed(supervised: Supervised, hang: str) -> None:
     assert ("(stopped)" in note) == ("SIGSTOP" in hang)
 
 
-def test_an_error_of_the_training_is_raised_at_once(supervised: Supervised) -> None:
+def test_an_error_of_the_training_is_raised(supervised: Supervised) -> None:
     status, output, errors = supervised.run(
         """
         def train():
@@ -237,6 +237,28 @@ def test_an_error_of_the_training_is_raised_at_once(supervised: Supervised) -> N
     assert (status, output) == (0, "raised 'no such layer' True\n"), errors
     assert supervised.notes == []
     assert "[worker 1] KeyError: 'no such layer'" in errors
+
+
+def test_of_several_errors_the_one_with_examples_is_raised(
+    supervised: Supervised,
+) -> None:
+    status, output, errors = supervised.run(
+        """
+        from sluice.errors import NodeError
+
+        def train():
+            if task() == "worker1":
+                time.sleep(0.5)
+                raise NodeError("the loss is nan", examples=["batch 5, example 8"])
+            raise NodeError("the loss is nan")
+
+        try:
+            supervise(train, ProcessSettings(workers=3))
+        except NodeError as error:
+            print(error.examples)
+        """
+    )
+    assert (status, output) == (0, "('batch 5, example 8',)\n"), errors
 
 
 def test_an_error_that_cannot_be_pickled_keeps_its_text(supervised: Supervised) -> None:
