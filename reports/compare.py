@@ -48,12 +48,12 @@ class SourceChange:
 
 @dataclass(frozen=True)
 class RowChange:
-    """A row of a gate's verdict that differs.
+    """A row of a gate's verdict whose result, limit or value differs.
 
     Attributes:
       gate, check, slice: which row.
-      before: ``result``, ``limit``, ``baseline``, ``actual`` and ``why``; None if the
-        run has no such row.
+      before: ``result``, ``limit``, ``value`` and ``why``; None if the run has no such
+        row. The value of a row that names the baseline is that name.
       after: likewise.
     """
 
@@ -265,24 +265,27 @@ def _rows(before: RunRecord, after: RunRecord) -> tuple[RowChange, ...]:
     return tuple(
         RowChange(*key, old.get(key), new.get(key))
         for key in {**old, **new}
-        if old.get(key) != new.get(key)
+        if _decisive(old.get(key)) != _decisive(new.get(key))
     )
+
+
+def _decisive(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    return {**row, "why": None} if row else None
 
 
 def _by_check(record: RunRecord) -> dict[tuple[str, str, str], dict[str, Any]]:
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for gate in record.gates:
         for row in Verdict.from_dict(gate).rows:
-            # The same metric may have a bound and a limit to its change.
-            number = sum(
-                key[:3] == (gate["gate"], row.check, row.slice) for key in rows
-            )
-            check = f"{row.check} ({number + 1})" if number else row.check
-            rows[gate["gate"], check, row.slice] = {
+            key, number = (gate["gate"], row.check, row.slice), 1
+            while key in rows:
+                # A metric may have several limits.
+                number += 1
+                key = (gate["gate"], f"{row.check} ({number})", row.slice)
+            rows[key] = {
                 "result": row.result,
                 "limit": row.limit,
-                "baseline": row.baseline,
-                "actual": row.actual,
+                "value": row.baseline if row.actual is None else row.actual,
                 "why": row.why,
             }
     return rows

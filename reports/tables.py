@@ -45,6 +45,12 @@ class Column:
     code: bool = False
     bar: bool = False
 
+    def text(self, value: Any) -> str:
+        """Returns a cell of the column as plain text."""
+        if value is None:
+            return formats.MISSING
+        return self.format(value) if self.format else str(value)
+
 
 def numbers(
     label: str,

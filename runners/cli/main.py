@@ -50,6 +50,7 @@ _VERBS = {
     ),
     "logs": ("runners.cli.logs:logs", "Print the log of a node."),
     "runs": ("runners.cli.runs:runs", "List and compare the runs of a pipeline."),
+    "diff": ("runners.cli.diff:diff", "Show what differs between two runs."),
     "explain": (
         "runners.cli.explain:explain",
         "Explain whether a node would run, and why.",

@@ -16,6 +16,8 @@ from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, locate
 
 RESUMABLE = ("failed", "interrupted")
+# Names of runs that are no ids.
+LATEST, LAST_PUSHED = "latest", "last-pushed"
 
 # Receives a line about what was left out, such as a damaged record.
 Warn = Callable[[str], None]
@@ -73,7 +75,8 @@ def find_run(
       name: a config's name or path.
       workspace_dir: the ``--workspace`` option.
       workspace: the pipeline's, if it is known already.
-      run_id: which run, or the beginning of its id.
+      run_id: which run, or the beginning of its id; ``latest`` for the last,
+        ``last-pushed`` for the last that pushed a model.
       warn: receives a line per damaged record.
 
     Raises:
@@ -86,6 +89,9 @@ def find_run(
     ids = workspace.run_ids()
     if not ids:
         raise not_run_yet(name, workspace, workspace_dir)
+    if run_id == LAST_PUSHED:
+        return FoundRun(workspace, _last_pushed(name, workspace, workspace_dir, warn))
+    run_id = None if run_id == LATEST else run_id
     matching = [item for item in ids if item.startswith(run_id or "")]
     if not matching or (run_id and len(matching) > 1):
         raise UsageError(
@@ -98,6 +104,16 @@ def find_run(
         )
     record = None if run_id else next(readable_runs(workspace, warn), None)
     return FoundRun(workspace, record or load_record(workspace.run_dir(matching[-1])))
+
+
+def _last_pushed(
+    name: str, workspace: Workspace, workspace_dir: str | None, warn: Warn
+) -> RunRecord:
+    for record in readable_runs(workspace, warn):
+        if any(push.state == "pushed" for push in record.pushes):
+            return record
+    hint = next_command("runs", name, workspace_dir=workspace_dir)
+    raise UsageError(f"no run of {name} has pushed a model", hint=hint)
 
 
 def not_run_yet(

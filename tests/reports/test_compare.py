@@ -175,7 +175,7 @@ def test_rows_of_verdicts_that_differ():
     assert (row.gate, row.check, row.slice) == ("model", "accuracy", "overall")
     assert row.before and row.after
     assert (row.before["result"], row.after["result"]) == ("pass", "FAIL")
-    assert row.after["actual"] == 0.85
+    assert row.after["value"] == 0.85
 
 
 def test_metrics_of_each_slice_improve_in_their_own_direction():

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from runners.cli import runs as module
-from sluice.record.run_record import DocumentRecord, PushRecord, RunRecord
+from sluice.record.run_record import PushRecord
 
 pytestmark = pytest.mark.unit
 
@@ -22,42 +22,15 @@ IDS = tuple(f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
 
 
 @pytest.fixture
-def write(root: Path) -> Callable[..., Path]:
-    """Writes a run of digits; ``metrics`` are those of all examples."""
-
-    def write(run_id: str, metrics: dict[str, Any] | None = None, **facts: Any) -> Path:
-        values: dict[str, Any] = {"status": "succeeded", "exit_code": 0, **facts}
-        record = RunRecord(run_id, "digits", f"{run_id[:4]}-01-01", "c", **values)
-        run_dir = root / "workspace" / "digits" / "runs" / run_id
-        (run_dir / "record").mkdir(parents=True)
-        if metrics:
-            row: dict[str, Any] = {
-                "slice": {},
-                "compared_with": None,
-                "model": "candidate",
-            }
-            row |= {"output": "", "sub_key": {}, "aggregation": None, "change": False}
-            artifact = {"metrics": [{**row, "metrics": metrics}]}
-            document = {"node": "Evaluator", "artifacts": [artifact]}
-            path = "record/Evaluator.metrics.json"
-            (run_dir / path).write_text(json.dumps(document))
-            record.documents = [DocumentRecord("metrics", "Evaluator", path, "")]
-        record.save(run_dir)
-        return run_dir
-
-    return write
-
-
-@pytest.fixture
-def three(write: Callable[..., Path]) -> None:
+def three(write_run: Callable[..., Path]) -> None:
     """Three runs; the second was blocked, the third has no model."""
     values: list[dict[str, Any]] = [
         {"train": {"epochs": epochs, "seed": 7}} for epochs in (9, 10, 10)
     ]
     pushed = [PushRecord("s", "pushed", 4)]
     gates = [{"gate": "model", "passed": False}]
-    write(IDS[0], {"auc": 0.9, "loss": 0.5}, config=values[0], pushes=pushed)
-    write(
+    write_run(IDS[0], {"auc": 0.9, "loss": 0.5}, config=values[0], pushes=pushed)
+    write_run(
         IDS[1],
         {"auc": 0.8, "loss": "NaN", "example_count": 30.0},
         config=values[1],
@@ -65,7 +38,7 @@ def three(write: Callable[..., Path]) -> None:
         gates=gates,
         tags={"night": "", "team": "a"},
     )
-    write(IDS[2], config=values[2], status="failed", exit_code=7)
+    write_run(IDS[2], config=values[2], status="failed", exit_code=7)
 
 
 def _ids(text: str) -> list[str]:
@@ -164,15 +137,15 @@ def test_json_has_a_row_per_run(sluice: Sluice) -> None:
 
 
 def test_damaged_records_and_documents_are_named(
-    write: Callable[..., Path], sluice: Sluice
+    write_run: Callable[..., Path], sluice: Sluice
 ) -> None:
-    write(IDS[0], {"auc": 0.9})
-    run_dir = write(IDS[1], {"auc": 0.8})
+    write_run(IDS[0], {"auc": 0.9})
+    run_dir = write_run(IDS[1], {"auc": 0.8})
     (run_dir / "record" / "Evaluator.metrics.json").write_text("{")
-    strange = write(IDS[2], {"auc": 0.7})
+    strange = write_run(IDS[2], {"auc": 0.7})
     document = {"node": "Evaluator", "artifacts": [{}]}
     (strange / "record" / "Evaluator.metrics.json").write_text(json.dumps(document))
-    damaged = write("20260104T000000Z-aaaa")
+    damaged = write_run("20260104T000000Z-aaaa")
     (damaged / "run.json").write_text("{")
     code, out, err = sluice("runs", "digits")
     assert code == 0

@@ -1,0 +1,112 @@
+"""``sluice diff``: which runs it compares, and in which form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.record.run_record import PushRecord
+
+pytestmark = pytest.mark.unit
+
+Sluice = Callable[..., tuple[int, str, str]]
+IDS = tuple(f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
+
+
+@pytest.fixture(autouse=True)
+def run_dirs(write_run: Callable[..., Path]) -> list[Path]:
+    """The first two runs have pushed; the third was blocked."""
+    facts: list[dict[str, Any]] = [
+        {"pushes": [PushRecord("s", "pushed", 1)]},
+        {"pushes": [PushRecord("s", "pushed", 2)]},
+        {
+            "status": "blocked",
+            "gates": [{"gate": "model", "passed": False, "override": None, "rows": []}],
+        },
+    ]
+    return [
+        write_run(run_id, {"auc": 0.9 - day / 10}, config={"epochs": day}, **fact)
+        for day, (run_id, fact) in enumerate(zip(IDS, facts, strict=True))
+    ]
+
+
+def _compared(out: str) -> list[str]:
+    document = json.loads(out)
+    return [document[side]["run_id"] for side in ("before", "after")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), (1, 2)),
+        ((IDS[0],), (0, 2)),
+        (("last-pushed", "latest"), (1, 2)),
+        ((IDS[2][:8], IDS[0][:8]), (2, 0)),
+    ],
+)
+def test_runs_are_named_by_id_or_by_what_they_are(
+    sluice: Sluice, arguments: tuple[str, ...], expected: tuple[int, int]
+) -> None:
+    code, out, _ = sluice("diff", "digits", *arguments, "--json")
+    assert code == 0
+    assert _compared(out) == [IDS[index] for index in expected]
+
+
+def test_a_run_is_compared_with_the_last_push_before_it(
+    sluice: Sluice, run_dirs: list[Path]
+) -> None:
+    pushed, again = run_dirs[1], run_dirs[2]
+    (again / "run.json").write_text((pushed / "run.json").read_text())
+    _, out, _ = sluice("diff", "digits", "--json")
+    assert json.loads(out)["before"]["run_id"] == IDS[0]
+
+
+def test_a_folder_of_a_run_elsewhere(sluice: Sluice, run_dirs: list[Path]) -> None:
+    copy = run_dirs[0].parents[3] / "copied"
+    run_dirs[0].rename(copy)
+    _, out, _ = sluice("diff", "digits", str(copy), "--json")
+    assert _compared(out) == [IDS[0], IDS[2]]
+
+
+def test_runs_that_are_not_there(sluice: Sluice, run_dirs: list[Path]) -> None:
+    code, _, err = sluice("diff", "digits", "2025")
+    assert code == 2 and "there is no run '2025' of digits" in err
+    code, _, err = sluice("diff", "digits", "2026")
+    assert code == 2 and "several runs of digits begin with '2026'" in err
+    code, _, err = sluice("diff", "digits", "./nowhere")
+    assert code == 2 and "the record of run nowhere cannot be read" in err
+    for run_dir in run_dirs[:2]:
+        (run_dir / "run.json").unlink()
+    code, _, err = sluice("diff", "digits")
+    assert code == 2 and f"no run before {IDS[2]} has pushed a model" in err
+    code, _, err = sluice("diff", "digits", "last-pushed")
+    assert code == 2 and "no run of digits has pushed a model" in err
+
+
+def test_tables_and_a_summary_in_the_terminal(sluice: Sluice) -> None:
+    code, out, _ = sluice("diff", "digits")
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0
+    assert ["epochs", "1", "2"] in lines
+    assert ["overall", "auc", "0.8000", "0.7000", "-0.1000", "worse"] in lines
+    assert lines[-1] == "metrics: auc 0.8 -> 0.7 (worse)".split()
+
+
+def test_a_run_compared_with_itself(sluice: Sluice) -> None:
+    _, out, _ = sluice("diff", "digits", "latest", "latest")
+    assert out.splitlines()[-1] == "nothing differs that affects the model"
+
+
+def test_markdown_and_a_page(sluice: Sluice, root: Path) -> None:
+    _, markdown, _ = sluice("diff", "digits", "--markdown")
+    assert "| overall | auc | 0.8000 | 0.7000 | -0.1000 | worse |" in markdown
+    assert sluice("diff", "digits", "-o", "a.md")[1] == "wrote a.md\n"
+    assert (root / "a.md").read_text() == markdown
+    _, page, _ = sluice("diff", "digits", "--html")
+    assert page.startswith("<!doctype html>") and "Content-Security-Policy" in page
+    sluice("diff", "digits", "-o", "a.html")
+    assert (root / "a.html").read_text() == page
