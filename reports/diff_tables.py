@@ -6,12 +6,13 @@ from typing import cast
 
 from reports import formats
 from reports.compare import Comparison, MetricChange, NodeTime, RowChange, Side
-from reports.run_values import Change
+from reports.run_values import OVERALL, Change
 from reports.summarize_changes import value_texts
 from reports.tables import Column, Mark, Table, Tone, numbers
 from sluice.record.states import NODE_TONES
 
 _OUTCOMES: dict[str, Tone] = {"better": "good", "worse": "bad"}
+_ORDER = ("worse", "better", "differs", "same")
 _RESULTS: dict[str, Tone] = {"pass": "good", "FAIL": "bad", "warn": "warn"}
 _BEFORE_AFTER = (Column("before"), Column("after"))
 
@@ -23,41 +24,16 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
       found: the comparison.
       all_metrics: whether metrics that are the same are listed too.
     """
+    metrics = sorted(
+        found.metrics if all_metrics else found.changed_metrics,
+        key=lambda item: (item.slice != OVERALL, _ORDER.index(item.outcome)),
+    )
+    sources = (*found.code, *found.files)
     tables = [
-        Table("runs", "Runs", (Column(""), *_BEFORE_AFTER), _runs(found)),
-        _changes("config", "Config", "key", found.config),
-        Table(
-            "code",
-            "Code",
-            (Column("module or file", code=True), Column("change"), Column("nodes")),
-            [
-                (item.name, item.change, ", ".join(item.nodes))
-                for item in (*found.code, *found.files)
-            ],
-        ),
-        _changes("packages", "Packages", "package", found.packages),
-        _changes("spans", "Spans", "input", found.spans),
-        _changes("examples", "Examples", "split", found.examples),
-        Table(
-            "features",
-            "Statistics of features",
-            (Column("feature"), Column("split"), numbers("shift"), Column("changes")),
-            [
-                (
-                    item.feature,
-                    item.split,
-                    item.shift,
-                    ", ".join(
-                        f"{value.name} {' -> '.join(_texts(value))}"
-                        for value in item.statistics
-                    ),
-                )
-                for item in found.features
-            ],
-        ),
+        Table("runs", "The two runs", (Column(""), *_BEFORE_AFTER), _runs(found)),
         Table(
             "gates",
-            "Gates",
+            "Checks with another result or value",
             (
                 *map(Column, ("gate", "check", "slice", "limit")),
                 *(numbers("before"), Column("result"), numbers("after")),
@@ -67,24 +43,35 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
         ),
         Table(
             "metrics",
-            "Metrics",
+            "Metrics of the candidate",
             (
-                *(Column("slice"), Column("metric")),
-                *(
-                    numbers("before"),
-                    numbers("after"),
-                    numbers("change", format=_signed),
-                ),
-                Column(""),
+                *(Column("slice"), Column("metric"), numbers("before")),
+                *(numbers("after"), numbers("change", format=_signed), Column("")),
             ),
+            [_metric_row(item) for item in metrics],
+        ),
+        _changes("config", "Values of the config", "key", found.config),
+        Table(
+            "code",
+            "Modules and files with another content",
+            (Column("module or file", code=True), Column("change"), Column("nodes")),
+            [(item.name, item.change, ", ".join(item.nodes)) for item in sources],
+        ),
+        _changes("packages", "Versions of packages", "package", found.packages),
+        _changes("spans", "Spans of the data", "input", found.spans),
+        _changes("examples", "Number of examples", "split", found.examples),
+        Table(
+            "features",
+            "Features with other statistics, the largest shift first",
+            (Column("feature"), Column("split"), numbers("shift"), Column("changes")),
             [
-                _metric_row(item)
-                for item in (found.metrics if all_metrics else found.changed_metrics)
+                (item.feature, item.split, item.shift, _list(item.statistics))
+                for item in found.features
             ],
         ),
         Table(
             "time",
-            "Time",
+            "Duration of each node",
             (
                 *(Column("node"), numbers("before", "s", _tenths), Column("state")),
                 *(numbers("after", "s", _tenths), Column("state")),
@@ -103,6 +90,10 @@ def _changes(name: str, caption: str, label: str, changes: tuple[Change, ...]) -
 
 def _texts(change: Change) -> tuple[str, str]:
     return value_texts(change.before, change.after)
+
+
+def _list(changes: tuple[Change, ...]) -> str:
+    return ", ".join(f"{item.name} {' -> '.join(_texts(item))}" for item in changes)
 
 
 def _runs(found: Comparison) -> list[tuple[str, str, str]]:
@@ -135,13 +126,18 @@ def _gate_row(item: RowChange) -> tuple[object, ...]:
         else None
         for side in (before, after)
     ]
+    values = [side.get("value") for side in (before, after)]
+    why = after.get("why", "")
+    if any(isinstance(value, str) for value in values):
+        # Such as the name of the baseline, which needs more room than a number.
+        why, values = " -> ".join(value_texts(*values)), [None, None]
     return (
         item.gate,
         item.check,
         item.slice,
         " -> ".join(str(limit) for limit in limits if limit is not None),
-        *(before.get("value"), marks[0], after.get("value"), marks[1]),
-        after.get("why", ""),
+        *(values[0], marks[0], values[1], marks[1]),
+        why,
     )
 
 
@@ -173,4 +169,5 @@ def _signed(value: float | None) -> str:
 
 
 def _tenths(value: float | None, sign: str = "") -> str:
-    return formats.MISSING if value is None else f"{value:{sign},.1f}"
+    # Without a zero's sign.
+    return formats.MISSING if value is None else f"{round(value, 1) + 0.0:{sign},.1f}"

@@ -56,6 +56,7 @@ def test_cells_of_each_table(same: Comparison) -> None:
         gates=(
             RowChange("model", "auc", "overall", row, failed),
             RowChange("model", "new", "overall", None, {**row, "limit": None}),
+            RowChange("model", "base", "overall", {**row, "value": "v1"}, None),
         ),
         metrics=(
             MetricChange("overall", "auc", 0.95, 0.8, "higher"),
@@ -68,6 +69,7 @@ def test_cells_of_each_table(same: Comparison) -> None:
     assert rows["gates"] == [
         ("model", "auc", "overall", ">= 0.9", 0.95, good, 0.8, bad, "too low"),
         ("model", "new", "overall", "", None, None, 0.95, good, ""),
+        ("model", "base", "overall", ">= 0.9", None, good, None, None, "v1 -> none"),
     ]
     change, mark = rows["metrics"][0][4:]
     assert change == pytest.approx(-0.15) and mark == Mark("bad", "worse")
