@@ -100,7 +100,7 @@ DOCUMENTS = {
     "Examples": ("samples",),
     "ExampleStatistics": ("statistics",),
     "Model": ("model",),
-    "ModelEvaluation": ("metrics",),
+    "ModelEvaluation": ("metrics", "mistakes"),
     "ModelRun": ("epochs",),
     "components.Quarantine": ("ingestion",),
 }

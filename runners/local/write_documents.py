@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sluice.node_kinds import DOCUMENTS
+from sluice.node_kinds import CANDIDATE, DOCUMENTS
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.example_request import ExampleRequests
 from sluice.record.documents.metrics_document import metrics_document
+from sluice.record.documents.mistakes_document import Evaluated, mistakes_document
 from sluice.record.documents.model_document import model_document
 from sluice.record.documents.privacy import Privacy
 from sluice.record.documents.samples_document import samples_document
@@ -35,7 +36,7 @@ _FILES = {
 }
 # Documents that take a second, of the node that made the artifact. Where it is cached,
 # the document is that of an earlier run.
-_COSTLY = ("samples", "model")
+_COSTLY = ("samples", "model", "mistakes")
 _EARLIER_RUNS = 20
 
 Artifacts = Mapping[str, list[dict[str, Any]]]
@@ -191,6 +192,9 @@ def _content(
     if kind == "model":
         make_request = ExampleRequests(record_dir, privacy).make
         return model_document(uri, node.output("ModelRun"), make_request)
+    if kind == "mistakes":
+        evaluated = _evaluated(node)
+        return mistakes_document(uri, evaluated, privacy) if evaluated else None
     with local_copy(uri, _FILES[kind]) as folder:
         if kind == "metrics":
             return metrics_document(folder)
@@ -202,3 +206,13 @@ def _content(
             return document_ingestion(folder)
         split_names = json.loads(properties.get("split_names") or "[]")
         return statistics_document(folder, split_names, sensitive=privacy.sensitive)
+
+
+def _evaluated(node: DescribedNode) -> Evaluated | None:
+    """Returns what an Evaluator has read, by TFX's names; None if it is another's."""
+    models, examples = node.inputs.get(CANDIDATE), node.inputs.get("examples")
+    if not (models and examples and models[0]["type"] == "Model"):
+        return None
+    splits = json.loads(node.properties.get("example_splits") or "null")
+    found = examples[0]
+    return Evaluated(models[0]["uri"], found["uri"], found["properties"], splits)
