@@ -19,14 +19,14 @@ from markupsafe import Markup
 from reports import formats
 from sluice.record.states import NODE_STATES, NODE_TONES, RUN_TONES
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 @cache
 def environment() -> Environment:
     """Returns the environment; templates are compiled at their first use."""
     made = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -55,7 +55,7 @@ def environment() -> Environment:
 
 def render_page(template: str, **values: Any) -> str:
     """Returns a page: a template that extends ``page.html.j2``."""
-    style, script = _inline("page.css.j2"), _inline("page.js")
+    style, script = inline("page.css.j2"), inline("page.js")
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
@@ -68,7 +68,8 @@ def render_page(template: str, **values: Any) -> str:
 
 
 @cache
-def _inline(name: str) -> str:
+def inline(name: str) -> str:
+    """Returns the style sheet or the script, which no value changes."""
     return environment().overlay(autoescape=False).get_template(name).render()
 
 

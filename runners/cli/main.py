@@ -72,6 +72,7 @@ _VERBS = {
         "runners.cli.models:models",
         "List pushed versions, or retire a baseline.",
     ),
+    "ui": ("runners.cli.ui:ui", "Show pipelines and runs in the browser."),
     "data": ("runners.cli.data:data", "List or write the sample data sets."),
     "doctor": ("runners.cli.doctor:doctor", "Check this machine and its packages."),
 }

@@ -1,0 +1,1 @@
+"""The local web server over the project's workspaces, ``sluice ui``."""

@@ -1,0 +1,100 @@
+"""Pages that follow what they show: the server sends their content anew.
+
+While a page is open its content is rendered again every second, and sent as a
+server-sent event if it differs; ``static/ui.js`` replaces what has changed. So a page
+has one template, live or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from reports.environment import TEMPLATES, environment
+from sluice.errors import SluiceError
+
+EVENT_STREAM = "text/event-stream"
+_EVERY_S = 1.0
+_STEP_S = 0.1
+# A tunnel may close a connection without traffic.
+_KEEP_ALIVE_S = 15.0
+
+
+@cache
+def ui_environment() -> Environment:
+    """Returns the environment of the pages, with the templates of the reports."""
+    own = Path(__file__).parent / "templates"
+    return environment().overlay(loader=FileSystemLoader([own, TEMPLATES]))
+
+
+@dataclass(frozen=True)
+class View:
+    """The content of a page.
+
+    Attributes:
+      title: of the page.
+      template: of the content.
+      values: of the template.
+      trail: name and address of the pages above it.
+      is_live: whether it may change while it is open.
+    """
+
+    title: str
+    template: str
+    values: dict[str, Any] = field(default_factory=dict)
+    trail: tuple[tuple[str, str], ...] = ()
+    is_live: bool = False
+
+    def markup(self) -> Markup:
+        """Returns the rendered content."""
+        template = ui_environment().get_template(self.template)
+        return Markup(template.render(self.values))
+
+
+async def stream(
+    make_view: Callable[[], View], is_stopping: Callable[[], bool]
+) -> AsyncIterator[str]:
+    """Yields the content of a page as events, until it cannot change any more.
+
+    Args:
+      make_view: returns the content as it is now; called in a thread.
+      is_stopping: whether the server is about to end.
+    """
+    sent, silent_s = None, 0.0
+    while not is_stopping():
+        try:
+            view = await run_in_threadpool(make_view)
+            content = await run_in_threadpool(view.markup)
+        except (SluiceError, HTTPException) as error:
+            # Such as a run that was deleted meanwhile.
+            text = error.detail if isinstance(error, HTTPException) else error.what
+            yield _event("gone", text)
+            return
+        if content != sent:
+            sent, silent_s = content, 0.0
+            yield _event("content", content)
+        elif silent_s >= _KEEP_ALIVE_S:
+            silent_s = 0.0
+            yield ": waiting\n\n"
+        if not view.is_live:
+            yield _event("end", "")
+            return
+        for _ in range(round(_EVERY_S / _STEP_S)):
+            if is_stopping():
+                return
+            await asyncio.sleep(_STEP_S)
+        silent_s += _EVERY_S
+
+
+def _event(name: str, text: str) -> str:
+    return f"event: {name}\ndata: {json.dumps(text)}\n\n"

@@ -1,0 +1,73 @@
+// Replaces what has changed on a live page, and follows the end of a log.
+"use strict";
+{
+  const content = document.getElementById("content");
+  const connection = document.getElementById("connection");
+  const logs = () => [...content.querySelectorAll("pre[id]")];
+  const toEnd = (log) => { log.scrollTop = log.scrollHeight; };
+
+  // Changes what differs only, so that focus, selection and scroll positions stay.
+  const update = (old, fresh) => {
+    if (old.isEqualNode(fresh)) return;
+    if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName !== fresh.nodeName || old.id !== fresh.id) {
+      old.replaceWith(fresh);
+      return;
+    }
+    // Whether details are open is up to the reader.
+    const names = new Set([...old.getAttributeNames(), ...fresh.getAttributeNames()]);
+    names.delete("open");
+    for (const name of names) {
+      if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+      else if (old.getAttribute(name) !== fresh.getAttribute(name)) old.setAttribute(name, fresh.getAttribute(name));
+    }
+    const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
+    before.slice(after.length).forEach((child) => child.remove());
+    after.forEach((child, index) => {
+      if (index < before.length) update(before[index], child);
+      else old.append(child);
+    });
+  };
+
+  const show = (html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    const fresh = content.cloneNode(false);
+    fresh.append(document.importNode(template.content, true));
+    // As it has been done to what is shown.
+    window.setUpPage(fresh);
+    const atEnd = new Set(logs()
+      .filter((log) => log.scrollHeight - log.scrollTop - log.clientHeight < 24)
+      .map((log) => log.id));
+    const known = new Set(logs().map((log) => log.id));
+    update(content, fresh);
+    logs().filter((log) => atEnd.has(log.id) || !known.has(log.id)).forEach(toEnd);
+  };
+
+  let source = null;
+  const say = (text, isLost = false) => {
+    connection.textContent = text;
+    connection.classList.toggle("lost", isLost);
+  };
+  const pause = () => {
+    source?.close();
+    source = null;
+  };
+  const follow = () => {
+    if (source || document.hidden || !content.hasAttribute("data-live")) return;
+    source = new EventSource(location.href);
+    source.addEventListener("open", () => say("live"));
+    source.addEventListener("error", () => say("connection lost", true));
+    source.addEventListener("content", (event) => show(JSON.parse(event.data)));
+    for (const [name, isLost] of [["end", false], ["gone", true]]) {
+      source.addEventListener(name, (event) => {
+        pause();
+        content.removeAttribute("data-live");
+        say(JSON.parse(event.data), isLost);
+      });
+    }
+  };
+  logs().forEach(toEnd);
+  follow();
+  // A browser opens at most six connections to a server: hidden pages do without.
+  document.addEventListener("visibilitychange", () => (document.hidden ? pause() : follow()));
+}
