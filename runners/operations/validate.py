@@ -73,7 +73,9 @@ def validate(
     activate(config.root)
     valid = validate_pipeline(config)
     warnings = list(valid.warnings)
-    for check in (choose_data, check_strategy):
+    # A rehearsal is for an accelerator that is elsewhere.
+    checks = (choose_data,) if accelerator else (choose_data, check_strategy)
+    for check in checks:
         try:
             check(config)
         except UsageError as error:

@@ -33,6 +33,7 @@ def test_status_shows_nodes_memory_and_the_resume_command(
     assert "failed" in lines["Examples"] and "1m01s" in lines["Examples"]
     assert "3.1 GB" in lines["Examples"] and "boom" in lines["Examples"]
     assert f"sluice resume digits --run {written.FIRST}" in lines["resume:"]
+    assert "once config or code is corrected: run" in lines["resume:"]
     document = json.loads(sluice("status", "digits", "--json")[1])
     assert document == RunRecord.load(run_dir).to_dict()
     assert sluice("status", "digits", "--run", "2027")[0] == 2

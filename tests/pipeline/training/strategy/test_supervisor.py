@@ -181,20 +181,27 @@ def test_after_a_killed_worker_all_are_restarted(supervised: Supervised) -> None
     assert starts == [2, 2]
 
 
-def test_restarts_are_bounded(supervised: Supervised) -> None:
+@pytest.mark.parametrize(
+    ("restarts", "what"),
+    [
+        (2, "the training was given up after 2 restarts of its processes"),
+        (0, "the training was not restarted"),
+    ],
+)
+def test_restarts_are_bounded(supervised: Supervised, restarts: int, what: str) -> None:
     status, _, errors = supervised.run(
-        """
+        f"""
         def train():
             if task() == "worker1":
                 os._exit(7)
             serve()
 
-        supervise(train, ProcessSettings(workers=2, max_restarts=2))
+        supervise(train, ProcessSettings(workers=2, max_restarts={restarts}))
         """
     )
     assert status == 1
-    assert len(supervised.notes) == 2
-    assert "given up after 2 restarts" in errors
+    assert len(supervised.notes) == restarts
+    assert what in errors
     assert "where:    worker 1" in errors
     assert "found:    worker 1 ended its process with status 7" in errors
 
