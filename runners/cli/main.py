@@ -51,6 +51,7 @@ _VERBS = {
     "logs": ("runners.cli.logs:logs", "Print the log of a node."),
     "runs": ("runners.cli.runs:runs", "List and compare the runs of a pipeline."),
     "diff": ("runners.cli.diff:diff", "Show what differs between two runs."),
+    "report": ("runners.cli.report:report", "Draw the page of a run or of all runs."),
     "explain": (
         "runners.cli.explain:explain",
         "Explain whether a node would run, and why.",

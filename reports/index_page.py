@@ -1,0 +1,157 @@
+"""The page of a pipeline's runs: trends over the runs, and a link to each report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.charts.lines import Series, line_chart
+from reports.charts.scale import Axis
+from reports.environment import render_page
+from reports.read_run import RunData
+from reports.run_page import REPORT_FILE
+from reports.run_table import RunRow, RunTable, make_run_table
+from reports.tables import Column, Mark, Table, numbers
+from sluice.record.states import RUN_TONES
+
+MAX_RUNS = 300
+_MAX_METRICS = 6
+_MAX_PARAMETERS = 8
+_DRIFT = "drift since the data accepted last"
+# Of components.data_verdict.drift: "'fare' is closest to its limit: ... 0.013 of 0.05".
+_CLOSEST = re.compile(r" ([\d.e+-]+) of ([\d.e+-]+)$")
+
+
+def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
+    """Returns the page.
+
+    Args:
+      pipeline: its name.
+      runs: the newest first; of more than 300, the newest are shown.
+    """
+    shown: list[RunData] = []
+    for run in runs:
+        if len(shown) == MAX_RUNS:
+            break
+        shown.append(run)
+    table = make_run_table(shown)
+    # An unchanged run repeats the numbers of the run before.
+    oldest_first = [row for row in table.rows[::-1] if row.status != "up_to_date"]
+    drift = {run.record.run_id: _drift(run) for run in shown}
+    return render_page(
+        "index.html.j2",
+        pipeline=pipeline,
+        table=_table(table, {run.record.run_id: run.run_dir for run in shown}),
+        charts=_charts(table, oldest_first, drift),
+        limit=MAX_RUNS if len(shown) == MAX_RUNS else None,
+    )
+
+
+def _drift(run: RunData) -> float | None:
+    """Returns the distance closest to its limit, as a fraction of the limit."""
+    rows = [row for gate in run.record.gates for row in gate["rows"]]
+    found = [
+        match
+        for row in rows
+        if row["check"] == _DRIFT and (match := _CLOSEST.search(row["why"]))
+    ]
+    ratios = [float(match[1]) / float(match[2]) for match in found if float(match[2])]
+    return max(ratios, default=None)
+
+
+def _charts(
+    table: RunTable, rows: Sequence[RunRow], drift: Mapping[str, float | None]
+) -> list[tuple[str, Markup]]:
+    """Returns a title and a chart for each quantity that two runs have."""
+    splits = list(dict.fromkeys(name for row in rows for name in row.examples))
+    charts = {
+        name: [("", [row.metrics.get(name) for row in rows])]
+        for name in _shown_metrics(table)
+    }
+    charts["Examples"] = [
+        (split, [row.examples.get(split) for row in rows]) for split in splits[:4]
+    ]
+    charts["Drift: distance in parts of its limit"] = [
+        ("", [drift[row.run_id] for row in rows])
+    ]
+    charts["Duration in seconds"] = [("", [row.duration_s for row in rows])]
+    return [
+        (name, _chart(name, lines))
+        for name, lines in charts.items()
+        if any(len([v for v in values if v is not None]) > 1 for _, values in lines)
+    ]
+
+
+def _shown_metrics(table: RunTable) -> list[str]:
+    # What counts examples is no metric that one compares.
+    names = [name for name in table.metrics if not name.endswith("example_count")]
+    return names[:_MAX_METRICS]
+
+
+def _chart(title: str, lines: list[tuple[str, list]]) -> Markup:
+    series = [
+        Series(
+            name,
+            [i + 1 for i, value in enumerate(values) if value is not None],
+            [value for value in values if value is not None],
+            style,
+        )
+        for style, (name, values) in enumerate(lines)
+    ]
+    x = Axis("run, the oldest first", whole=True)
+    return line_chart(f"{title}, over the runs", series, x, Axis())
+
+
+def _table(table: RunTable, folders: Mapping[str, Path]) -> Table:
+    metrics = _shown_metrics(table)
+    parameters = table.parameters[:_MAX_PARAMETERS]
+    columns = [
+        Column("Run", wraps=False),
+        Column("Started", wraps=False),
+        Column("Status"),
+        Column("Verdict"),
+        numbers("Version"),
+        *(numbers(name) for name in metrics),
+        numbers("Examples"),
+        numbers("Duration", format=formats.seconds),
+        *(Column(name) for name in parameters),
+        Column("Tags"),
+    ]
+    return Table(
+        id="runs",
+        caption=formats.plural(len(table.rows), "run"),
+        columns=columns,
+        rows=[
+            (
+                _link(row.run_id, folders[row.run_id]),
+                formats.time(row.started_at),
+                Mark(
+                    RUN_TONES[row.status],  # type: ignore[arg-type]
+                    row.status.replace("_", " "),
+                ),
+                row.verdict,
+                row.version,
+                *(row.metrics.get(name) for name in metrics),
+                sum(row.examples.values()) or None,
+                row.duration_s,
+                *(
+                    formats.shorten(row.parameters.get(name, ""), 60)
+                    for name in parameters
+                ),
+                ", ".join(f"{k}={v}" if v else k for k, v in row.tags.items()),
+            )
+            for row in table.rows
+        ],
+    )
+
+
+def _link(run_id: str, run_dir: Path) -> str | Markup:
+    if not (run_dir / REPORT_FILE).exists():
+        return run_id
+    # Relative to the workspace's folder, so that it can be moved.
+    href = f"{run_dir.parent.name}/{run_id}/{REPORT_FILE}"
+    return Markup('<a href="{}">{}</a>').format(href, run_id)
