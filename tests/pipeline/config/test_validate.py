@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.features import Numeric
-from pipeline.config.load import load_config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.config.serialize import read_stored_config, write_stored_config
-from pipeline.config.validate import validate_config
 from sluice.errors import ConfigError
 from sluice.project import own_root
 
@@ -38,50 +36,6 @@ def test_a_validated_config_keeps_its_origin(validate, project: Path) -> None:
 
     assert valid.config.root == project
     assert valid.config.origin.overrides == ("train.epochs=3",)
-
-
-CONFIGS = sorted(path.stem for path in (own_root() / "configs").glob("*.yaml"))
-PROFILES = sorted(path.stem for path in (own_root() / "configs/profiles").iterdir())
-
-
-FOR_ALL = {"quick", "gpu", "tpu"}
-
-
-def _profiles_of(name: str) -> list[str]:
-    return [p for p in PROFILES if p in FOR_ALL or p.startswith(f"{name}-")]
-
-
-@pytest.mark.parametrize(
-    ("name", "profile"),
-    [(name, p) for name in CONFIGS for p in (None, *_profiles_of(name))],
-)
-def test_our_own_configs_are_valid(name: str, profile: str | None) -> None:
-    valid = validate_config(load_config(name, profile=profile, cwd=own_root()))
-
-    assert valid.warnings == ()
-
-
-def test_every_profile_is_for_all_configs_or_for_one() -> None:
-    assert set(PROFILES) == {p for name in CONFIGS for p in _profiles_of(name)}
-
-
-@pytest.mark.parametrize(
-    ("name", "floor"),
-    [("digits", 0.97), ("mnist", 0.97), ("fashion-mnist", 0.9)],
-)
-def test_the_floors_of_our_own_configs(name: str, floor: float) -> None:
-    thresholds = load_config(name, cwd=own_root()).evaluate.thresholds
-
-    assert ("accuracy", floor) in [(t.metric, t.lower_bound) for t in thresholds]
-
-
-def test_the_targets_of_taxi() -> None:
-    taxi = load_config("taxi", cwd=own_root()).evaluate.thresholds
-
-    assert ("auc", None, 0.935) in [(t.metric, t.slice, t.lower_bound) for t in taxi]
-    card = next(t for t in taxi if t.slice == {"payment_type": "Credit Card"})
-    assert (card.metric, card.lower_bound) == ("auc", 0.58)
-    assert card.min_examples_per_class == 50
 
 
 def test_a_missing_default_schema_says_where_it_should_be(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -13,44 +12,14 @@ from threading import Event
 import pytest
 
 from components.tfrecord_gen.spans.completeness import CompleteWhen
-from components.tfrecord_gen.spans.select_spans import NoFilesError, select_spans
-from components.tfrecord_gen.spans.window import Span, Window, read_spans
+from components.tfrecord_gen.spans.select_spans import NoFilesError
+from components.tfrecord_gen.spans.window import Span
 from sluice.errors import ConfigError, DataError, ExitCode, UsageError
+from tests.components.tfrecord_gen.spans.selection import SPLITS, chosen, select, touch
 
 pytestmark = pytest.mark.unit
 
-SPLITS: dict[str | None, str] = {
-    "train": "span-{SPAN}/train-*",
-    "eval": "span-{SPAN}/eval-*",
-}
-ALWAYS = CompleteWhen()
 MARKED = CompleteWhen(marker="_SUCCESS")
-
-
-def touch(base: Path, *names: str, age_s: float = 0) -> None:
-    for name in names:
-        path = base / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        os.utime(path, (time.time() - age_s,) * 2)
-
-
-def select(
-    base: Path | str,
-    patterns: dict[str | None, str] | None = None,
-    window: int = 1,
-    complete_when: CompleteWhen = ALWAYS,
-    now_s: float | None = None,
-    only: Sequence[Span] | None = None,
-) -> Window:
-    now_s = time.time() if now_s is None else now_s
-    return select_spans(
-        str(base), patterns or SPLITS, window, complete_when, now_s, only
-    )
-
-
-def chosen(window: Window) -> list[str]:
-    return [f"{file.split} {window.relative(file)}" for file in window.files]
 
 
 def test_the_newest_span_is_by_number_not_by_name(tmp_path: Path) -> None:
@@ -282,49 +251,6 @@ def test_a_pipe_and_a_broken_link_are_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "1" / "pipe")
     with pytest.raises(UsageError, match="not a regular file"):
         select(tmp_path, {None: "{SPAN}/*"})
-
-
-def test_a_pinned_window_ignores_what_came_later(tmp_path: Path) -> None:
-    for number in (1, 2, 3):
-        touch(tmp_path, f"span-{number}/train-0", f"span-{number}/eval-0")
-    first = select(tmp_path, window=2)
-    assert first.spans_json() == "[[2, null], [3, null]]"
-    touch(tmp_path, "span-4/train-0", "span-4/eval-0", "span-5/train-0")
-    again = select(tmp_path, window=2, only=read_spans(first.spans_json()))
-    assert again.files == first.files
-    assert again.spans == first.spans
-    assert [(s.name, s.why) for s in again.skipped] == [
-        ("span 5", "no file of split eval"),
-        ("span 4", "complete only since then"),
-    ]
-    (tmp_path / "span-2").rename(tmp_path / "gone")
-    with pytest.raises(DataError, match="no longer exist(.|\n)*- span 2"):
-        select(tmp_path, only=first.spans)
-
-
-def test_a_pinned_version_hides_older_ones_and_names_newer_ones(
-    tmp_path: Path,
-) -> None:
-    patterns: dict[str | None, str] = {None: "{SPAN}/v{VERSION}/*"}
-    touch(tmp_path, "1/v1/a", "2/v1/a", "2/v2/a")
-    first = select(tmp_path, patterns, window=2)
-    assert first.spans == (Span(1, 1), Span(2, 2))
-    assert not first.skipped
-    touch(tmp_path, "2/v3/a", "0/v9/a", "3/v0/a")
-    again = select(tmp_path, patterns, window=2, only=first.spans)
-    assert again.files == first.files
-    assert [s.name for s in again.skipped] == ["span 3, version 0", "span 2, version 3"]
-    (tmp_path / "1/v1/a").unlink()
-    with pytest.raises(DataError, match="no longer exist(.|\n)*- span 1, version 1"):
-        select(tmp_path, patterns, only=first.spans)
-
-
-def test_pinning_without_placeholders_pins_nothing(tmp_path: Path) -> None:
-    touch(tmp_path, "a")
-    window = select(tmp_path, {None: "*"})
-    assert window.spans_json() == "[]"
-    assert select(tmp_path, {None: "*"}, only=read_spans("[]")) == window
-    assert read_spans("") is None
 
 
 def test_the_fingerprint_is_of_places_splits_and_contents(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Compiles the pipeline of a config, for local runs and cloud services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
+from pipeline.graph.locations import Locations
+
+
+def config_of(project: Path, name: str, **options):
+    return validate_config(load_config(name, cwd=project, **options)).config
+
+
+def compile_locally(config, tmp_path: Path, **locations):
+    from tfx.dsl.compiler import compiler
+
+    from pipeline.graph.create_pipeline import create_pipeline
+
+    where = {
+        "pipeline_root": str(tmp_path / "root"),
+        "metadata_db": tmp_path / "metadata.db",
+        "inputs_dir": tmp_path / "inputs",
+        "serving_dir": str(tmp_path / "serving"),
+        "baseline_store": str(tmp_path / "accepted"),
+        **locations,
+    }
+    pipeline = create_pipeline(config, Locations(**where))
+    return {
+        node.pipeline_node.node_info.id: node.pipeline_node
+        for node in compiler.Compiler().compile(pipeline).nodes
+    }
+
+
+def cloud_job(config, tmp_path: Path) -> dict:
+    from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
+
+    from pipeline.graph.create_pipeline import create_pipeline
+
+    locations = Locations(
+        "gs://bucket/root", None, tmp_path / "inputs", "gs://bucket/s", "gs://bucket/l"
+    )
+    runner = v2.KubeflowV2DagRunner(
+        v2.KubeflowV2DagRunnerConfig(default_image="image", use_pipeline_spec_2_1=True),
+        output_filename=str(tmp_path / "job.json"),
+    )
+    return runner.run(create_pipeline(config, locations))
+
+
+def properties_of(nodes) -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            key: getattr(value.field_value, value.field_value.WhichOneof("value"))
+            for key, value in node.parameters.parameters.items()
+        }
+        for name, node in nodes.items()
+    }
