@@ -1,9 +1,9 @@
 """Merges known metrics of the baseline into the evaluation of a candidate.
 
-The result is what TFMA writes when it evaluates both models: metrics of both and their
-differences, in the same files. TFMA has no such merge. As in TFMA, numbers and arrays
-of numbers have differences. Other features of an EvalConfig, such as thresholds, need
-both models; see ``can_add_baseline``.
+The result is what TFMA writes when it evaluates both models: metrics and plots of both,
+and the metrics' differences, in the same files. TFMA has no such merge. As in TFMA,
+numbers and arrays of numbers have differences. Other features of an EvalConfig, such as
+thresholds, need both models; see ``can_add_baseline``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,19 @@ from components.evaluator.evaluation_digests import BASELINE, CANDIDATE
 from sluice.storage import atomic
 from sluice.tfrecords import tfrecord
 
-# Slice (serialized) -> TFMA's MetricKeyAndValue of each metric, without a model's name.
-ModelMetrics = Mapping[bytes, list[Any]]
+# ``metrics`` or ``plots``, and slice (serialized) -> TFMA's MetricKeyAndValue or
+# PlotKeyAndValue of each, without a model's name.
+ModelMetrics = Mapping[tuple[str, bytes], list[Any]]
 
-# Plots, and the metrics that compare the predictions of two models.
+# Metrics that compare the predictions of two models.
 _NEEDS_BOTH = re.compile(
-    "Plot$|FlipRates?$|^ModelCosineSimilarity$|^SymmetricPredictionDifference$"
+    "FlipRates?$|^ModelCosineSimilarity$|^SymmetricPredictionDifference$"
 )
+# Of each kind of file: its message for a slice, and the field with the values.
+_FILES: dict[str, tuple[Any, str]] = {
+    "metrics": (metrics_for_slice_pb2.MetricsForSlice, "metric_keys_and_values"),
+    "plots": (metrics_for_slice_pb2.PlotsForSlice, "plot_keys_and_values"),
+}
 _CONFIG_FILE = "eval_config.json"
 _NUMBERS = ("int32_values", "int64_values", "float32_values", "float64_values")
 
@@ -65,20 +71,22 @@ def _fields(messages: Iterable[Any]) -> set[str]:
 
 
 def read_metrics(folder: Path, model_name: str) -> ModelMetrics:
-    """Returns the metrics of the ``candidate`` or the ``baseline`` of an evaluation."""
+    """Returns the metrics and plots of the ``candidate`` or ``baseline``."""
     # TFMA leaves the name out where there is one model.
     names = {model_name, ""} if model_name == CANDIDATE else {model_name}
     found = {}
-    for path in tfrecord.shards(folder, "metrics"):
-        for record in map(_parse, tfrecord.read(path)):
-            items = [
-                item
-                for item in record.metric_keys_and_values
-                if item.key.model_name in names and not item.key.is_diff
-            ]
-            for item in items:
-                item.key.model_name = ""
-            found[_slice(record)] = items
+    for kind, (message, field) in _FILES.items():
+        for path in tfrecord.shards(folder, kind):
+            for record in map(message.FromString, tfrecord.read(path)):
+                items = [
+                    item
+                    for item in getattr(record, field)
+                    if item.key.model_name in names
+                    and not (kind == "metrics" and item.key.is_diff)
+                ]
+                for item in items:
+                    item.key.model_name = ""
+                found[kind, _slice(record, field)] = items
     return found
 
 
@@ -87,22 +95,23 @@ def add_baseline(folder: Path, baseline: ModelMetrics, model_dir: str) -> None:
 
     Args:
       folder: of the evaluation, as written by TFMA.
-      baseline: metrics of the baseline.
+      baseline: metrics and plots of the baseline.
       model_dir: SavedModel of the baseline.
     """
-    for path in tfrecord.shards(folder, "metrics"):
-        records = [_parse(data) for data in tfrecord.read(path)]
-        for record in records:
-            candidate = list(record.metric_keys_and_values)
-            del record.metric_keys_and_values[:]
-            known = baseline.get(_slice(record), ())
-            record.metric_keys_and_values.extend(_side_by_side(candidate, known))
-        tfrecord.write(path, [record.SerializeToString() for record in records])
+    for kind, (message, field) in _FILES.items():
+        for path in tfrecord.shards(folder, kind):
+            records = [message.FromString(data) for data in tfrecord.read(path)]
+            for record in records:
+                known = baseline.get((kind, _slice(record, field)), ())
+                candidate = list(getattr(record, field))
+                record.ClearField(field)
+                getattr(record, field).extend(_side_by_side(candidate, known))
+            tfrecord.write(path, [record.SerializeToString() for record in records])
     _name_models(folder / _CONFIG_FILE, model_dir)
 
 
 def _side_by_side(candidate: Iterable[Any], baseline: Iterable[Any]) -> Iterator[Any]:
-    """Yields the metrics of both models, then their differences."""
+    """Yields the metrics or plots of both models, then the metrics' differences."""
     known = {_key(item): item for item in baseline}
     pairs = [(item, known.get(_key(item))) for item in candidate]
     yield from _named(known.values(), BASELINE)
@@ -124,6 +133,8 @@ def _named(items: Iterable[Any], model: str) -> Iterator[Any]:
 
 def _difference(candidate: Any, baseline: Any) -> Any:
     """Returns candidate - baseline; None for what is neither number nor array."""
+    if "type" not in candidate.DESCRIPTOR.oneofs_by_name:
+        return None  # A plot.
     kind = candidate.WhichOneof("type")
     if kind != baseline.WhichOneof("type"):
         return None
@@ -157,14 +168,10 @@ def _name_models(path: Path, model_dir: str) -> None:
     atomic.write_text(path, json_format.MessageToJson(run))
 
 
-def _parse(data: bytes) -> Any:
-    return metrics_for_slice_pb2.MetricsForSlice.FromString(data)
-
-
-def _slice(record: Any) -> bytes:
+def _slice(record: Any, field: str) -> bytes:
     named = type(record)()
     named.CopyFrom(record)
-    named.ClearField("metric_keys_and_values")
+    named.ClearField(field)
     return named.SerializeToString(deterministic=True)
 
 

@@ -13,7 +13,7 @@ class Evaluator(component.Evaluator):
 
     Inputs and outputs are those of TFX. A model that has been evaluated on the same
     examples with the same EvalConfig is not evaluated again as baseline, unless the
-    EvalConfig has thresholds, plots or options, or there is a ``module_file``. Its
+    EvalConfig has thresholds or options, or there is a ``module_file``. Its
     metrics are those that TFX would write, with the differences of numbers and arrays.
 
     Example::

@@ -42,7 +42,7 @@ class EvaluationDigests:
     models: Mapping[str, str]
 
     def save(self, folder: Path, baseline_from: Path | None = None) -> None:
-        """Writes ``evaluated.json``, with the digests of the metrics files.
+        """Writes ``evaluated.json``, with the digests of metrics and plots.
 
         Args:
           folder: of a finished evaluation.
@@ -114,8 +114,8 @@ def find_reusable(folder: Path, wanted: EvaluationDigests) -> tuple[Path, str] |
 
 
 def _metrics_in(folder: Path) -> dict[str, str]:
-    shards = tfrecord.shards(folder, "metrics")
-    return {path.name: digest.of_file(path) for path in shards}
+    shards = [tfrecord.shards(folder, kind) for kind in ("metrics", "plots")]
+    return {path.name: digest.of_file(path) for paths in shards for path in paths}
 
 
 def _content(path: Path) -> str:

@@ -283,6 +283,10 @@ def policy_of(config: Config) -> Policy:
     return Policy(**given, max_corrupt_fraction=limit)
 
 
+_PREDICTION_KEY = "probabilities"
+_CONFUSION = "MultiClassConfusionMatrixPlot"
+
+
 def eval_config(
     metrics: Sequence[tuple[str, str | None, dict[str, Any]]],
     slices: Sequence[Sequence[str]],
@@ -290,8 +294,9 @@ def eval_config(
 ) -> Any:
     """Returns a ``tfma.EvalConfig`` with a candidate and a baseline model.
 
-    It has metrics and slices. The model verdict applies the thresholds, see
-    docs/adr/0001-model-verdict.md.
+    It has metrics and slices, and what the report draws: the histogram of predictions,
+    and for more than two classes the confusion matrix. The model verdict applies the
+    thresholds, see docs/adr/0001-model-verdict.md.
 
     Args:
       metrics: class name, result name (None: TFMA's own) and parameters of each.
@@ -301,11 +306,18 @@ def eval_config(
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
+    from components.evaluator import prediction_histogram
     from components.model_verdict import class_counts
 
+    counts = [
+        class_counts.metric_config(label.class_names),
+        prediction_histogram.metric_config(_PREDICTION_KEY),
+    ]
+    if len(label.classes) > 2 and _CONFUSION not in {name for name, _, _ in metrics}:
+        counts.append(_metric(_CONFUSION, None, {}))
     model = {
         "signature_name": "serving_default",
-        "prediction_key": "probabilities",
+        "prediction_key": _PREDICTION_KEY,
         "label_key": label.key,
         "preprocessing_function_names": ["transform_features"],
         "model_type": "tf_generic",
@@ -314,7 +326,7 @@ def eval_config(
         "model_specs": [model],
         "metrics_specs": [
             {"metrics": [_metric(*metric) for metric in metrics]},
-            {"metrics": [class_counts.metric_config(label.class_names)]},
+            {"metrics": counts},
         ],
         "slicing_specs": [{}, *({"feature_keys": list(keys)} for keys in slices)],
     }

@@ -217,7 +217,11 @@ NODES = (
         arguments.of_evaluator,
         outputs=("evaluation", "blessing"),
         packages=_ANALYSIS,
-        code=("components.evaluator.executor", "components.model_verdict.class_counts"),
+        code=(
+            "components.evaluator.executor",
+            "components.evaluator.prediction_histogram",
+            "components.model_verdict.class_counts",
+        ),
     ),
     Node(
         "ModelVerdict",

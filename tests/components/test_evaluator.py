@@ -22,6 +22,12 @@ def place(evaluations: Any, tmp_path: Path) -> Any:
 
 
 @pytest.fixture
+def three_classes(evaluations: Any, tmp_path: Path) -> Any:
+    metrics = ("SparseCategoricalAccuracy", "ExampleCount")
+    return evaluations(tmp_path / "three", 3, metrics)
+
+
+@pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the models that TFMA has loaded to evaluate them."""
     import tensorflow_model_analysis as tfma
@@ -56,9 +62,13 @@ def _document(evaluation: Path, number: Callable[[Any], Any] = float) -> list[An
 
     found: Any = metrics_document(evaluation)
     for row in found["metrics"]:
-        counts = row["metrics"].pop("examples_per_class")
-        values = {name: number(value) for name, value in row["metrics"].items()}
-        row["metrics"] = {**values, "examples_per_class": counts}
+        row["metrics"] = {
+            name: value if isinstance(value, dict) else number(value)
+            for name, value in row["metrics"].items()
+        }
+    for plot in found["plots"]:
+        columns = plot["columns"].items()
+        plot["columns"] = {name: [number(float(v)) for v in c] for name, c in columns}
     return found
 
 
@@ -92,6 +102,23 @@ def test_an_earlier_candidate_is_not_evaluated_again_as_baseline(
         assert candidate.metrics[key] == pytest.approx(metrics)
     assert candidate.metrics[()]["auc"] != baseline.metrics[()]["auc"]
     assert candidate.examples_per_class == baseline.examples_per_class
+
+
+def test_plots_of_the_baseline_are_copied_too(
+    three_classes: Any, loaded: list[str]
+) -> None:
+    place = three_classes
+    examples = place.write_examples("examples", _records(1))
+    old, new = place.write_model("old", 1.0), place.write_model("new", -2.0)
+    place.evaluate(examples, old)
+    after = place.evaluate(examples, new, old)
+    assert loaded == ["old", "new"]
+    stock = place.evaluate(examples, new, old, stock=True)
+
+    assert _document(after) == _document(stock, pytest.approx)
+    plots: Any = _document(after)
+    overall = [plot["model"] for plot in plots["plots"] if not plot["slice"]]
+    assert overall == ["baseline", "candidate"]
 
 
 def test_an_earlier_baseline_is_not_evaluated_again(
@@ -168,9 +195,6 @@ def test_both_models_are_evaluated_if_tfma_checks_thresholds(
             per_slice_thresholds=[{"slicing_specs": [{}], "threshold": _CHANGE}]
         ),
         lambda config: config["metricsSpecs"][0].update(thresholds={"auc": _CHANGE}),
-        lambda config: config["metricsSpecs"][0]["metrics"].append(
-            {"class_name": "CalibrationPlot"}
-        ),
         lambda config: config["metricsSpecs"][0]["metrics"].append(
             {"class_name": "SymmetricFlipRate"}
         ),

@@ -26,6 +26,8 @@ from sluice.tfrecords import tfrecord
 
 MAX_METRIC_ROWS = 5000
 MAX_TABLE_ROWS = 50_000
+# Long metrics, kept of all examples only; see components.evaluator.
+_OVERALL_ONLY = ("prediction_histogram",)
 
 _CONFIG_FILE = "eval_config.json"
 _Record = TypeVar("_Record")
@@ -151,10 +153,13 @@ def _rows(records: Iterable[Any]) -> list[tuple[Metrics, list[Any]]]:
 
 
 def _metrics(row: Metrics, items: list[Any], limit: SizeLimit) -> Metrics:
-    return {
-        **row,
-        "metrics": {item.key.name: metric_value(item, limit) for item in items},
+    is_whole = not row["slice"] and not row["change"]
+    values = {
+        item.key.name: metric_value(item, limit)
+        for item in items
+        if is_whole or item.key.name not in _OVERALL_ONLY
     }
+    return {**row, "metrics": values}
 
 
 def _tables(records: Iterable[Any]) -> list[tuple[Plot, Any]]:
