@@ -149,6 +149,7 @@ def write_facts(
     training_input: TrainingInput,
     distribution: Distribution,
     directory: str,
+    callbacks: Sequence[tf.keras.callbacks.Callback] = (),
 ) -> None:
     """Writes ``training.json``: what the record keeps of a training.
 
@@ -158,6 +159,7 @@ def write_facts(
       training_input: of the training.
       distribution: of the training.
       directory: path or address of the model run.
+      callbacks: the others of the training.
     """
     counts = parameter_counts(model)
     facts = {
@@ -172,11 +174,24 @@ def write_facts(
         "non_trainable_parameters": counts["frozen"],
         "time_to_first_step_s": reported.time_to_first_step_s,
         "device_memory_peak_bytes": _device_memory_peak_bytes(),
+        "chosen_epoch": _chosen_epoch(callbacks),
         "epochs": reported.epoch_facts,
         "layers": list(_layers(model)),
     }
     with local_output(directory) as folder:
         atomic.write_json(folder / FACTS_FILE, facts)
+
+
+def _chosen_epoch(callbacks: Sequence[tf.keras.callbacks.Callback]) -> int | None:
+    """Returns the epoch, from 1, whose weights early stopping has restored."""
+    for callback in callbacks:
+        if (
+            isinstance(callback, tf.keras.callbacks.EarlyStopping)
+            and callback.restore_best_weights
+            and callback.best_weights is not None
+        ):
+            return callback.best_epoch + 1
+    return None
 
 
 def parameter_counts(model: tf.keras.Model) -> dict[str, int]:

@@ -145,6 +145,8 @@ def test_only_the_chief_reports(model, training_input, lines) -> None:
 def test_the_facts_of_a_training_are_written(
     model, training_input, tmp_path: Path
 ) -> None:
+    import tensorflow as tf
+
     from pipeline.training.progress import write_facts
     from pipeline.training.strategy.distribution import (
         StrategySettings,
@@ -156,7 +158,10 @@ def test_the_facts_of_a_training_are_written(
     started_s = time.monotonic()
     _fit(model, callback, epochs=2)
     took_s = time.monotonic() - started_s
-    write_facts(model, callback, training_input, distribution, str(tmp_path))
+    stopping = tf.keras.callbacks.EarlyStopping(restore_best_weights=True)
+    stopping.best_weights, stopping.best_epoch = model.get_weights(), 1
+    directory, callbacks = str(tmp_path), [callback, stopping]
+    write_facts(model, callback, training_input, distribution, directory, callbacks)
     facts = json.loads((tmp_path / "training.json").read_text())
     epochs, layers = facts.pop("epochs"), facts.pop("layers")
     assert 0 < facts.pop("time_to_first_step_s") < took_s
@@ -171,6 +176,7 @@ def test_the_facts_of_a_training_are_written(
         # Kernel and bias of 3 units; gamma, beta, and two moving averages of 3.
         "trainable_parameters": 12,
         "non_trainable_parameters": 6,
+        "chosen_epoch": 2,
         "device_memory_peak_bytes": None,
     }
     assert [(item["class"], item["output_shape"]) for item in layers] == [
