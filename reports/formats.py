@@ -104,6 +104,11 @@ def percent(value: float | None) -> str:
     return f"{'<0.1' if text == '0' and value > 0 else text} %"
 
 
+def in_percent(value: float | None) -> str:
+    """Returns a fraction in percent, for a column that has the unit in its header."""
+    return percent(value).removesuffix(" %")
+
+
 def time(value: str | None) -> str:
     """Returns a time of the record as ``2026-11-22 18:32:39 UTC``."""
     if not value:

@@ -34,8 +34,8 @@ from markupsafe import Markup
 
 from reports.environment import environment, render_page
 from reports.read_run import RunData, read_run
+from reports.sections import data, model, training, verdict
 from reports.sections import run as run_section
-from reports.sections import verdict
 from sluice.storage.storage import storage_for
 
 REPORT_FILE = "report.html"
@@ -53,6 +53,9 @@ class Section:
 SECTIONS = (
     Section("verdict", "Verdict", verdict.build),
     Section("run", "Run", run_section.build),
+    Section("data", "Data", data.build),
+    Section("training", "Training", training.build),
+    Section("model", "Model", model.build),
 )
 
 

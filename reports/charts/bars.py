@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from markupsafe import Markup
@@ -71,7 +71,10 @@ def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Mar
     top = _KEY_HEIGHT * 2 + 4
     y = make_scale(y_axis, values, _HEIGHT - BOTTOM, top)
     area = PlotArea(left_margin(y), top, WIDTH - 14, _HEIGHT - BOTTOM)
-    x_scale = make_scale(x, edges, area.left, area.right)
+    low = edges[0] if edges and x.low is None else x.low
+    high = edges[-1] if edges and x.high is None else x.high
+    exact = replace(x, low=low, high=high)
+    x_scale = make_scale(exact, edges, area.left, area.right)
     parts = [draw_axes(area, x_scale, y, x, y_axis), _key(known)]
     for item, row in zip(known, shares, strict=True):
         outline = _outline(edges, row, x_scale, y, area)
@@ -145,7 +148,9 @@ def _hover(
     """Returns a transparent column over each bucket, with its numbers as a tooltip."""
     columns = []
     for i, (low, high) in enumerate(pairwise(edges)):
+        is_whole = high - low == 1.0 and (low + 0.5).is_integer()
         lines = [f"{formats.number(low)} to {formats.number(high)}"]
+        lines = [formats.number(low + 0.5)] if is_whole else lines
         for item, row in zip(histograms, shares, strict=True):
             lines.append(f"{item.name}: {formats.percent(row[i])}")
         place = {"x": x.at(low), "width": x.at(high) - x.at(low)}

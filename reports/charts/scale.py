@@ -130,15 +130,17 @@ def tick_labels(places: list[float], step: float, *, percent: bool) -> list[str]
         places, step = [value * 100 for value in places], step * 100
     largest = max(map(abs, places), default=0.0)
     if largest >= 1e6 or (largest and step < 1e-4):
-        labels = [_scientific(value) for value in places]
+        orders = [math.floor(math.log10(value)) for value in (largest, step)]
+        digits = min(max(orders[0] - orders[1], 0), 5)
+        labels = [_scientific(value, digits) for value in places]
     else:
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
         labels = [f"{value + 0.0:,.{decimals}f}" for value in places]
     return [f"{label} %" for label in labels] if percent else labels
 
 
-def _scientific(value: float) -> str:
-    mantissa, _, exponent = f"{value:.2e}".partition("e")
+def _scientific(value: float, digits: int) -> str:
+    mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
     if not float(mantissa):
         return "0"
     if "." in mantissa:

@@ -15,8 +15,8 @@ from reports import formats
 
 # Widths of charts whose text stays readable when a phone scales them down.
 WIDTH = 360.0
-# Mean width of a character of 12 units in a proportional font.
-CHAR_WIDTH = 6.4
+# Mean width of a character of 12 units in a wide font, such as DejaVu Sans.
+CHAR_WIDTH = 7.2
 
 
 def tag(name: str, *children: str | float | None, **attributes: object) -> Markup:

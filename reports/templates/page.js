@@ -108,8 +108,34 @@
     show();
   };
 
+  // The counts at each threshold are in the box's data attributes.
+  const setUpExplorer = (box) => {
+    const slider = box.querySelector("input");
+    const counts = Object.fromEntries(["thresholds", "tp", "fp", "tn", "fn"].map(
+      (name) => [name, box.dataset[name].split(" ").map(Number)]));
+    const ratio = (part, whole) => (whole ? (part / whole).toFixed(3) : "–");
+    const show = () => {
+      const [threshold, tp, fp, tn, fn] = Object.values(counts).map((list) => list[slider.value]);
+      const shown = {
+        threshold: threshold.toFixed(2),
+        precision: ratio(tp, tp + fp),
+        recall: ratio(tp, tp + fn),
+        fpr: ratio(fp, fp + tn),
+        accuracy: ratio(tp + tn, tp + fp + tn + fn),
+        f1: ratio(2 * tp, 2 * tp + fp + fn),
+      };
+      for (const [name, count] of Object.entries({ tp, fp, tn, fn })) shown[name] = count.toLocaleString("en");
+      for (const place of all("[data-show]", box)) place.textContent = shown[place.dataset.show];
+      slider.setAttribute("aria-valuetext", shown.threshold);
+    };
+    slider.addEventListener("input", show);
+    box.hidden = false;
+    show();
+  };
+
   // Also for fragments that the live view inserts.
   const setUp = (inside) => {
+    all(".explorer", inside).forEach(setUpExplorer);
     all(".table", inside).forEach(setUpTable);
     all(".command", inside).forEach(setUpCommand);
   };

@@ -1,0 +1,395 @@
+"""Section Data: examples, features, schema, anomalies, bad records, images."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.read_run import RunData
+from reports.sections import features, images
+from reports.sections.features import FeaturesView
+from reports.sections.images import ImagesView
+from reports.tables import Column, Mark, Table, numbers
+
+_SEVERITIES = {
+    "fail": Mark("bad", "fail"),
+    "warn": Mark("warn", "warn"),
+    "ignore": Mark("quiet", "ignored"),
+    "error": Mark("bad", "error"),
+    "warning": Mark("warn", "warning"),
+}
+_MEASURES = {
+    "infinity_norm": "L-infinity",
+    "jensen_shannon_divergence": "Jensen-Shannon",
+    "normalized_abs_difference": "normalized difference",
+}
+
+
+@dataclass(frozen=True)
+class SchemaView:
+    """The reviewed schema, and what the data suggests to change in it."""
+
+    table: Table
+    suggestions: Table | None
+    left_out: int
+
+
+@dataclass(frozen=True)
+class DataView:
+    """What the section shows; None for what the record does not have.
+
+    Attributes:
+      examples: per split.
+      spans: examples per span and split.
+      baseline: what the data was compared with, in a sentence.
+      anomalies: what misses the schema or the policy, worst first.
+      bad_records: those in the quarantine.
+      bad_summary: how many there are, by kind.
+      features: the features and their values.
+      schema: the reviewed schema.
+      images: samples of images.
+    """
+
+    examples: Table
+    spans: Table | None
+    baseline: str
+    anomalies: Table | None
+    bad_records: Table | None
+    bad_summary: str
+    features: FeaturesView | None
+    schema: SchemaView | None
+    images: ImagesView | None
+
+
+def build(run: RunData) -> DataView | None:
+    """Returns the view; None without statistics and ingestion."""
+    ingestion = run.artifacts("ingestion")
+    feature_view = features.build(run)
+    if not ingestion and feature_view is None:
+        return None
+    bad_records, bad_summary = _bad_records(ingestion)
+    return DataView(
+        examples=_examples(run, ingestion),
+        spans=_spans(ingestion),
+        baseline=_baseline(run),
+        anomalies=_anomalies(run),
+        bad_records=bad_records,
+        bad_summary=bad_summary,
+        features=feature_view,
+        schema=_schema(run),
+        images=images.build(run),
+    )
+
+
+def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
+    """Returns examples per split, of the statistics or else of the ingestion."""
+    counts: dict[str, int] = {}
+    for artifact in run.artifacts("statistics"):
+        for split in artifact["splits"]:
+            if split["split"] is not None:
+                counts.setdefault(split["split"], split["examples"])
+    for artifact in ingestion:
+        for name, split in artifact["splits"].items():
+            counts.setdefault(name, split["records"])
+    before = {
+        split["split"]: split["examples"]
+        for artifact in run.artifacts("baseline_statistics")
+        for split in artifact["splits"]
+    }
+    total = sum(count for name, count in counts.items() if name != "serving")
+    columns = [
+        Column("Split"),
+        numbers("Examples"),
+        numbers("Share", "%", formats.in_percent),
+    ]
+    columns += (
+        [numbers("Accepted data"), numbers("Change", "%", formats.in_percent)]
+        if before
+        else []
+    )
+    rows: list[list[Any]] = []
+    for name, count in counts.items():
+        share = count / total if total and name != "serving" else None
+        row = [name, count, share]
+        if before:
+            last = before.get(name)
+            row += [last, (count - last) / last if last else None]
+        rows.append(row)
+    return Table("examples", "Examples per split", columns, rows)
+
+
+def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
+    """Returns examples per span and split; None where the data has no spans."""
+    files = [
+        item
+        for artifact in ingestion
+        for item in artifact["files"]
+        if item["span"] is not None
+    ]
+    if not files:
+        return None
+    splits = list(dict.fromkeys(str(item["split"] or "all") for item in files))
+    counts: Counter[tuple[int, str]] = Counter()
+    totals: dict[int, dict[str, Any]] = {}
+    for item in files:
+        counts[item["span"], str(item["split"] or "all")] += item["records"]
+        span = totals.setdefault(
+            item["span"], {"version": item["version"], "files": 0, "bytes": 0, "bad": 0}
+        )
+        span["files"] += 1
+        span["bytes"] += item["size_bytes"]
+        span["bad"] += item["quarantined"]
+    left_out = sum(artifact["files_left_out"] for artifact in ingestion)
+    caption = "Examples per span"
+    if left_out:
+        caption += f", without {formats.plural(left_out, 'file')} that the record lacks"
+    return Table(
+        id="spans",
+        caption=caption,
+        columns=[
+            numbers("Span"),
+            numbers("Version"),
+            *(numbers(name) for name in splits),
+            numbers("Files"),
+            numbers("Size", "bytes"),
+            numbers("Bad records"),
+        ],
+        rows=[
+            [
+                span,
+                found["version"],
+                *(counts.get((span, name)) for name in splits),
+                found["files"],
+                found["bytes"],
+                found["bad"],
+            ]
+            for span, found in sorted(totals.items(), reverse=True)
+        ],
+    )
+
+
+def _baseline(run: RunData) -> str:
+    for artifact in run.artifacts("baseline_statistics"):
+        known = artifact.get("baseline") or {}
+        name, at = known.get("name"), formats.time(known.get("accepted_at"))
+        text = f"Compared with the data accepted last: {name}, accepted {at}"
+        if known.get("override"):
+            text += f", by hand: {formats.shorten(known['override'], 200)}"
+        return f"{text}."
+    return ""
+
+
+def _anomalies(run: RunData) -> Table | None:
+    """Returns the misses at the data gate, or TFDV's anomalies without such a gate."""
+    gates = [gate for gate in run.record.gates if gate["gate"] == "data"]
+    if gates:
+        rows = [
+            [
+                _SEVERITIES[row["severity"]],
+                row.get("feature"),
+                row["slice"],
+                (row.get("kind") or row["check"]).replace("_", " "),
+                row["limit"],
+                row["actual"],
+                _with_examples(row),
+            ]
+            for gate in gates
+            for row in gate["rows"]
+            if row.get("severity")
+        ]
+    else:
+        rows = [
+            [
+                _SEVERITIES.get(item["severity"]),
+                item["feature"],
+                split["split"],
+                item["short"],
+                None,
+                None,
+                item["long"] or "",
+            ]
+            for artifact in run.artifacts("anomalies")
+            for split in artifact["splits"]
+            for item in split["anomalies"]
+        ]
+    if not rows:
+        return None
+    order = list(_SEVERITIES.values())
+    rows.sort(key=lambda row: order.index(row[0]) if row[0] else len(order))
+    columns = (
+        Column("Result"),
+        Column("Feature"),
+        Column("Split"),
+        Column("Anomaly"),
+        Column("Expected"),
+        numbers("Actual"),
+        Column("Explanation"),
+    )
+    return Table("anomalies", "Anomalies", columns, rows)
+
+
+def _with_examples(row: dict[str, Any]) -> str | Markup:
+    if not row.get("examples"):
+        return row["why"]
+    items = Markup().join(
+        Markup("<li><code>{}</code></li>").format(formats.shorten(example, 300))
+        for example in row["examples"]
+    )
+    return Markup("{}<details><summary>Examples</summary><ul>{}</ul></details>").format(
+        formats.shorten(row["why"], 600), items
+    )
+
+
+def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str]:
+    count = sum(artifact["quarantined"] for artifact in ingestion)
+    errors: Counter[str] = Counter()
+    for artifact in ingestion:
+        errors.update(artifact["errors"])
+    problems = [item for artifact in ingestion for item in artifact["problems"]]
+    rows = [
+        [item["kind"], item["path"], item["record"], item["offset"], item["reason"]]
+        for artifact in ingestion
+        for item in artifact["first_errors"]
+    ]
+    rows += [
+        [
+            item["kind"],
+            item["path"],
+            None,
+            None,
+            f"{item['what']}: expected {item['expected']}, found {item['actual']}",
+        ]
+        for item in problems
+    ]
+    if not rows and not count:
+        return None, ""
+    kinds = ", ".join(f"{kind}: {n:,}" for kind, n in errors.most_common())
+    lost = sum(artifact["lost_bytes"] for artifact in ingestion)
+    summary = f"{formats.plural(count, 'record')} in the quarantine"
+    summary += f" ({kinds})" if kinds else ""
+    summary += f", {formats.size(lost)} lost" if lost else ""
+    if any(artifact["quarantine_cut"] for artifact in ingestion):
+        summary += "; the quarantine is full and holds only some of them"
+    columns = (
+        Column("Kind"),
+        Column("File", code=True),
+        numbers("Record"),
+        numbers("Offset", "byte"),
+        Column("Reason"),
+    )
+    return Table("bad-records", "First bad records of each kind", columns, rows), (
+        f"{summary}."
+    )
+
+
+def _schema(run: RunData) -> SchemaView | None:
+    artifacts = run.artifacts("schema")
+    if not artifacts:
+        return None
+    schema = artifacts[0]
+    columns = (
+        Column("Feature"),
+        Column("Type"),
+        Column("Values per example"),
+        Column("Required in"),
+        Column("Domain"),
+        Column("Environments"),
+        Column("Comparators"),
+    )
+    rows = [
+        [
+            item["name"],
+            item["type"].lower() + ("" if item["validated"] else ", not validated"),
+            _values_per_example(item),
+            _required(item),
+            "sensitive" if item["sensitive"] else _domain(item["domain"]),
+            _environments(item["environments"]),
+            "; ".join(
+                f"{one['check']}: "
+                f"{_MEASURES.get(one['measure'], one['measure'])} "
+                f"≤ {formats.number(one['threshold'])}"
+                for one in item["comparators"]
+            ),
+        ]
+        for item in schema["features"]
+    ]
+    return SchemaView(
+        table=Table(
+            "schema", "The schema that the data was checked against", columns, rows
+        ),
+        suggestions=_suggestions(run),
+        left_out=schema["features_left_out"],
+    )
+
+
+def _values_per_example(item: dict[str, Any]) -> str:
+    if item["shape"] is not None:
+        sizes = ["any" if size is None else str(size) for size in item["shape"]]
+        return f"shape [{', '.join(sizes)}]"
+    least, most = item["min_values"], item["max_values"]
+    if least is None and most is None:
+        return "any"
+    if least == most:
+        return f"{least:,}"
+    return f"{least or 0:,} to {'any' if most is None else f'{most:,}'}"
+
+
+def _required(item: dict[str, Any]) -> str:
+    parts = []
+    if item["min_fraction"] is not None:
+        parts.append(f"{formats.percent(item['min_fraction'])} of the examples")
+    if item["min_count"]:
+        parts.append(formats.plural(item["min_count"], "example"))
+    return ", ".join(parts)
+
+
+def _domain(domain: dict[str, Any] | None) -> str:
+    if not domain:
+        return ""
+    text = domain["kind"]
+    if domain.get("name"):
+        text += f" {domain['name']}"
+    if domain.get("min") is not None or domain.get("max") is not None:
+        low, high = (formats.number(domain.get(key)) for key in ("min", "max"))
+        text += f", {low} to {high}"
+    if domain.get("values"):
+        values = ", ".join(str(value) for value in domain["values"])
+        more = domain.get("values_left_out") or 0
+        text += f": {values}" + (f" and {more:,} more" if more else "")
+    return text
+
+
+def _environments(found: dict[str, list[str]]) -> str:
+    parts = [
+        f"{name} {', '.join(found[key])}"
+        for key, name in (("only_in", "only in"), ("not_in", "not in"))
+        if found[key]
+    ]
+    return "; ".join(parts)
+
+
+def _suggestions(run: RunData) -> Table | None:
+    rows = [
+        [
+            item["feature"],
+            item["kind"].replace("_", " "),
+            item["text"],
+            item["refusal"] or "",
+        ]
+        for artifact in run.artifacts("anomalies")
+        for item in artifact["suggestions"] or []
+    ]
+    if not rows:
+        return None
+    columns = (
+        Column("Feature"),
+        Column("Anomaly"),
+        Column("The data suggests"),
+        Column("Cannot be accepted, because"),
+    )
+    return Table("suggestions", "What the data suggests to change", columns, rows)

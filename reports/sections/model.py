@@ -1,0 +1,314 @@
+"""Section Model: metrics per slice against the baseline, and how the model errs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reports import formats
+from reports.charts.svg import is_finite
+from reports.read_run import RunData
+from reports.sections import classification, mistakes
+from reports.sections.classification import HISTOGRAM, ClassificationView
+from reports.sections.mistakes import MistakesView
+from reports.tables import Column, Mark, Table, numbers
+
+EXAMPLES = "example_count"
+_PER_CLASS = "examples_per_class"
+# Metrics that are better if they are lower, by parts of their names.
+_LOWER = re.compile(r"loss|error|entropy|false|divergence|hinge|miss|fallout|brier")
+# They have no meaning where all examples are of one class.
+_OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
+_MAX_METRICS = 12
+
+
+@dataclass(frozen=True)
+class Value:
+    """A metric's value, with its interval if there is one."""
+
+    value: float | None
+    text: str | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def interval(self) -> str | None:
+        """The interval as text."""
+        if self.low is None or self.high is None:
+            return None
+        return f"{formats.number(self.low)} to {formats.number(self.high)}"
+
+
+@dataclass
+class Slice:
+    """The metrics of a slice, by model and name.
+
+    Attributes:
+      name: such as ``payment_type: Cash``; ``overall`` for all examples.
+      models: metric name -> value, by ``candidate`` and ``baseline``.
+      per_class: the number of examples of each class; empty if unknown.
+    """
+
+    name: str
+    models: dict[str, dict[str, Value]] = field(default_factory=dict)
+    per_class: list[int] = field(default_factory=list)
+
+    @property
+    def candidate(self) -> dict[str, Value]:
+        """The metrics of the new model, or of the only one."""
+        first: dict[str, Value] = next(iter(self.models.values()), {})
+        return self.models.get("candidate", first)
+
+    def change(self, name: str) -> float | None:
+        """Returns by how much the candidate's value is above the baseline's."""
+        new = self.candidate.get(name)
+        old = self.models.get("baseline", {}).get(name)
+        if new is None or old is None or new.value is None or old.value is None:
+            return None
+        return new.value - old.value
+
+    def badness(self, name: str) -> tuple[int, float]:
+        """Sorts worst first: by the change, else by the value; unusable ones last."""
+        value = self.candidate.get(name)
+        if value is None or value.value is None or not self.is_measured(name):
+            return 1, 0.0
+        change = self.change(name)
+        sign = -1.0 if is_lower_better(name) else 1.0
+        return 0, sign * (value.value if change is None else change)
+
+    def is_measured(self, name: str) -> bool:
+        """Whether the slice has examples of the classes that the metric needs."""
+        needs = _OF_CLASSES.search(name.lower())
+        return not needs or len(self.per_class) != 2 or all(self.per_class)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation.
+
+    Attributes:
+      node: the node that evaluated.
+      overall: the metrics of all examples.
+      slices: those of each slice, the worst first; None without slices.
+      order: how the slices are sorted, in a sentence.
+      left_out: how many more rows of metrics there are.
+      classification: how a classifier errs.
+    """
+
+    node: str
+    overall: Table
+    slices: Table | None
+    order: str
+    left_out: int
+    classification: ClassificationView | None
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """What the section shows."""
+
+    evaluations: list[Evaluation]
+    mistakes: list[MistakesView]
+    mark: Mark | None
+
+
+def build(run: RunData) -> ModelView | None:
+    """Returns the view; None if no model was evaluated."""
+    classes = _classes(run)
+    evaluations = [
+        _evaluation(run, i, artifact, classes)
+        for i, artifact in enumerate(run.artifacts("metrics"))
+    ]
+    if not evaluations:
+        return None
+    gates = [gate for gate in run.record.gates if gate["gate"] == "model"]
+    passed = gates[0]["passed"] if gates else None
+    mark = Mark("good", "passed") if passed else Mark("bad", "not passed")
+    return ModelView(evaluations, mistakes.build(run), mark if gates else None)
+
+
+def is_lower_better(name: str) -> bool:
+    """Whether a metric is better if it is lower, by its name."""
+    return bool(_LOWER.search(name.lower()))
+
+
+def _classes(run: RunData) -> list[str]:
+    for artifact in run.artifacts("mistakes"):
+        return [str(name) for name in artifact["classes"]]
+    configured = (run.record.config.get("label") or {}).get("classes")
+    return [str(name) for name in configured or ()]
+
+
+def _evaluation(
+    run: RunData, index: int, artifact: dict[str, Any], classes: list[str]
+) -> Evaluation:
+    slices, histograms = _read(artifact)
+    overall = slices.pop("overall", Slice("overall"))
+    counted = len(overall.per_class)
+    if len(classes) != counted:
+        classes = [str(i) for i in range(counted)]
+    names = [name for name in overall.candidate if name != EXAMPLES]
+    rows = _gate_rows(run)
+    judged = [row["check"].removesuffix(" change") for row in rows]
+    primary = next((name for name in judged if name in names), None)
+    if primary is None:
+        usable = [name for name in names if overall.candidate[name].value is not None]
+        primary = usable[0] if usable else None
+    table, order = None, ""
+    if slices:
+        table = _slices(index, list(slices.values()), names, primary)
+        if primary:
+            by = f"change of {primary}" if "baseline" in overall.models else primary
+            order = f"Worst first, by the {by}." if " " in by else f"Worst {by} first."
+    return Evaluation(
+        node=artifact["node"],
+        overall=_overall(index, overall, rows),
+        slices=table,
+        order=order,
+        left_out=artifact["metrics_left_out"],
+        classification=classification.build(artifact, histograms, classes),
+    )
+
+
+def _gate_rows(run: RunData) -> list[dict[str, Any]]:
+    return [
+        row
+        for gate in run.record.gates
+        if gate["gate"] == "model"
+        for row in gate["rows"]
+        if row["limit"]
+    ]
+
+
+def _read(artifact: dict[str, Any]) -> tuple[dict[str, Slice], dict[str, Any]]:
+    """Returns the metrics by slice, and the histograms of predictions by model."""
+    slices: dict[str, Slice] = {}
+    histograms: dict[str, Any] = {}
+    for row in artifact["metrics"]:
+        if row["change"]:
+            continue
+        name = _slice_name(row)
+        found = slices.setdefault(name, Slice(name))
+        values = found.models.setdefault(row["model"], {})
+        for metric, value in row["metrics"].items():
+            if metric == HISTOGRAM and isinstance(value, dict) and "values" in value:
+                histograms[row["model"]] = value
+            elif metric == _PER_CLASS:
+                if isinstance(value, dict) and row["model"] != "baseline":
+                    found.per_class = [int(n) for n in value.get("values", ())]
+            elif metric != HISTOGRAM:
+                values[_metric_name(metric, row)] = _value(value)
+    return slices, dict(sorted(histograms.items(), reverse=True))
+
+
+def _slice_name(row: dict[str, Any]) -> str:
+    def text(key: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name}: {value}" for name, value in key.items()) or "overall"
+
+    name = text(row["slice"])
+    other = row["compared_with"]
+    return name if other is None else f"{name}, less {text(other)}"
+
+
+def _metric_name(metric: str, row: dict[str, Any]) -> str:
+    parts = [f"{key.replace('_', ' ')} {n}" for key, n in row["sub_key"].items()]
+    parts += [row["aggregation"].replace("_", " ")] if row["aggregation"] else []
+    parts += [row["output"]] if row["output"] else []
+    parts += ["weighted"] if row["example_weighted"] else []
+    return f"{metric} ({', '.join(parts)})" if parts else metric
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, dict):
+        if "lower_bound" in value:
+            bounds = (value["lower_bound"], value["upper_bound"])
+            low, high = (float(b) if is_finite(b) else None for b in bounds)
+            return Value(*_number(value["value"]), low, high)
+        if "error" in value or "text" in value:
+            return Value(None, str(value.get("error") or value.get("text")))
+        if "values" in value:
+            return Value(None, f"{len(value['values']):,} values")
+        return Value(None, "not in the record")
+    return Value(*_number(value))
+
+
+def _number(value: Any) -> tuple[float | None, str | None]:
+    return (float(value), None) if is_finite(value) else (None, str(value))
+
+
+def _overall(index: int, overall: Slice, rows: Sequence[dict[str, Any]]) -> Table:
+    baseline = overall.models.get("baseline")
+    has_interval = any(value.interval for value in overall.candidate.values())
+    limits = {
+        name: [
+            row
+            for row in rows
+            if row["slice"] == "overall"
+            and row["check"].removesuffix(" change") == name
+        ]
+        for name in overall.candidate
+    }
+    columns = [Column("Metric"), numbers("Value")]
+    columns += [Column("Interval")] if has_interval else []
+    columns += [numbers("Baseline"), numbers("Change")] if baseline else []
+    columns += [Column("Limit"), Column("Result")] if any(limits.values()) else []
+    table = []
+    for name, value in overall.candidate.items():
+        row: list[Any] = [name, value.text if value.value is None else value.value]
+        row += [value.interval] if has_interval else []
+        if baseline:
+            last = baseline.get(name)
+            row += [last.value if last else None, overall.change(name)]
+        if any(limits.values()):
+            text = " and ".join(_signs(item["limit"]) for item in limits[name])
+            row.append(text or None)
+            row.append(_result(limits[name]))
+        table.append(row)
+    return Table(f"metrics-{index}", "Metrics of all examples", columns, table)
+
+
+def _signs(limit: str) -> str:
+    return limit.replace(">=", "≥").replace("<=", "≤")
+
+
+def _result(rows: Sequence[dict[str, Any]]) -> Mark | None:
+    if not rows:
+        return None
+    passed = all(row["passed"] for row in rows)
+    return Mark("good", "pass") if passed else Mark("bad", "fail")
+
+
+def _slices(
+    index: int, slices: list[Slice], names: Sequence[str], primary: str | None
+) -> Table:
+    """Returns a row per slice, and columns for each metric."""
+    if primary:
+        slices.sort(key=lambda item: item.badness(primary))
+    shown = sorted(names, key=lambda name: name != primary)[:_MAX_METRICS]
+    has_baseline = any("baseline" in item.models for item in slices)
+    columns = [Column("Slice"), numbers("Examples")]
+    with_interval = {
+        name
+        for name in shown
+        for item in slices
+        if name in item.candidate and item.candidate[name].interval
+    }
+    for name in shown:
+        columns.append(numbers(name))
+        columns += [Column("Interval")] if name in with_interval else []
+        columns += [numbers("Change")] if has_baseline else []
+    rows = []
+    for item in slices:
+        count = item.candidate.get(EXAMPLES)
+        row: list[Any] = [item.name, count.value if count else None]
+        for name in shown:
+            value = item.candidate.get(name) or Value(None)
+            is_measured = item.is_measured(name)
+            number = value.text if value.value is None else value.value
+            row.append(number if is_measured else "one class")
+            row += [value.interval] if name in with_interval else []
+            row += [item.change(name) if is_measured else None] if has_baseline else []
+        rows.append(row)
+    return Table(f"slices-{index}", "Metrics of each slice", columns, rows)

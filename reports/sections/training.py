@@ -1,0 +1,255 @@
+"""Section Training: curves by epoch, speed, and the layers of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.charts.lines import Mark as AxisMark
+from reports.charts.lines import Series, line_chart
+from reports.charts.scale import Axis
+from reports.charts.svg import is_finite
+from reports.read_run import RunData
+from reports.tables import Column, Table, numbers
+
+_EVAL = "val_"
+_RATES = ("learning_rate", "lr")
+# Above this ratio of largest to smallest, losses are on a logarithmic scale.
+_WIDE = 50.0
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training.
+
+    Attributes:
+      node: the node that trained.
+      strategy: on what, in one line; empty if unknown.
+      tiles: name, value and remark of the most important numbers.
+      charts: title and chart of each metric, learning rate and speed.
+      epochs: all numbers by epoch.
+      left_out: how many earlier epochs the record lacks.
+    """
+
+    node: str
+    strategy: str
+    tiles: list[tuple[str, str, str]]
+    charts: list[tuple[str, Markup]]
+    epochs: Table
+    left_out: int
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """The layers of a model, or its variables where layers are unknown."""
+
+    node: str
+    table: Table
+    total: str
+    left_out: int
+
+
+@dataclass(frozen=True)
+class TrainingView:
+    """What the section shows."""
+
+    trainings: list[Training]
+    models: list[ModelSummary]
+
+
+def build(run: RunData) -> TrainingView | None:
+    """Returns the view; None if nothing was trained."""
+    trainings = [
+        _training(i, artifact) for i, artifact in enumerate(run.artifacts("epochs"))
+    ]
+    models = [
+        summary
+        for i, artifact in enumerate(run.artifacts("model"))
+        if (summary := _summary(i, artifact)) is not None
+    ]
+    return TrainingView(trainings, models) if trainings or models else None
+
+
+def _training(index: int, artifact: dict[str, Any]) -> Training:
+    epochs, metrics = artifact["epochs"], artifact["metrics"]
+    facts = artifact["training"] or {}
+    chosen = facts.get("chosen_epoch")
+    mark = AxisMark(chosen, f"chosen: {chosen}") if chosen else None
+    axis = Axis("epoch", whole=True)
+    charts = []
+    for name in _names(metrics):
+        lines = [
+            Series(label, epochs, metrics[key], style)
+            for label, key, style in (("train", name, 0), ("eval", _EVAL + name, 1))
+            if key in metrics
+        ]
+        y_axis = Axis(log="loss" in name and _is_wide(lines))
+        chart = line_chart(f"{name} by epoch", lines, axis, y_axis, mark=mark)
+        charts.append((name, chart))
+    speed = {item["epoch"]: item for item in facts.get("epochs", [])}
+    rate: Sequence[Any] = next((metrics[key] for key in _RATES if key in metrics), [])
+    others: list[tuple[str, Sequence[Any]]] = [("learning rate", rate)]
+    others += [
+        (label, [(speed.get(epoch) or {}).get(key) for epoch in epochs])
+        for label, key in (
+            ("examples per second", "examples_per_second"),
+            ("waiting for input", "input_bound"),
+        )
+    ]
+    for label, values in others:
+        if any(is_finite(value) for value in values):
+            is_share = label == "waiting for input"
+            y_axis = Axis(
+                low=None if label == "learning rate" else 0.0, percent=is_share
+            )
+            line = Series(label, epochs, values)
+            charts.append(
+                (
+                    label,
+                    line_chart(f"{label} by epoch", [line], axis, y_axis, mark=mark),
+                )
+            )
+    return Training(
+        node=artifact["node"],
+        strategy=facts.get("strategy") or "",
+        tiles=_tiles(artifact, facts, speed),
+        charts=charts,
+        epochs=_epochs(index, artifact, speed),
+        left_out=artifact["epochs_left_out"],
+    )
+
+
+def _names(metrics: Mapping[str, Any]) -> list[str]:
+    """Returns the metrics without the prefix of the eval data, the loss first."""
+    names = dict.fromkeys(name.removeprefix(_EVAL) for name in metrics)
+    return sorted((n for n in names if n not in _RATES), key=lambda n: n != "loss")
+
+
+def _is_wide(lines: Sequence[Series]) -> bool:
+    values = [float(v or 0) for line in lines for v in line.y if is_finite(v)]
+    return bool(values) and min(values) > 0 and max(values) > _WIDE * min(values)
+
+
+def _tiles(
+    artifact: dict[str, Any], facts: dict[str, Any], speed: dict[int, dict[str, Any]]
+) -> list[tuple[str, str, str]]:
+    epochs = len(artifact["epochs"]) + artifact["epochs_left_out"]
+    chosen = facts.get("chosen_epoch")
+    remark = f"weights of epoch {chosen:,}" if chosen else ""
+    tiles = [("Epochs", formats.number(epochs), remark)]
+    if speed:
+        rates = [item["examples_per_second"] for item in speed.values()]
+        spent = sum(item["duration_s"] for item in speed.values())
+        waited = [
+            (item["input_bound"] * item["duration_s"], item["duration_s"])
+            for item in speed.values()
+            if item["input_bound"] is not None
+        ]
+        tiles.append(("Time in epochs", formats.seconds(spent), "without validation"))
+        tiles.append(("Examples per second", f"{median(rates):,.0f}", "median epoch"))
+        if waited:
+            share = sum(a for a, _ in waited) / (sum(b for _, b in waited) or 1.0)
+            tiles.append(("Waiting for input", formats.percent(share), "of that time"))
+    if facts.get("time_to_first_step_s") is not None:
+        first = formats.seconds(facts["time_to_first_step_s"])
+        tiles.append(("First step after", first, ""))
+    if facts.get("batch_size"):
+        of = formats.plural(facts["replicas"], "replica")
+        remark = f"{of}, {facts['precision']}"
+        tiles.append(("Batch size", formats.number(facts["batch_size"]), remark))
+    if facts.get("trainable_parameters") is not None:
+        frozen = facts["non_trainable_parameters"]
+        trainable = formats.number(facts["trainable_parameters"])
+        remark = f"and {frozen:,} frozen"
+        tiles.append(("Trainable parameters", trainable, remark if frozen else ""))
+    if facts.get("device_memory_peak_bytes"):
+        memory = formats.size(facts["device_memory_peak_bytes"])
+        tiles.append(("Device memory", memory, "peak"))
+    return tiles
+
+
+def _epochs(
+    index: int, artifact: dict[str, Any], speed: dict[int, dict[str, Any]]
+) -> Table:
+    metrics = artifact["metrics"]
+    columns = [numbers("Epoch"), *(numbers(name) for name in metrics)]
+    facts = (
+        ("duration_s", numbers("Duration", "s")),
+        ("examples_per_second", numbers("Examples per second", "", _rounded)),
+        ("input_bound", numbers("Waiting for input", "%", formats.in_percent)),
+    )
+    columns += [column for _, column in facts] if speed else []
+    rows = []
+    for i, epoch in enumerate(artifact["epochs"]):
+        row = [epoch, *(values[i] for values in metrics.values())]
+        if speed:
+            row += [(speed.get(epoch) or {}).get(key) for key, _ in facts]
+        rows.append(row)
+    return Table(f"epochs-{index}", "Numbers by epoch", columns, rows)
+
+
+def _rounded(value: float | None) -> str:
+    return formats.MISSING if value is None else f"{value:,.0f}"
+
+
+def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
+    layers, variables = artifact["layers"], artifact["variables"]
+    if not layers and not variables:
+        return None
+    trainable = artifact["trainable_parameters"]
+    frozen = artifact["parameters"] - trainable
+    total = f"{artifact['parameters']:,} parameters: {trainable:,} trainable, "
+    columns = [Column("Layer"), Column("Class")]
+    rows = [
+        [
+            item["name"],
+            item["class"],
+            _shape(item["output_shape"]),
+            item["parameters"],
+            _trained(item["parameters"], item["trainable_parameters"]),
+        ]
+        for item in layers or []
+    ]
+    if not layers:
+        columns = [Column("Variable"), Column("Type")]
+        rows = [
+            [
+                item["name"],
+                item["dtype"],
+                _shape(item["shape"]),
+                item["parameters"],
+                "trained" if item["trainable"] else "frozen",
+            ]
+            for item in variables
+        ]
+    columns.append(Column("Output shape" if layers else "Shape"))
+    columns += [numbers("Parameters", bar=True), Column("Trained or frozen")]
+    return ModelSummary(
+        node=artifact["node"],
+        table=Table(
+            f"model-{index}", "Layers" if layers else "Variables", columns, rows
+        ),
+        total=f"{total}{frozen:,} frozen, {formats.size(artifact['size_bytes'])}.",
+        left_out=artifact["layers_left_out" if layers else "variables_left_out"],
+    )
+
+
+def _shape(sizes: Sequence[int | None] | None) -> str | None:
+    if sizes is None:
+        return None
+    return (
+        " x ".join("any" if size is None else str(size) for size in sizes) or "scalar"
+    )
+
+
+def _trained(parameters: int, trainable: int) -> str | None:
+    if not parameters:
+        return None
+    if trainable == parameters:
+        return "trained"
+    return f"{trainable:,} trained" if trainable else "frozen"
