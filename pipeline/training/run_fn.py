@@ -214,9 +214,7 @@ def _train_and_export(settings: TrainingSettings, distribution: Distribution) ->
         )
     if distribution.is_chief:
         directory = settings.model_run_dir
-        write_facts(
-            model, reported, training_input, distribution, directory, callbacks
-        )
+        write_facts(model, reported, training_input, distribution, directory, callbacks)
     beat()
     # TensorFlow cannot export variables of several workers, and a served model has no
     # use for those of several replicas, or for the precision of an accelerator.
