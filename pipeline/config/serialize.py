@@ -73,6 +73,7 @@ def write_stored_config(config: Config, path: Path) -> None:
         "file": config.origin.file,
         "profile": config.origin.profile,
         "overrides": list(config.origin.overrides),
+        "locations": list(config.origin.locations.items()),
         "config": plain_config(config),
     }
     atomic.write_json(path, document)
@@ -92,6 +93,8 @@ def read_stored_config(path: Path) -> Config:
         file=document["file"],
         profile=document["profile"],
         overrides=tuple(document["overrides"]),
+        # Runs of earlier versions have none.
+        locations={tuple(key): at for key, at in document.get("locations", ())},
     )
     return config
 

@@ -138,6 +138,7 @@ def test_a_training_that_must_fail_ends_the_run_at_its_start(
     assert (record.status, record.exit_code) == ("failed", 2)
     assert record.error
     assert "my_models:raises cannot be called" in record.error.message
+    assert "--set train.callbacks=[my_models:raises], " in record.error.message
     assert not [node.id for node in record.nodes if node.state == "ran"]
 
 

@@ -36,6 +36,7 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     assert stored.model_dump() == config.model_dump()
     assert (stored.root, stored.train.epochs) == (config.root, 3)
     assert stored.origin.overrides == ("train.epochs=3",)
+    assert stored.origin == config.origin
 
 
 def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
