@@ -98,9 +98,11 @@ VERDICTS = frozenset({"components.DataVerdict", "components.ModelVerdict"})
 # Which documents of the run's record describe an artifact type.
 DOCUMENTS = {
     "Examples": ("samples",),
+    "ExampleAnomalies": ("anomalies",),
     "ExampleStatistics": ("statistics",),
     "Model": ("model",),
     "ModelEvaluation": ("metrics", "mistakes"),
     "ModelRun": ("epochs",),
+    "Schema": ("schema",),
     "components.Quarantine": ("ingestion",),
 }

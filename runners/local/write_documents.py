@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.node_kinds import CANDIDATE, DOCUMENTS
+from sluice.record.documents.anomalies_document import anomalies_document
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.example_request import ExampleRequests
 from sluice.record.documents.metrics_document import metrics_document
@@ -19,6 +20,7 @@ from sluice.record.documents.mistakes_document import Evaluated, mistakes_docume
 from sluice.record.documents.model_document import model_document
 from sluice.record.documents.privacy import Privacy
 from sluice.record.documents.samples_document import samples_document
+from sluice.record.documents.schema_document import schema_document
 from sluice.record.documents.statistics_document import statistics_document
 from sluice.record.run_record import DocumentRecord
 from sluice.storage import atomic, digest
@@ -27,11 +29,14 @@ from sluice.storage.local_copy import local_copy
 SCHEMA_VERSION = 1
 RECORD_DIR = "record"
 MAX_ARTIFACTS = 10
+MAX_SUGGESTIONS = 200
 # The files of an artifact that its document is computed from.
 _FILES = {
+    "anomalies": ("SchemaDiff.pb",),
     "epochs": ("history.json", "training.json", "events.out.tfevents.*"),
     "ingestion": ("report.json",),
     "metrics": ("eval_config.json", "metrics*", "plots*"),
+    "schema": ("*.pbtxt",),
     "statistics": ("FeatureStats.pb",),
 }
 # Documents that take a second, of the node that made the artifact. Where it is cached,
@@ -204,7 +209,19 @@ def _content(
             from components.tfrecord_gen.report import document_ingestion
 
             return document_ingestion(folder)
+        if kind == "schema":
+            return schema_document(folder, privacy.sensitive)
         split_names = json.loads(properties.get("split_names") or "[]")
+        if kind == "anomalies":
+            found = anomalies_document(folder, split_names, privacy.sensitive)
+            config = record_dir.parent / "config.json"
+            suggested = _suggestions(node, config) if config.exists() else None
+            left_out = max(0, len(suggested or ()) - MAX_SUGGESTIONS)
+            return {
+                **found,
+                "suggestions": suggested and suggested[:MAX_SUGGESTIONS],
+                "suggestions_left_out": left_out,
+            }
         return statistics_document(folder, split_names, sensitive=privacy.sensitive)
 
 
@@ -216,3 +233,26 @@ def _evaluated(node: DescribedNode) -> Evaluated | None:
     splits = json.loads(node.properties.get("example_splits") or "null")
     found = examples[0]
     return Evaluated(models[0]["uri"], found["uri"], found["properties"], splits)
+
+
+def _suggestions(node: DescribedNode, config: Path) -> list[dict[str, Any]] | None:
+    """Returns what the statistics suggest to change in the schema, its two inputs."""
+    statistics, schema = node.inputs.get("statistics"), node.inputs.get("schema")
+    if not (statistics and schema):
+        return None
+    # In a pipeline of a script, these names may be other packages.
+    from pipeline.config.expectations import expectations
+    from pipeline.config.serialize import read_stored_config
+    from schemas.diff.diff_schema import diff_schema
+    from schemas.diff.statistics import observe_statistics, read_statistics
+    from schemas.loader import load
+
+    with local_copy(schema[0]["uri"], _FILES["schema"]) as folder:
+        reviewed = load(next(folder.glob(_FILES["schema"][0])))
+    observed = observe_statistics(read_statistics(statistics[0]["uri"]) or {})
+    expected = expectations(read_stored_config(config))
+    return [
+        {key: item[key] for key in ("feature", "kind", "text", "refusal")}
+        for change in diff_schema(reviewed, observed, expected).changes
+        for item in [change.to_dict()]
+    ]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.config import Config
+from pipeline.config.expectations import expectations
 from runners.operations.find_run import Warn, ignore
 from runners.operations.schema.source import (
     SchemaRequest,
     Source,
-    expectations,
     from_data,
     from_run,
 )

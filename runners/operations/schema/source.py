@@ -22,7 +22,6 @@ from runners.operations.find_run import (
     readable_runs,
 )
 from runners.operations.pipeline_request import PipelineRequest
-from schemas.diff.diff_schema import Expectations
 from schemas.diff.observed_data import ObservedData
 from schemas.diff.statistics import observe_statistics, read_statistics
 from sluice.errors import UsageError
@@ -159,17 +158,6 @@ def _count(paths: Iterable[str]) -> tuple[Summary, int]:
 
 def _left_out(damaged: int) -> str:
     return f", {damaged:,} damaged left out" if damaged else ""
-
-
-def expectations(config: Config) -> Expectations:
-    """Returns what a config says of the features beyond their schema."""
-    required = {
-        name: "it is an image, which has no stand-in"
-        for name, spec in (config.features or {}).items()
-        if spec.kind == "image"
-    }
-    required[config.label.feature] = "it is the label"
-    return Expectations(config.sensitive, required)
 
 
 def _statistics_uris(record: RunRecord) -> list[str]:

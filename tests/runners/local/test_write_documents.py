@@ -12,9 +12,12 @@ import pytest
 from PIL import Image
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
+from pipeline.config.load import load_config
+from pipeline.config.serialize import write_stored_config
 from runners.local import write_documents as module
 from runners.local.write_documents import DescribedNode, write_documents
 from sluice.errors import WorkspaceError
+from sluice.project import own_root
 from sluice.record.documents.privacy import Privacy
 from sluice.storage import digest
 from sluice.tfrecords import tfrecord
@@ -176,3 +179,37 @@ def test_one_damaged_artifact_does_not_cost_the_others(tmp_path: Path) -> None:
     assert record.kind == "statistics"
     (error,) = errors
     assert "history cannot be read" in str(error)
+
+
+def _validation(directory: Path) -> DescribedNode:
+    """Returns an ExampleValidator whose data has a feature without schema."""
+    statistics, schema = directory / "statistics", directory / "schema"
+    schema.mkdir()
+    (schema / "schema.pbtxt").write_text('feature { name: "label" type: INT }')
+    found = directory / "anomalies" / "Split-train"
+    found.mkdir(parents=True)
+    (found / "SchemaDiff.pb").write_bytes(b"")
+    artifact = _artifact("ExampleAnomalies", found.parent, split_names='["train"]')
+    return DescribedNode(
+        "Validator",
+        {"anomalies": [artifact]},
+        {
+            "statistics": [_statistics(statistics, "train")],
+            "schema": [_artifact("Schema", schema)],
+        },
+    )
+
+
+def test_what_the_data_suggests_is_in_the_anomalies(tmp_path: Path) -> None:
+    node = _validation(tmp_path)
+    (record,) = write_documents(node, tmp_path)
+    (foreign,) = json.loads((tmp_path / record.path).read_text())["artifacts"]
+    assert foreign["suggestions"] is None
+    config = load_config(str(own_root() / "configs" / "digits.yaml"))
+    write_stored_config(config, tmp_path / "config.json")
+    (record,) = write_documents(node, tmp_path)
+    (artifact,) = json.loads((tmp_path / record.path).read_text())["artifacts"]
+    assert artifact["splits"] == foreign["splits"]
+    assert artifact["suggestions_left_out"] == 0
+    kinds = [(item["feature"], item["kind"]) for item in artifact["suggestions"]]
+    assert kinds == [("fare", "new_feature")]
