@@ -73,6 +73,7 @@ class Shards:
         ]
         longest = max(share.count for share in by_file)
         even = longest <= _UNEVENNESS * max(share.count for share in by_record)
+        even &= all(share.count for share in by_file)
         return by_file if even else by_record
 
     def read(self, order: tf.Tensor | None = None) -> tf.data.Dataset:
