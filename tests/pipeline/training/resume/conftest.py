@@ -111,6 +111,7 @@ class Trainings:
             "data": str(self._data),
             "train": {"epochs": EPOCHS, **(train or {})},
             "checkpoints": True,
+            "model": "build_model",  # a function of the zygote
             "signal": int(signal.SIGTERM),
             # The batch at which the training gets the signal; of train, of eval.
             "at_step": None,

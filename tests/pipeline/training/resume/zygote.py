@@ -95,6 +95,23 @@ def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
     return tf.keras.Model(keras_inputs, inputs.output_layer()(x))
 
 
+class Subclassed(tf.keras.Model):
+    """Has no inputs of its own: its first batch builds it."""
+
+    def __init__(self, output: Any) -> None:
+        super().__init__()
+        self._tripwire, self._output = Tripwire(), output
+        self._hidden = tf.keras.layers.Dense(8, activation="relu")
+
+    def call(self, features: dict[str, tf.Tensor], training: Any = None) -> tf.Tensor:
+        x = self._tripwire(features["a_xf"], training=training)
+        return self._output(self._hidden(x))
+
+
+def build_subclassed(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
+    return Subclassed(inputs.output_layer())
+
+
 def train(job: dict[str, Any]) -> None:
     global JOB
     JOB = SimpleNamespace(**job)
@@ -121,7 +138,7 @@ def train(job: dict[str, Any]) -> None:
             custom_config={
                 "train": Train.model_validate(config).model_dump(),
                 "feature_set": FEATURES.to_dict(),
-                "model": "__main__:build_model",
+                "model": f"__main__:{JOB.model}",
                 "model_params": {},
                 "own_preprocessing": False,
             },
