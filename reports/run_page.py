@@ -34,7 +34,7 @@ from markupsafe import Markup
 
 from reports.environment import environment, render_page
 from reports.read_run import RunData, read_run
-from reports.sections import data, model, training, verdict
+from reports.sections import data, model, provenance, serving, training, verdict
 from reports.sections import run as run_section
 from sluice.storage.storage import storage_for
 
@@ -56,6 +56,8 @@ SECTIONS = (
     Section("data", "Data", data.build),
     Section("training", "Training", training.build),
     Section("model", "Model", model.build),
+    Section("serving", "Serving", serving.build),
+    Section("provenance", "Provenance", provenance.build),
 )
 
 

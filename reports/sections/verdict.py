@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from markupsafe import Markup
 
 from reports import formats
+from reports.compare import Comparison, compare
+from reports.diff_tables import diff_tables
 from reports.read_run import RunData
+from reports.summarize_changes import summarize_changes
 from reports.tables import Column, Mark, Table, Tone, numbers
 from sluice.record.run_record import ErrorRecord, RunRecord
 from sluice.record.states import RUN_TONES
@@ -25,6 +28,7 @@ _RESULTS: dict[str, Mark] = {
 }
 _ORDER = list(_RESULTS)
 _MAX_DECISIVE = 5
+_MAX_METRICS = 2
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class VerdictView:
       gates: all checks.
       error: the first error; None for that of a gate, which ``decisive`` says.
       steps: what to do next.
+      previous: the last run before it that pushed; None if there is none.
+      summary: what has changed since, a line per kind: what, and text.
+      changes: the same as tables.
     """
 
     tone: Tone
@@ -68,6 +75,9 @@ class VerdictView:
     gates: list[Gate]
     error: ErrorRecord | None
     steps: list[Step]
+    previous: RunRecord | None
+    summary: list[tuple[str, str]]
+    changes: list[Table]
 
 
 def build(run: RunData) -> VerdictView:
@@ -75,6 +85,7 @@ def build(run: RunData) -> VerdictView:
     record = run.record
     verdicts = [Verdict.from_dict(gate) for gate in record.gates]
     tone, headline = _headline(record, verdicts)
+    changed = _changes(run)
     return VerdictView(
         tone=tone,
         headline=headline,
@@ -83,7 +94,32 @@ def build(run: RunData) -> VerdictView:
         gates=[_gate(verdict) for verdict in verdicts],
         error=record.error if record.status != "blocked" else None,
         steps=_steps(record, verdicts),
+        previous=run.previous.record if run.previous and changed else None,
+        summary=[
+            (kind, text.replace(" -> ", " → "))
+            for line in (summarize_changes(changed) if changed else ())
+            for kind, _, text in [line.partition(": ")]
+        ],
+        changes=[
+            replace(table, id=f"changed-{table.id}")
+            for table in (diff_tables(changed, all_metrics=False) if changed else ())
+        ],
     )
+
+
+def _changes(run: RunData) -> Comparison | None:
+    """Returns what has changed since the last run that pushed a model."""
+    if run.previous is None:
+        return None
+    try:
+        return compare(run.previous, run)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        before = run.previous.record.run_id
+        run.notices.append(
+            f"what has changed since run {before} is not known: a document of either "
+            f"record is damaged: {type(error).__name__}: {error}"
+        )
+        return None
 
 
 def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str]:
@@ -110,7 +146,8 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
             text if record.status != "failed" else f"{text}, but the run failed{where}",
         )
     if push and push.state == "already_served":
-        return tone, f"Nothing to do: version {push.version} is served already"
+        what = "Nothing to do" if record.status == "up_to_date" else "The same model"
+        return tone, f"{what}: version {push.version} is served already"
     if failed:
         return tone, f"Not pushed: the {failed.gate} gate stopped the run"
     if record.status == "blocked":
@@ -121,16 +158,14 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
 
 
 def _passed(verdicts: Sequence[Verdict]) -> str:
-    names = [verdict.gate for verdict in verdicts]
-    if not names:
-        return "the pipeline has no gates"
-    overridden = [verdict.gate for verdict in verdicts if verdict.override is not None]
-    text = " and ".join(names) + (
-        " gate passed" if len(names) == 1 else " gates passed"
-    )
-    if overridden:
-        text += f" (the {' and '.join(overridden)} gate was overridden by hand)"
-    return f"{'the ' if len(names) == 1 else ''}{text}"
+    by_hand = [item.gate for item in verdicts if item.override is not None]
+    passed = [item.gate for item in verdicts if item.override is None]
+    parts = [
+        f"{' and '.join(names)} gate{'s' if len(names) > 1 else ''} {what}"
+        for names, what in ((by_hand, "overridden by hand"), (passed, "passed"))
+        if names
+    ]
+    return ", ".join(parts) or "the pipeline has no gates"
 
 
 def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
@@ -164,25 +199,34 @@ def _sentence(row: Check) -> str:
     if row.baseline is not None:
         baseline = f", baseline {formats.number(row.baseline)}"
     why = f": {row.why}" if row.why and not row.passed else ""
-    return f"{row.check}{where} is {formats.number(row.actual)}{limit}{baseline}{why}"
+    value = measured[0] if (measured := _measured(row)) else row.actual
+    return f"{row.check}{where} is {formats.number(value)}{limit}{baseline}{why}"
 
 
 def _signs(limit: str) -> str:
     return limit.replace(">=", "≥").replace("<=", "≤")
 
 
-def _margin(row: Check) -> float | None:
-    """Returns how far a value is from its limit, as a fraction of the limit."""
+def _measured(row: Check) -> tuple[float, float] | None:
+    """Returns what is compared with the limit, such as a change, and the limit."""
     found = _LIMIT.fullmatch(row.limit or "")
     if not found or not isinstance(row.actual, int | float):
         return None
-    value, limit = float(row.actual), float(found[3])
+    value = float(row.actual)
     if found[1]:
         if not isinstance(row.baseline, int | float):
             return None
         value -= row.baseline
         if found[1] == "relative ":
             value /= abs(row.baseline) or 1.0
+    return value, float(found[3])
+
+
+def _margin(row: Check) -> float | None:
+    """Returns how far a value is from its limit, as a fraction of the limit."""
+    if not (measured := _measured(row)):
+        return None
+    value, limit = measured
     return abs(value - limit) / (abs(limit) or 1.0)
 
 
@@ -193,12 +237,15 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
     if push and push.version is not None:
         tiles.append(("Version", str(push.version), push.state.replace("_", " ")))
     model = next((item for item in verdicts if item.gate == "model"), None)
-    for row in (
-        [row for row in model.rows if _margin(row) is not None][:2] if model else ()
-    ):
+    rows = [
+        (row, found)
+        for row in (model.rows if model else ())
+        if (found := _measured(row))
+    ]
+    for row, (value, _) in rows[:_MAX_METRICS]:
         name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
         limit = f"limit {_signs(row.limit or '')}"
-        tiles.append((name, formats.number(row.actual), limit))
+        tiles.append((name, formats.number(value), limit))
     ingested = [item.get("records") for item in run.artifacts("ingestion")]
     records = sum(item for item in ingested if isinstance(item, int))
     if records:

@@ -77,6 +77,7 @@ def model(**changes: Any) -> dict[str, Any]:
                 "trainable_parameters": 0,
             },
         ],
+        "files": [],
         "layers_left_out": 0,
         "variables": [],
         "variables_left_out": 0,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.read_run import RunData
+from reports.read_run import RunData, read_run
 from reports.run_page import render_run
 from reports.sections.verdict import build
 from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord
@@ -78,10 +78,7 @@ def test_blocked_by_the_data_gate(run_with: RunWith) -> None:
 def test_a_data_gate_that_a_person_overrode(run_with: RunWith) -> None:
     row = check("damaged records", 3, "<= 0", passed=False)
     view = build(run_with(gates=[gate("data", row, override="known")]))
-    assert view.headline == (
-        "Version 3 was pushed: the data gate passed "
-        "(the data gate was overridden by hand)"
-    )
+    assert view.headline == "Version 3 was pushed: data gate overridden by hand"
     assert view.gates[0].mark.word == "overridden"
 
 
@@ -145,7 +142,7 @@ def test_the_closest_row_of_a_change(run_with: RunWith) -> None:
     near = Check("loss change", "day: Mon", "relative <= 0.1", 0.5, 0.549, True)
     view = build(run_with(gates=[gate("model", far, near)]))
     assert view.decisive == [
-        "Closest to its limit: loss change on day: Mon is 0.5490, "
+        "Closest to its limit: loss change on day: Mon is 0.09800, "
         "limit relative ≤ 0.1, baseline 0.5000"
     ]
 
@@ -154,3 +151,25 @@ def test_examples_of_a_row_are_listed(run_with: RunWith) -> None:
     row = Check("x", "train", "none", None, 1, False, "bad", examples=("f.rec: 3",))
     page = render_run(run_with(gates=[gate("data", row)], status="blocked"))
     assert "<li><code>f.rec: 3</code></li>" in page
+
+
+def test_what_has_changed_since_the_last_run_that_pushed(run_with: RunWith) -> None:
+    before = run_with(run_id="20251231T000000Z-aaaa", config={"train": {"seed": 1}})
+    run = run_with(config={"train": {"seed": 2}})
+    assert build(run).previous is None
+    with read_run(run.run_dir) as found:
+        view = build(found)
+        page = render_run(found)
+    assert view.previous is not None
+    assert view.previous.run_id == before.record.run_id
+    assert view.summary == [("config", "train.seed 1 → 2")]
+    assert "changed-config" in [table.id for table in view.changes]
+    assert 'href="../20251231T000000Z-aaaa/report.html"' in page
+
+
+def test_a_damaged_run_before_does_not_hide_the_verdict(run_with: RunWith) -> None:
+    run_with({"statistics": {"splits": 7}}, run_id="20251231T000000Z-aaaa")
+    with read_run(run_with({"statistics": {"splits": []}}).run_dir) as run:
+        page = render_run(run)
+    assert "what has changed since run 20251231T000000Z-aaaa is not known" in page
+    assert "Version 3 was pushed" in page

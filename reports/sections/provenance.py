@@ -1,0 +1,181 @@
+"""Section Provenance: lineage, config, digests, packages, and how to run it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reports import formats
+from reports.read_run import RunData
+from reports.tables import Column, Mark, Table
+from sluice.json_paths import flatten
+from sluice.record.run_record import RunRecord
+
+_SET = Mark("info", "set")
+_DEFAULT = Mark("quiet", "default")
+
+
+@dataclass(frozen=True)
+class ProvenanceView:
+    """What the section shows.
+
+    Attributes:
+      command: to run it again.
+      lineage: from the served version back to the spans; None if the record has none.
+      spans: a line per input.
+      chosen: the values of the config that differ from the defaults.
+      config: all of its values; None for a foreign pipeline.
+      digests: of the inputs.
+      packages: versions.
+    """
+
+    command: str
+    lineage: Table | None
+    spans: list[tuple[str, str]]
+    chosen: Table | None
+    config: Table | None
+    digests: list[tuple[str, str]]
+    packages: Table | None
+
+
+def build(run: RunData) -> ProvenanceView:
+    """Returns the view; every run has this section."""
+    record = run.record
+    chosen, config = _config_tables(record)
+    return ProvenanceView(
+        command=record.command,
+        lineage=_lineage(run),
+        spans=_spans(record),
+        chosen=chosen,
+        config=config,
+        digests=[(name, str(value)) for name, value in record.digests.items() if value],
+        packages=_packages(record),
+    )
+
+
+def _spans(record: RunRecord) -> list[tuple[str, str]]:
+    lines = []
+    for name, spans in record.spans.items():
+        texts = [
+            f"span {span['span']}"
+            + (f" version {span['version']}" if span["version"] is not None else "")
+            + (f" ({span['date']})" if span["date"] else "")
+            for span in spans
+        ]
+        if texts:
+            lines.append((f"Input {name}", ", ".join(texts)))
+    return lines
+
+
+def _config_tables(record: RunRecord) -> tuple[Table | None, Table | None]:
+    values = flatten(record.config)
+    if not values:
+        return None, None
+    chosen = _chosen(record.config)
+    rows = [
+        (
+            name,
+            json.dumps(value, ensure_ascii=False),
+            _SET if name in chosen else _DEFAULT,
+        )
+        for name, value in values.items()
+    ]
+    columns = (Column("Key", code=True), Column("Value", code=True))
+    differing = Table(
+        id="config-set",
+        caption="Values of the config that differ from the defaults",
+        columns=columns,
+        rows=[row[:2] for row in rows if row[2] is _SET],
+    )
+    complete = Table(
+        id="config",
+        caption="The config as resolved",
+        columns=(*columns, Column("Set or default")),
+        rows=rows,
+    )
+    return (differing if differing.rows else None), complete
+
+
+def _chosen(config: Mapping[str, Any]) -> set[str]:
+    """Returns the paths whose values differ from the defaults.
+
+    Empty if this version of Sluice has another form of config.
+    """
+    # pydantic; whoever runs a pipeline with a config has imported it.
+    from pipeline.config.config import Config
+
+    try:
+        parsed = Config.model_validate(config)
+    except ValueError:
+        return set()
+    chosen = parsed.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, warnings=False
+    )
+    return set(flatten(chosen))
+
+
+def _lineage(run: RunData) -> Table | None:
+    """Returns a row per artifact that the model was made of, the newest first."""
+    document = next(iter(run.documents("lineage")), None)
+    if document is None:
+        return None
+    runs = {item["id"]: item["run_id"] for item in document["executions"]}
+    rows: list[tuple[Any, ...]] = [
+        (
+            f"Version {item['version']}",
+            item["run_id"],
+            item["published_at"],
+            item["uri"],
+        )
+        for item in document["served"]
+    ]
+    artifacts = sorted(document["artifacts"], key=lambda item: -item["id"])
+    rows += [
+        (
+            f"{item['name']} #{item['id']}",
+            runs.get(item["producer"]),
+            item["created_at"],
+            item["uri"],
+        )
+        for item in artifacts
+    ]
+    rows += [
+        (
+            f"Data, span {item['span']}" if item["span"] else "Data",
+            None,
+            None,
+            f"{item['path']} {item['fingerprint'] or ''}".strip(),
+        )
+        for item in document["origin"]["data"]
+    ]
+    return Table(
+        id="lineage",
+        caption="From the model back to its data",
+        columns=(
+            Column("What"),
+            Column("Made by run", wraps=False),
+            Column("When", wraps=False),
+            Column("Where", code=True),
+        ),
+        rows=[
+            (
+                what,
+                "this run" if by == run.record.run_id else by,
+                formats.time(when),
+                where,
+            )
+            for what, by, when, where in rows
+        ],
+    )
+
+
+def _packages(record: RunRecord) -> Table | None:
+    rows = [(name, version) for name, version in record.packages.items() if version]
+    if not rows:
+        return None
+    columns = (Column("Package"), Column("Version", code=True))
+    return Table(
+        "packages", "Versions of the packages that affect results", columns, rows
+    )

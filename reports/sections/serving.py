@@ -1,0 +1,157 @@
+"""Section Serving: what was pushed where, the model's size, and how to ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports import formats
+from reports.read_run import RunData
+from reports.tables import Column, Table, numbers
+
+_MAX_REQUEST = 4000
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A signature of the model, with a request to TensorFlow Serving if one is known.
+
+    Attributes:
+      request: the body of the request; None if it is unknown or too long.
+    """
+
+    name: str
+    tensors: Table
+    request: str | None
+
+
+@dataclass(frozen=True)
+class ServingView:
+    """What the section shows.
+
+    Attributes:
+      facts: name and text.
+      tiles: name, value and remark.
+      versions: that are this model; None if the record does not say.
+      signatures: of the model.
+      files: of the model; None if there are none.
+    """
+
+    facts: list[tuple[str, str]]
+    tiles: list[tuple[str, str, str]]
+    versions: Table | None
+    signatures: list[Signature]
+    files: Table | None
+
+
+def build(run: RunData) -> ServingView | None:
+    """Returns the view; None without a model and a push."""
+    models = run.artifacts("model")
+    pushed = [push for push in run.record.pushes if push.version is not None]
+    if not models and not pushed:
+        return None
+    facts = [
+        (f"Version {push.version}", f"{push.state.replace('_', ' ')}: {push.uri}")
+        for push in pushed
+    ]
+    # A pipeline with a tuner or warm start has several models; the last is trained.
+    model = models[-1] if models else {}
+    signatures = model.get("signatures") or []
+    return ServingView(
+        facts=facts,
+        tiles=_tiles(model) if model else [],
+        versions=_versions(run),
+        signatures=[_signature(item, i) for i, item in enumerate(signatures)],
+        files=_files(model) if model else None,
+    )
+
+
+def _tiles(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    left_out = model.get("files_left_out", 0)
+    count = len(model["files"]) + left_out
+    tiles = [("Size", formats.size(model["size_bytes"]), formats.plural(count, "file"))]
+    if model.get("parameters") is not None:
+        trainable = formats.number(model["trainable_parameters"])
+        remark = f"{trainable} trainable"
+        tiles.append(("Parameters", formats.number(model["parameters"]), remark))
+    if version := model.get("tensorflow_version"):
+        tiles.append(("TensorFlow", formats.visible(version), "wrote it"))
+    return tiles
+
+
+def _versions(run: RunData) -> Table | None:
+    served = [
+        item for document in run.documents("lineage") for item in document["served"]
+    ]
+    if not served:
+        return None
+    return Table(
+        id="served",
+        caption="Versions in the store that are this model",
+        columns=(
+            numbers("Version"),
+            Column("Published", wraps=False),
+            Column("Labels"),
+            Column("Digest", code=True),
+            Column("Folder", code=True),
+        ),
+        rows=[
+            (
+                item["version"],
+                formats.time(item["published_at"]),
+                ", ".join(map(str, item.get("labels", ()))),
+                formats.shorten(item["digest"] or "", 17),
+                item["uri"],
+            )
+            for item in served
+        ],
+    )
+
+
+def _signature(signature: Mapping[str, Any], number: int) -> Signature:
+    request = signature["example_request"]
+    body = None if request is None else json.dumps(request, ensure_ascii=False)
+    return Signature(
+        name=signature["name"],
+        tensors=Table(
+            id=f"signature-{number}",
+            caption=f"Inputs and outputs of {signature['name']}",
+            columns=(
+                Column("Direction"),
+                Column("Name"),
+                Column("Type", code=True),
+                Column("Shape", code=True),
+            ),
+            rows=[
+                (direction, tensor["name"], tensor["dtype"], shape(tensor["shape"]))
+                for direction in ("input", "output")
+                for tensor in signature[f"{direction}s"]
+            ],
+        ),
+        request=body if body and len(body) <= _MAX_REQUEST else None,
+    )
+
+
+def shape(sizes: Sequence[int | None] | None) -> str:
+    """Returns a shape such as ``[?, 28, 28, 1]``; ``?`` alone if it is unknown."""
+    if sizes is None:
+        return "?"
+    return f"[{', '.join('?' if size is None else str(size) for size in sizes)}]"
+
+
+def _files(model: Mapping[str, Any]) -> Table | None:
+    if not model["files"]:
+        return None
+    left_out = model.get("files_left_out", 0)
+    caption = "Files of the model, the largest first"
+    return Table(
+        id="model-files",
+        caption=f"{caption}; {left_out:,} more" if left_out else caption,
+        columns=(
+            Column("File", code=True),
+            numbers("Size", format=formats.size, bar=True),
+        ),
+        rows=[(item["path"], item["size_bytes"]) for item in model["files"]],
+    )
