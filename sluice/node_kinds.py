@@ -100,9 +100,11 @@ DOCUMENTS = {
     "Examples": ("samples",),
     "ExampleAnomalies": ("anomalies",),
     "ExampleStatistics": ("statistics",),
-    "Model": ("model",),
+    "Model": ("model", "lineage"),
     "ModelEvaluation": ("metrics", "mistakes"),
     "ModelRun": ("epochs",),
+    "PushedModel": ("lineage",),
     "Schema": ("schema",),
+    "components.DataVerdict": ("baseline_statistics",),
     "components.Quarantine": ("ingestion",),
 }

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 SERVING = "serving"
 STATISTICS_FILE = "FeatureStats.pb"
 SPLIT_PREFIX = "Split-"
+# Below the data gate's verdict: the entry of the data that it compared with, and the
+# statistics of each split.
+BASELINE_DIR = "baseline"
+BASELINE_ENTRY = f"{BASELINE_DIR}/record.json"
 # TFDV's name for the examples of all slices together (its constants.py); without
 # slicing the only data set has no name.
 _ALL_EXAMPLES = ("", "All Examples")

@@ -30,6 +30,8 @@ from components.data_verdict.search_records import Source, add_examples, search_
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
 from sluice.splits import (
+    BASELINE_DIR,
+    BASELINE_ENTRY,
     SERVING,
     SPLIT_PREFIX,
     number_of_examples,
@@ -88,9 +90,9 @@ class Executor(base_executor.BaseExecutor):
             measured.schema,
             sensitive=sensitive,
         )
-        publish_verdict(
-            verdict, artifact_utils.get_single_instance(output_dict["verdict"])
-        )
+        published = artifact_utils.get_single_instance(output_dict["verdict"])
+        _keep_baseline(accepted, published.uri)
+        publish_verdict(verdict, published)
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,21 @@ def _accepted(exec_properties: Mapping[str, Any], report: Report) -> _Accepted:
         for split, content in contents.items()
     }
     return _Accepted(entry, statistics, tuple(found.damaged))
+
+
+def _keep_baseline(accepted: _Accepted, verdict_uri: str) -> None:
+    """Copies what was compared with: the store may replace the entry later."""
+    if accepted.entry is None:
+        return
+    contents = {BASELINE_ENTRY: accepted.entry.to_json().encode()}
+    for split, statistics in accepted.statistics.items():
+        path = split_statistics_path(BASELINE_DIR, split)
+        contents[path] = statistics.SerializeToString()
+    storage = storage_for(verdict_uri)
+    for name, content in contents.items():
+        path = os.path.join(verdict_uri, name)
+        storage.make_folder(os.path.dirname(path))
+        storage.write_atomically(path, content)
 
 
 def _title(entry: Entry) -> str:

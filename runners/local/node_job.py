@@ -28,6 +28,8 @@ from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
 from runners.local.write_documents import DescribedNode, write_documents
+from runners.metadata.read_metadata import read_upstream
+from runners.metadata.trace_lineage import trace_lineage
 from runners.retention.training_checkpoints import NodeCheckpoints
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
@@ -145,7 +147,7 @@ def report_node(
         result = NodeResult(node_id, "failed", ended.duration_s, reason, error)
     facts = asdict(result)
     facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
-    facts.update(_describe(planned, result, properties, run_dir))
+    facts.update(_describe(planned, result, properties, run_dir, ir))
     facts["notes"] += [f"{node_id}: {note}" for note in ended.notes]
     write_result(run_dir, node_id, facts)
     return result
@@ -230,7 +232,11 @@ def _custom_nodes(run_dir: Path) -> Container[str]:
 
 
 def _describe(
-    planned: PlannedNode, result: NodeResult, properties: Mapping[str, Any], place: Path
+    planned: PlannedNode,
+    result: NodeResult,
+    properties: Mapping[str, Any],
+    place: Path,
+    ir: Any,
 ) -> dict[str, Any]:
     """Returns the record's documents; an error becomes a note."""
     notes: list[str] = []
@@ -240,11 +246,17 @@ def _describe(
         text = f"{planned.id}: its outputs could not be described: {error}"
         notes.append(redact(text).splitlines()[0])
 
+    def lineage_of(artifact_id: int) -> dict[str, Any]:
+        with metadata.Metadata(connection_of(ir)) as handle:
+            upstream = read_upstream(handle.store, artifact_id)
+        return trace_lineage(upstream, artifact_id).made_of()
+
     described = DescribedNode(
         id=planned.id,
         outputs=result.outputs,
         inputs=result.inputs,
         properties=properties,
+        lineage_of=lineage_of,
         is_resolver=planned.resolver,
         is_cached=result.state == "cached",
     )

@@ -21,7 +21,10 @@ from sluice.record.documents.model_document import model_document
 from sluice.record.documents.privacy import Privacy
 from sluice.record.documents.samples_document import samples_document
 from sluice.record.documents.schema_document import schema_document
-from sluice.record.documents.statistics_document import statistics_document
+from sluice.record.documents.statistics_document import (
+    baseline_document,
+    statistics_document,
+)
 from sluice.record.run_record import DocumentRecord
 from sluice.storage import atomic, digest
 from sluice.storage.local_copy import local_copy
@@ -33,14 +36,16 @@ MAX_SUGGESTIONS = 200
 # The files of an artifact that its document is computed from.
 _FILES = {
     "anomalies": ("SchemaDiff.pb",),
+    "baseline_statistics": ("FeatureStats.pb", "record.json"),
     "epochs": ("history.json", "training.json", "events.out.tfevents.*"),
     "ingestion": ("report.json",),
     "metrics": ("eval_config.json", "metrics*", "plots*"),
     "schema": ("*.pbtxt",),
     "statistics": ("FeatureStats.pb",),
 }
-# Documents that take a second, of the node that made the artifact. Where it is cached,
-# the document is that of an earlier run.
+# Documents of the node that made the artifact, not of those that look it up.
+_OF_MAKER = ("samples", "model", "mistakes", "lineage")
+# Those that take up to a second. Where the node is cached, they are of an earlier run.
 _COSTLY = ("samples", "model", "mistakes")
 _EARLIER_RUNS = 20
 
@@ -56,6 +61,7 @@ class DescribedNode:
       outputs: its artifacts, as ``node_status.outputs_of`` returns them.
       inputs: likewise.
       properties: exec properties.
+      lineage_of: returns the lineage of an artifact, by its id.
       is_resolver: whether it only looks up artifacts.
       is_cached: whether its artifacts are those of an earlier run.
     """
@@ -64,6 +70,7 @@ class DescribedNode:
     outputs: Artifacts
     inputs: Artifacts = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
+    lineage_of: Callable[[int], Mapping[str, Any]] | None = None
     is_resolver: bool = False
     is_cached: bool = False
 
@@ -85,7 +92,7 @@ class DescribedNode:
             for item in items
         ):
             return False
-        return not (self.is_resolver and kind in _COSTLY)
+        return not (self.is_resolver and kind in _OF_MAKER)
 
 
 def write_documents(
@@ -197,6 +204,8 @@ def _content(
     if kind == "model":
         make_request = ExampleRequests(record_dir, privacy).make
         return model_document(uri, node.output("ModelRun"), make_request)
+    if kind == "lineage":
+        return node.lineage_of(item["id"]) if node.lineage_of else None
     if kind == "mistakes":
         evaluated = _evaluated(node)
         return mistakes_document(uri, evaluated, privacy) if evaluated else None
@@ -209,6 +218,8 @@ def _content(
             from components.tfrecord_gen.report import document_ingestion
 
             return document_ingestion(folder)
+        if kind == "baseline_statistics":
+            return baseline_document(folder, sensitive=privacy.sensitive)
         if kind == "schema":
             return schema_document(folder, privacy.sensitive)
         split_names = json.loads(properties.get("split_names") or "[]")

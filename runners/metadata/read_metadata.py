@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,20 +76,77 @@ def read_metadata(path: Path) -> MetadataGraph:
         return MetadataGraph(
             {item.id: Artifact.of(item) for item in store.get_artifacts()},
             {
-                item.id: Execution(
-                    id=item.id,
-                    node=nodes.get(item.id, ""),
-                    kind=item.type.rpartition(".")[2],
-                    run_ids=tuple(sorted(runs[item.id])),
-                    state=state_name(type(item).State, item.last_known_state),
-                    started_at=iso_time(item.create_time_since_epoch),
-                    ended_at=iso_time(item.last_update_time_since_epoch),
-                    properties=plain_properties(item),
-                    **links[item.id],
+                item.id: _execution(
+                    item, nodes.get(item.id, ""), runs[item.id], links[item.id]
                 )
                 for item in executions
             },
         )
+
+
+def read_upstream(store: MetadataStore, artifact_id: int) -> MetadataGraph:
+    """Returns what an artifact was made from, and the executions that made that.
+
+    Unlike ``read_metadata``, this takes as long however many runs there are.
+
+    Args:
+      store: an ML Metadata store.
+      artifact_id: one of its artifacts.
+    """
+    artifacts: dict[int, Artifact] = {}
+    executions: dict[int, Execution] = {}
+    wanted = {artifact_id}
+    while wanted:
+        ids = list(wanted)
+        found = store.get_artifacts_by_id(ids)
+        artifacts |= {item.id: Artifact.of(item) for item in found}
+        makers = _makers(store, ids) - executions.keys()
+        links = _links(store, list(makers))
+        for item in store.get_executions_by_id(list(makers)) if makers else ():
+            contexts = store.get_contexts_by_execution(item.id)
+            names: dict[str, list[str]] = defaultdict(list)
+            for context in contexts:
+                names[context.type].append(context.name)
+            node = "".join(names["node"][:1])
+            for pipeline in names["pipeline"]:
+                node = node.removeprefix(f"{pipeline}.")
+            maker = _execution(item, node, names["pipeline_run"], links[item.id])
+            executions[item.id] = maker
+            wanted |= {read for items in maker.inputs.values() for read in items}
+        wanted -= artifacts.keys()
+    made = {item for execution in executions.values() for item in execution.touched()}
+    others = [item for item in made if item not in artifacts]
+    for item in store.get_artifacts_by_id(others) if others else ():
+        artifacts[item.id] = Artifact.of(item)
+    return MetadataGraph(artifacts, executions)
+
+
+def _makers(store: MetadataStore, artifact_ids: list[int]) -> set[int]:
+    """Returns the executions that made some artifacts: the first to put each out."""
+    from ml_metadata.proto.metadata_store_pb2 import Event
+
+    first: dict[int, int] = {}
+    for event in store.get_events_by_artifact_ids(artifact_ids):
+        if event.type == Event.OUTPUT:
+            known = first.get(event.artifact_id, event.execution_id)
+            first[event.artifact_id] = min(known, event.execution_id)
+    return {*first.values()}
+
+
+def _execution(
+    item: Any, node: str, run_ids: Iterable[str], links: dict[str, Any]
+) -> Execution:
+    return Execution(
+        id=item.id,
+        node=node,
+        kind=item.type.rpartition(".")[2],
+        run_ids=tuple(sorted(run_ids)),
+        state=state_name(type(item).State, item.last_known_state),
+        started_at=iso_time(item.create_time_since_epoch),
+        ended_at=iso_time(item.last_update_time_since_epoch),
+        properties=plain_properties(item),
+        **links,
+    )
 
 
 def _nodes(store: MetadataStore) -> dict[int, str]:

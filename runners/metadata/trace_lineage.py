@@ -100,13 +100,19 @@ class Lineage:
     served: Sequence[ServedModel]
     graph: MetadataGraph
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON form."""
+    def made_of(self) -> dict[str, Any]:
+        """Returns the JSON form of the origin, without the uses."""
         return {
             "artifact": self._artifact(self.artifact),
             "origin": vars(self.origin),
             "artifacts": [self._artifact(item) for item in self.artifacts.values()],
             "executions": [_execution(item) for item in self.executions.values()],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return {
+            **self.made_of(),
             "uses": [
                 {
                     "node": use.node,

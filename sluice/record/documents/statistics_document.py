@@ -6,9 +6,10 @@ Nothing here imports TensorFlow.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import statistics_pb2
@@ -20,6 +21,8 @@ from sluice.record.documents.feature_statistics import (
     feature_statistics,
 )
 from sluice.splits import (
+    BASELINE_DIR,
+    BASELINE_ENTRY,
     SPLIT_PREFIX,
     STATISTICS_FILE,
     over_all_examples,
@@ -75,6 +78,28 @@ def statistics_document(
             for name in split_names
         ]
     }
+
+
+def baseline_document(
+    directory: Path, *, sensitive: Collection[str] = ()
+) -> dict[str, Any] | None:
+    """Returns the statistics that a verdict on data compared with; None without any.
+
+    Args:
+      directory: the verdict's artifact.
+      sensitive: features of which only counts are shown.
+
+    Raises:
+      SluiceError, OSError: as ``statistics_document``.
+      ValueError: the description of the data is damaged.
+    """
+    try:
+        entry = json.loads((directory / BASELINE_ENTRY).read_bytes())
+    except FileNotFoundError:
+        return None
+    keys = ("name", "accepted_at", "run_id", "spans", "override")
+    found = statistics_document(directory / BASELINE_DIR, (), sensitive=sensitive)
+    return {"baseline": {key: entry[key] for key in keys}, **found}
 
 
 def _split(name: str | None, path: Path, sensitive: Collection[str]) -> SplitStatistics:

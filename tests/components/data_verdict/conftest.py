@@ -152,9 +152,9 @@ class Workbench:
         Executor().Do(self.inputs, {}, self.properties)
 
     def text(self) -> str:
-        """Returns all that the last verdict has written."""
+        """Returns the last verdict as written, without the baseline's statistics."""
         files = (self.folder / "verdict").iterdir()
-        return "".join(path.read_text() for path in files)
+        return "".join(path.read_text() for path in files if path.is_file())
 
     def _inputs(
         self,

@@ -10,6 +10,7 @@ import pytest
 
 from components.accept_data.data_baselines import RECORD_FILE
 from components.data_verdict.policy import Policy, Rule
+from sluice.record.documents.statistics_document import baseline_document
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.tf
@@ -203,6 +204,31 @@ def test_values_of_sensitive_features_are_in_no_file(bench: Any) -> None:
     for value in (secret, "one'", '"one', "77001", "77,001"):
         assert value not in bench.text()
     assert "record 1\n" in bench.text()
+
+
+def test_the_statistics_of_the_baseline_are_kept_with_the_verdict(bench: Any) -> None:
+    bench.judge(spans=(1,))
+    assert baseline_document(bench.folder / "verdict") is None
+    bench.accept()
+    bench.judge(bench.records(220), spans=(2,))
+    found = baseline_document(bench.folder / "verdict", sensitive={"fare"})
+    assert found is not None
+    accepted_at = found["baseline"].pop("accepted_at")
+    assert accepted_at[:2] == "20"
+    assert found["baseline"] == {
+        "name": "1",
+        "run_id": "",
+        "spans": [1],
+        "override": None,
+    }
+    splits = {split["split"]: split for split in found["splits"]}
+    assert {name: split["examples"] for name, split in splits.items()} == {
+        "train": 200,
+        "eval": 200,
+    }
+    features = {item["name"]: item for item in splits["train"]["features"]}
+    assert features["pay"]["string"]["top_values"][0]["count"] == 100
+    assert features["fare"]["numeric"]["max"] is None
 
 
 def test_an_override_is_recorded_and_the_data_accepted(bench: Any) -> None:

@@ -213,3 +213,17 @@ def test_what_the_data_suggests_is_in_the_anomalies(tmp_path: Path) -> None:
     assert artifact["suggestions_left_out"] == 0
     kinds = [(item["feature"], item["kind"]) for item in artifact["suggestions"]]
     assert kinds == [("fare", "new_feature")]
+
+
+def test_the_lineage_is_of_the_node_that_made_the_model(tmp_path: Path) -> None:
+    outputs = {"pushed_model": [_artifact("PushedModel", tmp_path)]}
+    node = DescribedNode("Pusher", outputs, lineage_of=lambda item: {"artifact": item})
+    (record,) = write_documents(node, tmp_path)
+    (found,) = json.loads((tmp_path / record.path).read_text())["artifacts"]
+    assert (record.kind, found["artifact"], found["output"]) == (
+        "lineage",
+        4,
+        "pushed_model",
+    )
+    assert write_documents(replace(node, is_resolver=True), tmp_path) == []
+    assert write_documents(DescribedNode("Pusher", outputs), tmp_path) == []

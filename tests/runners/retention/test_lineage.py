@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from runners.metadata.find_artifact import Found, find_artifact
+from runners.metadata.read_metadata import read_upstream
 from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import Lineage, trace_lineage
 from runners.retention.collect_garbage import collect_garbage
@@ -65,6 +66,21 @@ def test_a_model_is_traced_to_data_schema_code_and_run(past: Any) -> None:
     assert [item.version.version for item in traced.served] == [1]
     nodes = [item.node for item in traced.executions.values()]
     assert nodes == ["TFRecordGen", "Trainer"]
+
+
+def test_reading_only_what_is_upstream_gives_the_same_origin(past: Any) -> None:
+    past.run(push=True)
+    past.run(data=True)
+    past.run(push=True)
+    past.run()
+    graph = past.graph()
+    for artifact_id in graph.artifacts:
+        whole = trace_lineage(graph, artifact_id).made_of()
+        upstream = read_upstream(past.store, artifact_id)
+        assert trace_lineage(upstream, artifact_id).made_of() == whole
+        assert set(whole) == {"artifact", "origin", "artifacts", "executions"}
+    first = min(graph.artifacts)
+    assert len(read_upstream(past.store, first).executions) == 1 < len(graph.executions)
 
 
 def test_a_cached_output_is_traced_to_the_run_that_made_it(past: Any) -> None:
