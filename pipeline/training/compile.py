@@ -125,7 +125,8 @@ def make_loss(spec: Mapping[str, Any] | None, classes: int) -> tf.keras.losses.L
             "BinaryCrossentropy" if binary else "SparseCategoricalCrossentropy"
         )
     loss = getattr(tf.keras.losses, spec["class_name"])
-    return _create(_of_ids(loss, "call", classes), spec["params"], "train.loss")
+    loss = _without_padding(_of_ids(loss, "call", classes), "__call__")
+    return _create(loss, spec["params"], "train.loss")
 
 
 def make_metrics(
@@ -152,6 +153,7 @@ def make_metrics(
             params.setdefault("threshold", 0.5)
         metric = getattr(tf.keras.metrics, spec["class_name"])
         metric = _of_ids(metric, "update_state", classes)
+        metric = _without_padding(metric, "update_state")
         metrics.append(_create(metric, params, f"train.metrics[{index}]"))
     return metrics
 
@@ -168,8 +170,6 @@ def _of_ids(base: Any, method: str, classes: int) -> Any:
       method: the one that takes labels and predictions.
       classes: number of classes; for two, the id is what the one output predicts.
     """
-    if base.__name__.startswith("Sparse"):
-        return base
     original = getattr(base, method)
 
     def with_ids(self: Any, ids: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
@@ -179,7 +179,29 @@ def _of_ids(base: Any, method: str, classes: int) -> Any:
             labels = tf.one_hot(tf.cast(tf.reshape(ids, [-1]), tf.int64), classes)
         return original(self, labels, y_pred, *args, **kwargs)
 
-    return type(base.__name__, (base,), {method: with_ids})
+    is_sparse = base.__name__.startswith("Sparse")
+    return type(base.__name__, (base,), {} if is_sparse else {method: with_ids})
+
+
+def _without_padding(base: Any, method: str) -> Any:
+    """Returns a loss or metric that takes the weights of padded training batches.
+
+    They are ``[batch, 2]``: the weight, and the scale of the step's gradient. Keras
+    divides losses by the size of the batch, in which padding counts; the scale undoes
+    this for gradients. The value of the loss is left as it is, see ``LossPerExample``.
+    """
+    original = getattr(base, method)
+
+    def unpadded(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        if sample_weight is None or sample_weight.shape[1:] != [2]:
+            return original(self, y_true, y_pred, sample_weight)
+        value = original(self, y_true, y_pred, sample_weight[:, :1])
+        if method == "update_state":
+            return value
+        scale = sample_weight[0, 1]
+        return tf.stop_gradient(value) + scale * (value - tf.stop_gradient(value))
+
+    return type(base.__name__, (base,), {method: unpadded})
 
 
 def _create(make: Any, params: Mapping[str, Any], key: str) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import tensorflow as tf
+
 from pipeline.training.input.shards import Shards
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
@@ -36,6 +38,18 @@ class Plan:
     def is_padded(self) -> bool:
         """Whether examples are repeated by any worker."""
         return any(share.count < self.total for share in self.shares)
+
+    def gradient_scale(self, batch: tf.Tensor) -> tf.Tensor:
+        """Returns the examples of a step, those repeated included, by those that count.
+
+        Args:
+          batch: number of a batch of a worker's dataset in its epoch.
+        """
+        each = self.batch_size * self.batches_per_step
+        first = batch // self.batches_per_step * each
+        counts = tf.constant([share.count for share in self.shares], tf.int64)
+        real = tf.reduce_sum(tf.clip_by_value(counts - first, 0, each))
+        return tf.cast(each * len(self.shares) / real, tf.float32)
 
 
 def divide(shards: Shards, distribution: Distribution, *, drop: bool) -> Plan:

@@ -102,6 +102,7 @@ class TrainingInput:
     class ids int64 ``[batch, 1]``, weights float32 ``[batch]``. There are weights where
     classes or examples have some, and where batches are padded: with several workers,
     so that all make the same number of steps, and in validation with static shapes.
+    Those of padded training batches are ``[batch, 2]``, see ``compile.py``.
     Training with static shapes leaves out the examples of an incomplete last batch,
     other ones in each epoch.
 
@@ -269,7 +270,11 @@ class TrainingInput:
             factors.append(tf.cast(real, tf.float32))
         if not factors:
             return features, labels
-        return features, labels, functools.reduce(tf.multiply, factors)
+        weights = functools.reduce(tf.multiply, factors)
+        if split == "train" and plan.is_padded:
+            scale = tf.fill([plan.batch_size], plan.gradient_scale(step))
+            weights = tf.stack([weights, scale], axis=1)
+        return features, labels, weights
 
     def _augmented(self, features: Examples, position: Sequence[Any]) -> Examples:
         settings, images = self._settings.augment, self._format.feature_set.images
