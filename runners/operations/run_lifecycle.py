@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from runners.cache import up_to_date
 from runners.engine import Engine, MemoryLimits, Observer, Plan
 from runners.local.engine import LocalEngine
-from runners.local.write_report import write_report
+from runners.local.write_report import prewarm, write_report
 from runners.metadata.metadata_file import keep_copy
 from runners.operations.prepared_run import (
     PreparedRun,
@@ -101,6 +101,7 @@ def execute(
         engine.prewarm(plan.project_root)
     try:
         while_prewarming()
+        prewarm()
     except SluiceError as error:
         recorder.stop(error)
         return recorder.record

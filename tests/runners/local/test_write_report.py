@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from reports import run_page
-from runners.local.write_report import repeat_report, write_report
+from reports.environment import environment
+from runners.local.write_report import prewarm, repeat_report, write_report
 from sluice.record.events import GraphCompiled, GraphNode, RunStarted
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
@@ -101,3 +102,19 @@ def test_an_unchanged_run_draws_a_page_that_is_missing(
     repeat_report(again, recorder.record)
     text = (again.run_dir / "report.html").read_text("utf-8")
     assert "run 20260102T000000Z-bbbb" in text
+
+
+def test_prewarming_compiles_the_templates_and_never_raises(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prewarm()
+    loaded = environment().cache
+    assert loaded is not None
+    names = {name for _, name in loaded}
+    assert {"run.html.j2", "page.css.j2", "sections/verdict.html.j2"} <= names
+
+    def fail(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(run_page, "import_module", fail)
+    prewarm()
