@@ -24,6 +24,8 @@ from sluice.record.recorder import Recorder
 from sluice.record.run_record import RECORD_FILE, RunRecord
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from pipeline.config.config import Config
     from runners.local.processes.process_pool import ProcessPool
     from sluice.workspace import Workspace
@@ -184,6 +186,24 @@ def is_gone() -> Callable[[int], bool]:
         return stat.rpartition(")")[2].split()[0] == "Z"
 
     return is_gone
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium; without one the test is skipped, or fails in CI."""
+    from playwright.sync_api import sync_playwright
+
+    executable = shutil.which("chromium")
+    if executable is None:
+        missing = "chromium is not installed; try: apt-get install chromium"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    with sync_playwright() as playwright:
+        # A sandbox needs user namespaces, which containers may lack.
+        started = playwright.chromium.launch(
+            executable_path=executable, args=["--no-sandbox"]
+        )
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,7 @@ def make_app(
         Route("/", site.page(pages.pipelines)),
         Route("/static/{file}", _static),
         Route(_PIPELINE, site.page(pages.runs)),
+        Route(f"{_PIPELINE}/diff", site.diff),
         Route(f"{_PIPELINE}/models", site.page(pages.models)),
         Route(f"{_PIPELINE}/data", site.page(pages.data)),
         Route(_RUN, site.page(pages.run)),

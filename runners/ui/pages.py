@@ -18,9 +18,9 @@ from runners.ui.live import View
 from runners.ui.project import Project
 from runners.ui.run_tables import (
     example_table,
-    metric_table,
     pipeline_table,
     pipeline_url,
+    read_rows,
     run_table,
     run_url,
     span_table,
@@ -63,13 +63,14 @@ class Pages:
     def runs(self, request: Request) -> View:
         """The runs of a pipeline."""
         name = request.path_params["name"]
-        found = list(self.project.runs(self.project.workspace(name)))
+        runs = self._runs(name)
         values = {
             "url": pipeline_url(name),
-            "table": run_table(found),
+            "table": run_table(runs, read_rows(runs)),
+            "run_ids": [item.record.run_id for item in runs],
+            "most": _MAX_RUNS,
         }
-        is_live = bool(found) and found[0].record.status == "running"
-        return View(name, "runs.html.j2", values, (_HOME,), is_live)
+        return View(name, "runs.html.j2", values, (_HOME,))
 
     def run(self, request: Request) -> View:
         """A run, live while it is in progress."""
@@ -86,7 +87,7 @@ class Pages:
     def models(self, request: Request) -> View:
         """The pushed versions of a pipeline, and the models of its runs."""
         name = request.path_params["name"]
-        workspace = self.project.workspace(name)
+        runs = self._runs(name)
         notices: list[str] = []
         listed: list[ListedModel] = []
         try:
@@ -94,7 +95,6 @@ class Pages:
             listed = list_models(asked, notices.append)
         except SluiceError as error:
             notices.append(str(error))
-        runs = list(islice(self.project.runs(workspace), _MAX_RUNS))
         values = {
             "notices": notices,
             "flaws": [
@@ -102,15 +102,14 @@ class Pages:
                 for item in listed
                 for state, why in item.flaws.items()
             ],
-            "versions": version_table(listed, runs),
-            "history": metric_table(runs),
+            "versions": version_table(listed, runs, read_rows(runs)),
         }
         return View("models", "models.html.j2", values, _up(name))
 
     def data(self, request: Request) -> View:
         """The spans that runs have read, and those that the next one would read."""
         name = request.path_params["name"]
-        runs = list(islice(self.project.runs(self.project.workspace(name)), _MAX_RUNS))
+        runs = self._runs(name)
         notices: list[str] = []
         chosen: list[str] = []
         skipped: list[str] = []
@@ -124,7 +123,7 @@ class Pages:
             "chosen": chosen,
             "skipped": skipped,
             "spans": span_table(runs),
-            "examples": example_table(runs),
+            "examples": example_table(runs, read_rows(runs)),
         }
         return View("data", "data.html.j2", values, _up(name))
 
@@ -141,6 +140,10 @@ class Pages:
         return View(
             child.title, "command.html.j2", values, _up(child.pipeline), is_running
         )
+
+    def _runs(self, name: str) -> list[FoundRun]:
+        """Returns the newest runs of a pipeline."""
+        return list(islice(self.project.runs(self.project.workspace(name)), _MAX_RUNS))
 
     def found(self, request: Request) -> FoundRun:
         """Returns the run that an address names; see ``Project.run`` for the errors."""

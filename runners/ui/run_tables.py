@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from reports.formats import seconds, time
+from reports.formats import seconds, time, visible
 from reports.read_run import RunData
-from reports.run_values import OVERALL, duration_s, examples, metrics, outcome, version
+from reports.run_table import RunTable, make_run_table
+from reports.run_values import duration_s, outcome, version
 from reports.tables import Column, Mark, Table, numbers
 from runners.operations.find_run import FoundRun
 from runners.operations.models import ListedModel
@@ -19,8 +22,8 @@ from sluice.record.states import RUN_TONES
 
 
 def link(url: str, text: object) -> Markup:
-    """Returns a link; both are escaped."""
-    return Markup('<a href="{}">{}</a>').format(url, text)
+    """Returns a link; both are escaped, and the text is made visible."""
+    return Markup('<a href="{}">{}</a>').format(url, visible(text))
 
 
 def when(at: str | None) -> Markup:
@@ -39,32 +42,51 @@ def run_url(found: FoundRun) -> str:
     return f"{pipeline_url(name)}/runs/{quote(run_id, safe='')}"
 
 
+def read_rows(runs: Iterable[FoundRun]) -> RunTable:
+    """Returns what the documents of some runs say."""
+    return make_run_table(RunData(item.run_dir, item.record) for item in runs)
+
+
+_COLUMNS = (
+    Column("outcome"),
+    numbers("version"),
+    Column("started"),
+    numbers("took", format=seconds),
+)
+
+
 def pipeline_table(last_runs: Sequence[FoundRun]) -> Table:
     """Returns a row for each pipeline, with its last run."""
     rows = [
         [
             link(pipeline_url(item.workspace.root.name), item.workspace.root.name),
             *_run_cells(item),
+            _remark(item.record),
         ]
         for item in last_runs
     ]
-    columns = [Column("pipeline"), Column("last run"), *_RUN_COLUMNS]
+    columns = [Column("pipeline"), Column("last run"), *_COLUMNS, Column("remark")]
     return Table("pipelines", "Pipelines", columns, rows)
 
 
-def run_table(runs: Sequence[FoundRun]) -> Table:
-    """Returns a row for each run of a pipeline."""
-    rows = [_run_cells(item) for item in runs]
-    return Table("runs", "Runs", [Column("run"), *_RUN_COLUMNS], rows)
-
-
-_RUN_COLUMNS = (
-    Column("outcome"),
-    numbers("version"),
-    Column("started"),
-    numbers("took", format=seconds),
-    Column("remark"),
-)
+def run_table(runs: Sequence[FoundRun], table: RunTable) -> Table:
+    """Returns a row for each run: metrics on all examples, and what differs."""
+    has_tags = any(row.tags for row in table.rows)
+    columns = [Column("run"), *_COLUMNS, *map(numbers, table.metrics)]
+    columns += [numbers("examples"), *map(Column, table.parameters)]
+    columns += [*([Column("tags")] * has_tags), Column("remark")]
+    rows = [
+        [
+            *_run_cells(item),
+            *(row.metrics.get(name) for name in table.metrics),
+            sum(row.examples.values()) or None,
+            *(_value(row.parameters.get(name)) for name in table.parameters),
+            *([_tags(row.tags)] * has_tags),
+            _remark(item.record),
+        ]
+        for item, row in zip(runs, table.rows, strict=True)
+    ]
+    return Table("runs", "Runs, newest first", columns, rows)
 
 
 def _run_cells(found: FoundRun) -> list[object]:
@@ -78,7 +100,6 @@ def _run_cells(found: FoundRun) -> list[object]:
         since_s(record.started_at, None)
         if record.status == "running"
         else duration_s(record),
-        _remark(record),
     ]
 
 
@@ -93,58 +114,41 @@ def _remark(record: RunRecord) -> str:
     )
 
 
-def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Table:
-    """Returns a row for each pushed version."""
+def _value(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _tags(tags: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in tags.items())
+
+
+def version_table(
+    listed: Sequence[ListedModel], runs: Sequence[FoundRun], table: RunTable
+) -> Table:
+    """Returns a row for each pushed version, with the metrics of its run."""
     urls = {item.record.run_id: run_url(item) for item in runs}
-    rows = [
-        [
-            item.version.version,
-            Mark("warn", ", ".join(item.flaws)) if item.flaws else Mark("good", "ok"),
-            when(item.version.published_at),
-            _run_link(urls, item.version.facts.get("pipeline_run_id")),
-            (item.version.digest or "")[:12],
-            str(item.version.path),
-        ]
-        for item in listed
-    ]
+    metrics = {row.run_id: row.metrics for row in table.rows}
+    rows = []
+    for item in listed:
+        pushed = item.version
+        run_id = str(pushed.facts.get("pipeline_run_id") or "")
+        url, values = urls.get(run_id), metrics.get(run_id, {})
+        flaws = ", ".join(item.flaws)
+        rows.append(
+            [
+                pushed.version,
+                Mark("warn", flaws) if flaws else Mark("good", "ok"),
+                when(pushed.published_at),
+                link(url, run_id) if url else run_id,
+                *(values.get(name) for name in table.metrics),
+                (pushed.digest or "")[:12],
+                str(pushed.path),
+            ]
+        )
     columns = [numbers("version"), Column("state"), Column("published"), Column("run")]
+    columns += map(numbers, table.metrics)
     columns += [Column("digest", code=True), Column("path", code=True)]
     return Table("versions", "Pushed versions, newest first", columns, rows)
-
-
-def _run_link(urls: dict[str, str], run_id: object) -> object:
-    """Returns a run's id, as a link if the run is still there."""
-    url = urls.get(str(run_id))
-    return link(url, run_id) if url else run_id
-
-
-def metric_table(runs: Sequence[FoundRun]) -> Table | None:
-    """Returns a row for each run with an evaluation; metrics on all examples."""
-    values = {
-        item.record.run_id: {
-            name: value
-            for (where, name), value in metrics(
-                RunData(item.run_dir, item.record)
-            ).items()
-            if where == OVERALL
-        }
-        for item in runs
-    }
-    names = list(dict.fromkeys(name for row in values.values() for name in row))
-    rows = [
-        [
-            link(run_url(item), item.record.run_id),
-            outcome(item.record),
-            version(item.record),
-            *(values[item.record.run_id].get(name) for name in names),
-        ]
-        for item in runs
-        if values[item.record.run_id]
-    ]
-    columns = [Column("run"), Column("outcome"), numbers("version")]
-    columns += [numbers(name) for name in names]
-    caption = "Models of the runs, newest first: metrics on all examples"
-    return Table("history", caption, columns, rows) if rows else None
 
 
 def span_table(runs: Sequence[FoundRun]) -> Table | None:
@@ -155,8 +159,7 @@ def span_table(runs: Sequence[FoundRun]) -> Table | None:
             for span in spans:
                 key = (name, span["span"], span["version"], span["date"])
                 readers.setdefault(key, []).append(item)
-    columns = [Column("input"), numbers("span"), numbers("version"), Column("date")]
-    columns += [numbers("runs"), Column("first run"), Column("last run")]
+    ordered = sorted(readers.items(), key=lambda pair: (pair[0][0], -pair[0][1]))
     rows = [
         [
             *key,
@@ -164,25 +167,24 @@ def span_table(runs: Sequence[FoundRun]) -> Table | None:
             link(run_url(found[-1]), found[-1].record.run_id),
             link(run_url(found[0]), found[0].record.run_id),
         ]
-        for key, found in sorted(
-            readers.items(), key=lambda pair: (pair[0][0], -pair[0][1])
-        )
+        for key, found in ordered
     ]
+    columns = [Column("input"), numbers("span"), numbers("version"), Column("date")]
+    columns += [numbers("runs"), Column("first run"), Column("last run")]
     return Table("spans", "Spans that were read", columns, rows) if rows else None
 
 
-def example_table(runs: Sequence[FoundRun]) -> Table | None:
+def example_table(runs: Sequence[FoundRun], table: RunTable) -> Table | None:
     """Returns the number of examples per split of each run that has counted them."""
-    counts = [(item, examples(RunData(item.run_dir, item.record))) for item in runs]
-    names = list(dict.fromkeys(name for _, found in counts for name in found))
+    splits = list(dict.fromkeys(name for row in table.rows for name in row.examples))
     rows = [
         [
-            link(run_url(item), item.record.run_id),
-            when(item.record.started_at),
-            *(found.get(name) for name in names),
+            link(run_url(item), row.run_id),
+            when(row.started_at),
+            *(row.examples.get(name) for name in splits),
         ]
-        for item, found in counts
-        if found
+        for item, row in zip(runs, table.rows, strict=True)
+        if row.examples
     ]
-    columns = [Column("run"), Column("started"), *map(numbers, names)]
+    columns = [Column("run"), Column("started"), *map(numbers, splits)]
     return Table("examples", "Examples per split", columns, rows) if rows else None

@@ -18,7 +18,9 @@ from starlette.responses import (
     StreamingResponse,
 )
 
-from reports.read_run import read_run
+from reports.compare import compare
+from reports.diff_page import render_diff
+from reports.read_run import RunData, read_run
 from reports.run_page import REPORT_FILE, render_run
 from runners.operations.find_run import FoundRun
 from runners.operations.logs import START
@@ -67,6 +69,17 @@ class Site:
             return FileResponse(written, media_type="text/html", headers=headers)
         with read_run(run_dir) as run:
             return HTMLResponse(render_run(run), headers=headers)
+
+    def diff(self, request: Request) -> Response:
+        """Shows the differences between two runs of a pipeline, as a report."""
+        name, ids = request.path_params["name"], request.query_params
+        sides = [
+            self.pages.project.run(name, ids.get(side, ""))
+            for side in ("before", "after")
+        ]
+        before, after = (RunData(item.run_dir, item.record) for item in sides)
+        headers = {"Content-Security-Policy": _REPORT_CSP}
+        return HTMLResponse(render_diff(compare(before, after)), headers=headers)
 
     def log(self, request: Request) -> Response:
         """Shows the whole log of a node, as text."""
