@@ -24,9 +24,9 @@ MAX_MATRIX = 20
 _MAX_PAIRS = 200
 _HEAT = 9
 _STYLES = {"candidate": 0, "baseline": 2}
-_CALIBRATION_GROUPS = 10
-# The share of right predictions among fewer says little.
-_MIN_GROUP = 5
+# Points of a calibration curve, and the examples that each has at least.
+_CALIBRATION_POINTS = 20
+_MIN_GROUP = 10
 
 
 @dataclass(frozen=True)
@@ -328,24 +328,24 @@ def _calibration(
 ) -> list[tuple[str, Markup]]:
     """Returns how often predictions of each probability were right.
 
-    Probabilities are in ten groups; those with very few examples are left out.
+    Neighbouring probabilities are merged until there are enough examples of them.
     """
     series = []
     for model, histogram in histograms.items():
         _, buckets = histogram["shape"]
         values = [int(value) for value in histogram["values"]]
-        size = buckets // _CALIBRATION_GROUPS
+        enough = max(_MIN_GROUP, sum(values) / _CALIBRATION_POINTS)
         x: list[float] = []
         y: list[float | str | None] = []
-        for start in range(0, buckets, size):
-            group = range(start, min(start + size, buckets))
-            right = [values[buckets + i] for i in group]
-            all_ = [values[i] + values[buckets + i] for i in group]
-            if (total := sum(all_)) >= _MIN_GROUP:
-                middles = [(i + 0.5) / buckets for i in group]
-                weighted = sum(n * m for n, m in zip(all_, middles, strict=True))
-                x.append(weighted / total)
-                y.append(sum(right) / total)
+        count, right, probability = 0, 0, 0.0
+        for i in range(buckets):
+            found = values[i] + values[buckets + i]
+            count, right = count + found, right + values[buckets + i]
+            probability += found * (i + 0.5) / buckets
+            if count >= enough:
+                x.append(probability / count)
+                y.append(right / count)
+                count, right, probability = 0, 0, 0.0
         series.append(Series(model, x, y, _STYLES.get(model, 1)))
     if not any(item.x for item in series):
         return []

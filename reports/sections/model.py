@@ -255,7 +255,9 @@ def _overall(index: int, overall: Slice, rows: Sequence[dict[str, Any]]) -> Tabl
     columns += [numbers("Baseline"), numbers("Change")] if baseline else []
     columns += [Column("Limit"), Column("Result")] if any(limits.values()) else []
     table = []
-    for name, value in overall.candidate.items():
+    names = sorted(limits, key=lambda name: (not limits[name], name == EXAMPLES))
+    for name in names:
+        value = overall.candidate[name]
         row: list[Any] = [name, value.text if value.value is None else value.value]
         row += [value.interval] if has_interval else []
         if baseline:
