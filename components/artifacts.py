@@ -18,7 +18,10 @@ from sluice.storage.storage import storage_for
 
 
 class DataVerdict(artifact.Artifact):
-    """What the data gate decided: ``verdict.json``, ``verdict.txt``, ``passed``."""
+    """What the data gate decided: ``verdict.json``, ``verdict.txt``, ``passed``.
+
+    ``distances.json`` has the distances of drift and skew.
+    """
 
     TYPE_NAME = "components.DataVerdict"
 

@@ -106,7 +106,10 @@ def percent(value: float | None) -> str:
 
 def in_percent(value: float | None) -> str:
     """Returns a fraction in percent, for a column that has the unit in its header."""
-    return percent(value).removesuffix(" %")
+    if value is None:
+        return MISSING
+    text = f"{100 * value:.1f}"
+    return "<0.1" if text == "0.0" and value > 0 else text
 
 
 def time(value: str | None) -> str:

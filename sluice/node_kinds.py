@@ -105,6 +105,6 @@ DOCUMENTS = {
     "ModelRun": ("epochs",),
     "PushedModel": ("lineage",),
     "Schema": ("schema",),
-    "components.DataVerdict": ("baseline_statistics",),
+    "components.DataVerdict": ("baseline_statistics", "distances"),
     "components.Quarantine": ("ingestion",),
 }

@@ -52,6 +52,7 @@ class Comparison:
       features: number of features with a comparator.
       closest: the feature closest to its limit, with value and limit.
       findings: distances over their limit, and comparators that were not measured.
+      distances: all that were measured, those closest to their limit first.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Comparison:
     features: int
     closest: str
     findings: tuple[Finding, ...]
+    distances: tuple[Measurement, ...] = ()
 
 
 def compared_features(schema: schema_pb2.Schema, kind: str) -> list[schema_pb2.Feature]:
@@ -113,14 +115,15 @@ def compare(
         *_not_compared(pair, features, measured, {item.feature for item in findings}),
         *_count_changes(pair, anomalies),
     ]
-    closest = max(measured, default=None, key=lambda item: item.share)
+    measured.sort(key=lambda item: -item.share)
     return Comparison(
         kind=pair.kind,
         split=pair.split,
         against=pair.against,
         features=len(features),
-        closest=str(closest) if closest else "",
+        closest=str(measured[0]) if measured else "",
         findings=tuple(findings),
+        distances=tuple(measured),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from components.data_verdict.policy import Policy
 from components.data_verdict.search_records import Source, add_examples, search_records
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
+from sluice.record.json_number import json_number
 from sluice.splits import (
     BASELINE_DIR,
     BASELINE_ENTRY,
@@ -41,6 +42,8 @@ from sluice.storage.storage import storage_for
 
 TRAINING_ENVIRONMENT = "TRAINING"
 SERVING_ENVIRONMENT = "SERVING"
+DISTANCES_FILE = "distances.json"
+_MAX_DISTANCES = 1000
 
 
 class Executor(base_executor.BaseExecutor):
@@ -65,6 +68,7 @@ class Executor(base_executor.BaseExecutor):
             report.max_record_bytes,
         )
         entry = accepted.entry
+        comparisons = [*_comparisons(measured, accepted, sensitive)]
         evidence = Evidence(
             splits=splits,
             statistics=measured.statistics,
@@ -77,7 +81,7 @@ class Executor(base_executor.BaseExecutor):
                 measured.schema,
                 lambda searches: search_records(searches, source),
             ),
-            comparisons=[*_comparisons(measured, accepted, sensitive)],
+            comparisons=comparisons,
             baseline=_title(entry) if entry else None,
             baseline_counts=entry.counts if entry else {},
             damaged=accepted.damaged,
@@ -93,6 +97,31 @@ class Executor(base_executor.BaseExecutor):
         published = artifact_utils.get_single_instance(output_dict["verdict"])
         _keep_baseline(accepted, published.uri)
         publish_verdict(verdict, published)
+        _write_distances(comparisons, published.uri)
+
+
+def _write_distances(comparisons: Sequence[Comparison], uri: str) -> None:
+    """Writes ``distances.json``, which the record keeps; see docs/run_record.md."""
+    found = [
+        {
+            "check": comparison.kind,
+            "split": comparison.split,
+            "against": comparison.against,
+            "features": [
+                {
+                    "feature": item.feature,
+                    "measure": item.measure,
+                    "distance": json_number(item.value),
+                    "limit": json_number(item.limit),
+                }
+                for item in comparison.distances[:_MAX_DISTANCES]
+            ],
+            "features_left_out": max(0, len(comparison.distances) - _MAX_DISTANCES),
+        }
+        for comparison in comparisons
+    ]
+    path = os.path.join(uri, DISTANCES_FILE)
+    storage_for(uri).write_atomically(path, json.dumps({"comparisons": found}).encode())
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ MAX_SUGGESTIONS = 200
 _FILES = {
     "anomalies": ("SchemaDiff.pb",),
     "baseline_statistics": ("FeatureStats.pb", "record.json"),
+    "distances": ("distances.json",),
     "epochs": ("history.json", "training.json", "events.out.tfevents.*"),
     "ingestion": ("report.json",),
     "metrics": ("eval_config.json", "metrics*", "plots*"),
@@ -214,6 +215,10 @@ def _content(
             return metrics_document(folder)
         if kind == "epochs":
             return epochs_document(folder)
+        if kind == "distances":
+            # A verdict of an earlier version has none.
+            path = folder / "distances.json"
+            return json.loads(path.read_text("utf-8")) if path.exists() else None
         if kind == "ingestion":
             from components.tfrecord_gen.report import document_ingestion
 

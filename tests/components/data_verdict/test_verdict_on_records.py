@@ -38,6 +38,14 @@ def test_good_data_passes_and_the_splits_are_compared(bench: Any) -> None:
     assert "drift since the data accepted last" not in {
         row.check for row in verdict.rows
     }
+    found = json.loads((bench.folder / "verdict" / "distances.json").read_text())
+    (comparison,) = found["comparisons"]
+    assert (comparison["check"], comparison["split"]) == ("split_drift", "train")
+    measured = comparison["features"]
+    assert {item["feature"] for item in measured} == {"fare", "pay"}
+    shares = [item["distance"] / item["limit"] for item in measured]
+    assert shares == sorted(shares, reverse=True) and shares[0] <= 1
+    assert f"{measured[0]['feature']!r} is closest to its limit" in row.why
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,14 @@ SHARED = {
         "storage.stat_cache",
         "tfrecords",
     },
-    "DataVerdict": {*ARTIFACTS, *CONFIG, "splits", "storage.digest", "tfrecords"},
+    "DataVerdict": {
+        *ARTIFACTS,
+        *CONFIG,
+        "record.json_number",
+        "splits",
+        "storage.digest",
+        "tfrecords",
+    },
     "DataGate": {*ARTIFACTS, "splits"},
     "AcceptData": {*ARTIFACTS, "clock", "splits", "storage.digest", "tfrecords"},
     "Trainer": {

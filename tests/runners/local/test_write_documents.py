@@ -88,6 +88,21 @@ def test_each_kind_has_its_own_file(tmp_path: Path) -> None:
     assert [item["output"] for item in document["artifacts"]] == ["before", "after"]
 
 
+def test_distances_are_those_of_the_verdict(tmp_path: Path) -> None:
+    found = {"comparisons": [{"check": "drift", "split": "train", "features": []}]}
+    outputs = {"verdict": [_artifact("components.DataVerdict", tmp_path / "7")]}
+    (tmp_path / "7").mkdir()
+    node = DescribedNode("DataVerdict", outputs)
+    kinds = [item.kind for item in write_documents(node, tmp_path)]
+    assert "distances" not in kinds, "it is of an earlier version"
+    (tmp_path / "7" / "distances.json").write_text(json.dumps(found))
+    (record,) = [
+        item for item in write_documents(node, tmp_path) if item.kind == "distances"
+    ]
+    (artifact,) = json.loads((tmp_path / record.path).read_text())["artifacts"]
+    assert artifact["comparisons"] == found["comparisons"]
+
+
 def test_a_node_with_nothing_to_describe_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "9").mkdir()
     outputs = {
