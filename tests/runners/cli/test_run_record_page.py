@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from PIL import Image
 
+from runners.local import write_documents as write_documents_module
 from runners.local.write_documents import DescribedNode, write_documents
 from sluice.project import own_root
 from sluice.record import events, run_record, verdict
 from sluice.record.documents import (
+    anomalies_document,
+    duplicate_images,
     epochs_document,
     feature_statistics,
     metrics_document,
 )
+from sluice.record.documents import mistakes_document as mistakes
+from sluice.record.documents import model_document as model
+from sluice.record.documents import samples_document as samples
+from sluice.record.documents import schema_document as schema
 from sluice.record.documents import statistics_document as statistics
 from sluice.record.documents.metric_value import TABLES
+from sluice.record.documents.privacy import Privacy
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.tf_example_pb2 import Example
 
 pytestmark = pytest.mark.unit
 
@@ -107,6 +119,39 @@ def test_keys_of_all_documents(tmp_path: Path) -> None:
     assert _first_column("Each artifact has") == keys
 
 
+def _built(folder: Path) -> dict[str, Any]:
+    """Returns parts of the documents by the text just before their table."""
+    (folder / "schema.pbtxt").write_text('feature { name: "fare" }')
+    described = schema.schema_document(folder)
+    png = io.BytesIO()
+    Image.new("L", (8, 8), 200).save(png, "png")
+    example = Example()
+    example.features.feature["image"].bytes_list.value.append(png.getvalue())
+    (folder / "Split-train").mkdir()
+    tfrecord.write(folder / "Split-train" / "data.gz", [example.SerializeToString()])
+    found = samples.samples_document(
+        str(folder), {"split_names": '["train"]'}, Privacy()
+    )
+    saved = model.model_document(str(folder), None, lambda *_: None)
+    assert described and found and saved
+    (feature,) = found["features"]
+    exact = {**feature["duplicates"]["exact"]}
+    return {
+        "### samples": found,
+        "An image feature has:": feature,
+        "A split of an image feature has:": feature["splits"][0],
+        "`exact` and `near` each have:": exact,
+        "### schema": described,
+        "A feature of the schema has:": described["features"][0],
+        "### model": saved,
+    }
+
+
+def test_keys_of_samples_schema_and_model(tmp_path: Path) -> None:
+    for before, part in _built(tmp_path).items():
+        assert _first_column(before) == set(part), before
+
+
 def test_journal_events() -> None:
     kinds = {kind.event: kind for kind in get_args(events.Event)}
     assert _first_column("| event | with") == set(kinds)
@@ -143,5 +188,21 @@ def test_limits_equal_those_of_the_code() -> None:
         f"at most {metrics_document.MAX_METRIC_ROWS} rows",
         f"at most {metrics_document.MAX_TABLE_ROWS:,} rows",
         f"at most the last {epochs_document.MAX_EPOCHS:,}",
+        f"list, at most {write_documents_module.MAX_SUGGESTIONS}, of",
+        f"at most {anomalies_document.MAX_ANOMALIES} per split",
+        f"at most {schema.MAX_FEATURES}, in the schema's order",
+        f"`values` (at most {schema.MAX_VALUES})",
+        f"at most {samples.MAX_FEATURES}",
+        f"at most {samples.MAX_SIZES}",
+        f"list, at most {duplicate_images.MAX_GROUPS} groups",
+        f"a list of at most {duplicate_images.MAX_GROUP_IMAGES},",
+        f"in at most {duplicate_images.MAX_DISTANCE} bits",
+        f"by {duplicate_images.MAX_GRAY_DIFFERENCE} of 255",
+        f"the largest first, at most {model.MAX_FILES}",
+        f"list, at most {model.MAX_LAYERS}, null",
+        f"list, at most {model.MAX_VARIABLES}: `name`",
+        f"list, at most {mistakes.MAX_MISTAKES}, the most confident",
+        f"at most {mistakes.MAX_FEATURES}: a number",
+        f"a list of at most {mistakes.MAX_VALUES},",
     ):
         assert sentence in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from sluice.project import own_root
 from sluice.record.documents import mistakes_document as module
 from sluice.record.documents.mistakes_document import Evaluated, mistakes_document
 from sluice.record.documents.privacy import Privacy
@@ -150,6 +152,10 @@ def test_the_most_confident_come_first(bench: Bench) -> None:
     }
     assert second["record"] == 2
     assert second["values"]["fare"] is None
+    page = (own_root() / "docs" / "run_record.md").read_text()
+    section = page.partition("### mistakes\n")[2].partition("\n### ")[0]
+    listed = re.findall(r"`(\w+)`", section)
+    assert {*found, "mistakes", *first} <= set(listed)
 
 
 def test_images_are_shown(bench: Bench) -> None:
