@@ -47,8 +47,8 @@ def described(event: NodeFinished, store: Any) -> writer.DescribedNode:
     }
 
     def lineage_of(artifact_id: int) -> dict[str, Any]:
-        upstream = read_upstream(store, artifact_id)
-        return trace_lineage(upstream, artifact_id).made_of()
+        upstream, complete = read_upstream(store, artifact_id)
+        return {**trace_lineage(upstream, artifact_id).made_of(), "complete": complete}
 
     return writer.DescribedNode(
         event.node,

@@ -248,8 +248,8 @@ def _describe(
 
     def lineage_of(artifact_id: int) -> dict[str, Any]:
         with metadata.Metadata(connection_of(ir)) as handle:
-            upstream = read_upstream(handle.store, artifact_id)
-        return trace_lineage(upstream, artifact_id).made_of()
+            upstream, complete = read_upstream(handle.store, artifact_id)
+        return {**trace_lineage(upstream, artifact_id).made_of(), "complete": complete}
 
     described = DescribedNode(
         id=planned.id,

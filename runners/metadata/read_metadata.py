@@ -84,7 +84,9 @@ def read_metadata(path: Path) -> MetadataGraph:
         )
 
 
-def read_upstream(store: MetadataStore, artifact_id: int) -> MetadataGraph:
+def read_upstream(
+    store: MetadataStore, artifact_id: int, max_executions: int = 200
+) -> tuple[MetadataGraph, bool]:
     """Returns what an artifact was made from, and the executions that made that.
 
     Unlike ``read_metadata``, this takes as long however many runs there are.
@@ -92,11 +94,15 @@ def read_upstream(store: MetadataStore, artifact_id: int) -> MetadataGraph:
     Args:
       store: an ML Metadata store.
       artifact_id: one of its artifacts.
+      max_executions: limit, for models that each began with the weights of the last.
+
+    Returns:
+      The nearest part of the lineage, and whether it is all.
     """
     artifacts: dict[int, Artifact] = {}
     executions: dict[int, Execution] = {}
     wanted = {artifact_id}
-    while wanted:
+    while wanted and len(executions) < max_executions:
         ids = list(wanted)
         found = store.get_artifacts_by_id(ids)
         artifacts |= {item.id: Artifact.of(item) for item in found}
@@ -118,7 +124,7 @@ def read_upstream(store: MetadataStore, artifact_id: int) -> MetadataGraph:
     others = [item for item in made if item not in artifacts]
     for item in store.get_artifacts_by_id(others) if others else ():
         artifacts[item.id] = Artifact.of(item)
-    return MetadataGraph(artifacts, executions)
+    return MetadataGraph(artifacts, executions), not wanted
 
 
 def _makers(store: MetadataStore, artifact_ids: list[int]) -> set[int]:

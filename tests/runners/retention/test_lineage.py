@@ -76,11 +76,19 @@ def test_reading_only_what_is_upstream_gives_the_same_origin(past: Any) -> None:
     graph = past.graph()
     for artifact_id in graph.artifacts:
         whole = trace_lineage(graph, artifact_id).made_of()
-        upstream = read_upstream(past.store, artifact_id)
-        assert trace_lineage(upstream, artifact_id).made_of() == whole
+        upstream, complete = read_upstream(past.store, artifact_id)
+        assert (trace_lineage(upstream, artifact_id).made_of(), complete) == (
+            whole,
+            True,
+        )
         assert set(whole) == {"artifact", "origin", "artifacts", "executions"}
-    first = min(graph.artifacts)
-    assert len(read_upstream(past.store, first).executions) == 1 < len(graph.executions)
+    first, last = min(graph.artifacts), max(graph.artifacts)
+    upstream, _ = read_upstream(past.store, first)
+    assert len(upstream.executions) == 1 < len(graph.executions)
+    upstream, complete = read_upstream(past.store, last, max_executions=1)
+    assert (len(upstream.executions), complete) == (1, False)
+    nearest = trace_lineage(upstream, last).made_of()
+    assert [item["id"] for item in nearest["executions"]] == [*upstream.executions]
 
 
 def test_a_cached_output_is_traced_to_the_run_that_made_it(past: Any) -> None:
