@@ -38,13 +38,10 @@ Seconds = tuple[float, float]
 def described(event: NodeFinished, store: Any) -> writer.DescribedNode:
     """Returns a node as its process describes it."""
     (execution,) = store.get_executions_by_id([event.execution_id])
-    artifacts = {
-        side: {
-            key: [asdict(artifact) for artifact in items]
-            for key, items in getattr(event, side).items()
-        }
-        for side in ("inputs", "outputs")
-    }
+    inputs, outputs = (
+        {key: [asdict(artifact) for artifact in items] for key, items in side.items()}
+        for side in (event.inputs, event.outputs)
+    )
 
     def lineage_of(artifact_id: int) -> dict[str, Any]:
         upstream, complete = read_upstream(store, artifact_id)
@@ -52,7 +49,8 @@ def described(event: NodeFinished, store: Any) -> writer.DescribedNode:
 
     return writer.DescribedNode(
         event.node,
-        **artifacts,
+        outputs,
+        inputs,
         properties=plain_properties(execution),
         lineage_of=lineage_of,
         is_resolver=not execution.type.startswith(("tfx.components", "components")),
@@ -70,7 +68,7 @@ def measure(run_dir: Path, repeat: int) -> dict[str, list[Seconds]]:
         now[kind] = tuple(map(sum, zip(now[kind], spent, strict=True)))
         return path
 
-    writer._write = timed
+    writer._write = timed  # type: ignore[assignment]
     with open_store(run_dir.parents[1] / "metadata.db") as store:
         nodes = [
             described(event, store)
