@@ -34,6 +34,8 @@ setup(
     packages=find_packages(
         include=[*PACKAGES, *(f"{package}.*" for package in PACKAGES)]
     ),
+    # The one package that is needed for one command only.
+    extras_require={"mlflow": ["mlflow-skinny"]},
     package_data={
         "schemas": ["**/*.pbtxt"],
         "pipeline": ["**/*.json"],

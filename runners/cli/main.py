@@ -56,6 +56,7 @@ _VERBS = {
         "runners.cli.explain:explain",
         "Explain whether a node would run, and why.",
     ),
+    "export": ("runners.cli.export:export", "Export runs to MLflow."),
     "graph": ("runners.cli.graph:graph", "Show the graph of a pipeline."),
     "lineage": ("runners.cli.lineage:lineage", "Trace the lineage of an artifact."),
     "gc": ("runners.cli.gc:gc", "Delete artifacts that nothing needs any more."),

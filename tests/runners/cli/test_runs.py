@@ -141,15 +141,15 @@ def test_damaged_records_and_documents_are_named(
 ) -> None:
     write_run(IDS[0], {"auc": 0.9})
     run_dir = write_run(IDS[1], {"auc": 0.8})
-    (run_dir / "record" / "Evaluator.metrics.json").write_text("{")
+    (run_dir / "record" / "Node.metrics.json").write_text("{")
     strange = write_run(IDS[2], {"auc": 0.7})
-    document = {"node": "Evaluator", "artifacts": [{}]}
-    (strange / "record" / "Evaluator.metrics.json").write_text(json.dumps(document))
+    document = {"node": "Node", "artifacts": [{}]}
+    (strange / "record" / "Node.metrics.json").write_text(json.dumps(document))
     damaged = write_run("20260104T000000Z-aaaa")
     (damaged / "run.json").write_text("{")
     code, out, err = sluice("runs", "digits")
     assert code == 0
     assert _ids(out) == [IDS[2], IDS[1], IDS[0]]
     assert "the record of run 20260104T000000Z-aaaa cannot be read" in err
-    assert "warning: record/Evaluator.metrics.json cannot be read" in err
+    assert "warning: record/Node.metrics.json cannot be read" in err
     assert f"warning: run {IDS[2]}: a document is damaged: KeyError('metrics')" in err

@@ -1,0 +1,176 @@
+"""``sluice export mlflow``: what MLflow's own client reads back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.record.run_record import NodeRecord, PushRecord
+from sluice.workspace import Workspace
+
+pytestmark = pytest.mark.unit
+
+Sluice = Callable[..., tuple[int, str, str]]
+FIRST, SECOND, THIRD = (f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
+MINUTE_LATER = "2026-01-01T00:01:00+00:00"
+EPOCHS = {"epochs": [1, 2], "metrics": {"loss": [0.5, None], "val_loss": [0.7, "NaN"]}}
+
+
+@pytest.fixture
+def stored(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, Any]]:
+    """Returns the runs in the store by their names."""
+    tracking = pytest.importorskip("mlflow.tracking")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+
+    def read() -> dict[str, Any]:
+        client = tracking.MlflowClient((root / "workspace" / "mlruns").as_uri())
+        experiment = client.get_experiment_by_name("digits")
+        runs = client.search_runs([experiment.experiment_id])
+        assert len({run.info.run_name for run in runs}) == len(runs)
+        return {run.info.run_name: (run, client) for run in runs}
+
+    return read
+
+
+def test_values_of_a_run(
+    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
+) -> None:
+    run_dir = write_run(
+        FIRST,
+        {"auc": 0.9, "lost": "NaN", "matrix": {"shape": [1], "values": [1]}},
+        {"epochs": EPOCHS, "ingestion": {"splits": {"train": {"records": 70}}}},
+        config={"train": {"epochs": 2}, "slices": [{"of": "x"}], "text": "x" * 9000},
+        digests={"code": "abc"},
+        tags={"night": "", "team": "a"},
+        pushes=[PushRecord("s", "pushed", 4)],
+        nodes=[NodeRecord("Node", "Trainer", "ran", 3.5)],
+        ended_at=MINUTE_LATER,
+    )
+    (run_dir / "report.html").write_text("<p>")
+    code, out, _ = sluice("export", "mlflow", "digits")
+    assert code == 0 and "exported 1 runs to the experiment 'digits'" in out
+    run, client = stored()[FIRST]
+    assert (run.info.status, run.info.end_time - run.info.start_time) == (
+        "FINISHED",
+        60_000,
+    )
+    assert run.data.params["train.epochs"] == "2"
+    assert run.data.params["slices.0.of"] == "x"
+    assert len(run.data.params["text"]) == 500
+    metrics = run.data.metrics
+    assert (metrics["auc"], metrics["examples/train"]) == (0.9, 70)
+    assert (metrics["duration_s/run"], metrics["duration_s/Node"]) == (60, 3.5)
+    assert metrics["lost"] != metrics["lost"] and "matrix" not in metrics
+    history = client.get_metric_history(run.info.run_id, "Node/loss")
+    assert [(item.step, item.value) for item in history] == [(1, 0.5)]
+    assert len(client.get_metric_history(run.info.run_id, "Node/val_loss")) == 2
+    tags = run.data.tags
+    assert (tags["night"], tags["team"], tags["sluice.version"]) == ("", "a", "4")
+    assert (tags["sluice.verdict"], tags["sluice.digest.code"]) == ("pushed", "abc")
+    files = {item.path for item in client.list_artifacts(run.info.run_id)}
+    assert files == {"run.json", "report.html"}
+
+
+def test_names_that_mlflow_does_not_allow(
+    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "slice": {},
+            "metrics": {"Node": 0.1, "../up": 0.2, "\u00e4": 0.3, "b\n": 0.4},
+        },
+        {"slice": {"a/b": ".."}, "metrics": {"auc": 0.5}},
+    ]
+    about: dict[str, Any] = {"compared_with": None, "model": "candidate", "output": ""}
+    about |= {"sub_key": {}, "aggregation": None, "change": False}
+    metrics = {"metrics": [{**about, **row} for row in rows]}
+    config = {"features": {"..": 1, "a/b": 2, "a?b": 3, "x" * 300: 4}}
+    nodes = [NodeRecord("Node", "Trainer", "ran", 3.5)]
+    write_run(
+        FIRST, None, {"epochs": EPOCHS, "metrics": metrics}, config=config, nodes=nodes
+    )
+    code, _, err = sluice("export", "mlflow", "digits")
+    assert (code, err) == (0, "")
+    run, _ = stored()[FIRST]
+    assert sorted(run.data.params.values()) == ["1", "2", "3", "4"]
+    assert {"features.a_b", "features.a_b_2"} <= run.data.params.keys()
+    assert {0.1, 0.2, 0.3, 0.4, 0.5} <= set(run.data.metrics.values())
+    assert run.data.metrics["slice a_b_/auc"] == 0.5
+    assert run.data.metrics["Node_2"] == 0.1
+
+
+def test_a_run_is_written_once_until_it_is_resumed(
+    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
+) -> None:
+    write_run(FIRST, {"auc": 0.9}, ended_at=MINUTE_LATER)
+    failed = write_run(SECOND, status="failed", exit_code=7, ended_at=MINUTE_LATER)
+    write_run(THIRD, status="interrupted", exit_code=130, ended_at=MINUTE_LATER)
+
+    def export() -> dict[str, Any]:
+        return json.loads(sluice("export", "mlflow", "digits", "--json")[1])
+
+    assert list(export()["runs"]) == [FIRST, SECOND, THIRD]
+    statuses = {name: run.info.status for name, (run, _) in stored().items()}
+    assert statuses == {FIRST: "FINISHED", SECOND: "FAILED", THIRD: "KILLED"}
+    again = export()
+    assert (again["runs"], again["unchanged"]) == ({}, [FIRST, SECOND, THIRD])
+    record = json.loads((failed / "run.json").read_text())
+    record |= {"status": "succeeded", "ended_at": "2026-01-01T00:02:00+00:00"}
+    (failed / "run.json").write_text(json.dumps(record))
+    # As if its export had been killed.
+    first, client = stored()[FIRST]
+    client.delete_tag(first.info.run_id, "sluice.ended_at")
+    assert list(export()["runs"]) == [FIRST, SECOND]
+    runs = stored()
+    assert len(runs) == 3
+    assert runs[SECOND][0].info.status == "FINISHED"
+
+
+def test_one_run(
+    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
+) -> None:
+    write_run(FIRST, ended_at=MINUTE_LATER)
+    write_run(SECOND, ended_at=MINUTE_LATER)
+    sluice("export", "mlflow", "digits", "--run", SECOND[:8])
+    assert list(stored()) == [SECOND]
+
+
+def test_a_run_in_progress_is_left_out(
+    write_run: Callable[..., Path],
+    sluice: Sluice,
+    stored: Callable[[], dict[str, Any]],
+    root: Path,
+) -> None:
+    write_run(FIRST, ended_at=MINUTE_LATER)
+    write_run(SECOND, status="running", exit_code=None)
+    workspace = Workspace(root / "workspace" / "digits")
+    workspace.prepare()
+    with workspace.exclusive("a run"):
+        _, out, _ = sluice("export", "mlflow", "digits")
+    assert f"not exported, in progress: {SECOND}" in out
+    assert list(stored()) == [FIRST]
+
+
+def test_errors(
+    write_run: Callable[..., Path],
+    sluice: Sluice,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, _, err = sluice("export", "mlflow", "digits")
+    assert code == 2 and "digits has not run yet" in err
+    write_run(FIRST, ended_at=MINUTE_LATER)
+    (root / "file").write_text("")
+    code, _, err = sluice("export", "mlflow", "digits", "--to", "file")
+    assert (
+        code == 2 and "MLflow cannot write the runs" in err and "Traceback" not in err
+    )
+    monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
+    code, _, err = sluice("export", "mlflow", "digits")
+    assert code == 2 and "MLflow's client is not installed" in err
+    assert f"{sys.executable} -m pip install mlflow-skinny" in err
