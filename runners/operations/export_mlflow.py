@@ -50,7 +50,14 @@ _FORBIDDEN = re.compile(r"[^\w. -]+ *", re.ASCII)
 _MAX_NAME, _MAX_PARAMETER, _MAX_TAG, _MAX_BATCH = 120, 500, 5000, 100
 _MAX_METRICS = 10_000
 # MLflow 3 refuses the file store, which it no longer develops, and reports its use.
-_SETTINGS = {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
+# Its set-up of logging would close all other handlers of the process; MLflow 2 has
+# another name for this setting.
+SETTINGS = {
+    "MLFLOW_ALLOW_FILE_STORE": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_CONFIGURE_LOGGING": "false",
+    "MLFLOW_LOGGING_CONFIGURE_LOGGING": "false",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +141,8 @@ def _tracking_uri(to: str | None, workspace: Workspace) -> str:
 @contextmanager
 def _client(uri: str) -> Iterator[Any]:
     """Yields MLflow's client; its errors are explained."""
-    before = {name: os.environ.get(name) for name in _SETTINGS}
-    os.environ.update(_SETTINGS)
+    before = {name: os.environ.get(name) for name in SETTINGS}
+    os.environ.update(SETTINGS)
     try:
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient

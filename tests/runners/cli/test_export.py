@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from runners.operations.export_mlflow import SETTINGS
 from sluice.record.run_record import NodeRecord, PushRecord
 from sluice.workspace import Workspace
 
@@ -24,8 +25,9 @@ EPOCHS = {"epochs": [1, 2], "metrics": {"loss": [0.5, None], "val_loss": [0.7, "
 @pytest.fixture
 def stored(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, Any]]:
     """Returns the runs in the store by their names."""
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
     tracking = pytest.importorskip("mlflow.tracking")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
 
     def read() -> dict[str, Any]:
         client = tracking.MlflowClient((root / "workspace" / "mlruns").as_uri())
