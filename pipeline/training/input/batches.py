@@ -60,13 +60,12 @@ class Batches:
         self._shards, self._settings = shards, settings
         self._parse = example_format.parse
         self._store: ExampleStore | None = None
-        self._on_disk: tf.data.Dataset | None = None
+        self._decoded: tf.data.Dataset | None = None
         if settings.cache == "memory":
             self._store = ExampleStore(shards, example_format)
         elif isinstance(settings.cache, Path):
             records = shards.read().batch(example_format.chunk_size)
-            decoded = _parallel(records, self._parse).unbatch()
-            self._on_disk = decoded.cache(str(settings.cache / "examples"))
+            self._decoded = _parallel(records, self._parse).unbatch()
 
     def dataset(
         self,
@@ -75,6 +74,7 @@ class Batches:
         epoch: int = 0,
         skip: int = 0,
         endless: bool = False,
+        cached: bool = True,
     ) -> tf.data.Dataset:
         """Returns batches from a position on, a function of seed and position alone.
 
@@ -83,6 +83,7 @@ class Batches:
           epoch: number of the first epoch.
           skip: number of its batches to leave out.
           endless: whether all epochs follow; else it is the only one.
+          cached: whether to use the cache on disk, which only one iterator can fill.
         """
 
         @not_converted
@@ -92,12 +93,13 @@ class Batches:
             same = tf.data.Dataset.from_tensors(number).repeat()
             if self._store is not None:
                 return tf.data.Dataset.zip((same, steps, steps))
-            return tf.data.Dataset.zip((same, steps, self._read(number).skip(first)))
+            batches = self._read(number, cached)
+            return tf.data.Dataset.zip((same, steps, batches.skip(first)))
 
         def load(number: tf.Tensor, step: tf.Tensor, batch: Any) -> Any:
             if self._store is not None:
                 batch = self._store.gather(self._indices(number, step))
-            elif self._on_disk is None:
+            elif self._decoded is None:
                 batch = self._parse(batch)
             if self._settings.total % self._settings.batch_size == 0:
                 batch = {
@@ -124,15 +126,17 @@ class Batches:
             indices, seed=[settings.seed, number], max_index=count - 1
         )
 
-    def _read(self, number: tf.Tensor) -> tf.data.Dataset:
+    def _read(self, number: tf.Tensor, cached: bool) -> tf.data.Dataset:
         settings, count = self._settings, self._shards.count
         shuffled = settings.seed is not None
         if settings.seed is not None:
             # Operations combine their seed with this one, whatever it is elsewhere.
             # TensorFlow takes it modulo 2**31 - 1; 0 fails beside a tensor.
             tf.random.set_seed(settings.seed % (2**31 - 2) + 1)
-        if self._on_disk is not None:
-            records, size = self._on_disk, example_bytes(self._on_disk.element_spec)
+        if self._decoded is not None:
+            records, size = self._decoded, example_bytes(self._decoded.element_spec)
+            if cached:
+                records = records.cache(str(Path(settings.cache, "examples")))
         else:
             records = self._shards.read(number if shuffled else None)
             size = self._shards.record_bytes

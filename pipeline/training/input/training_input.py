@@ -177,7 +177,9 @@ class TrainingInput:
           epoch: number of completed epochs.
           step: number of the first step.
         """
-        dataset = self._dataset(split, self._distribution.worker, epoch, step)
+        worker = self._distribution.worker
+        # Training may be filling the cache.
+        dataset = self._dataset(split, worker, epoch, step, cached=False)
         batches = dataset.as_numpy_iterator()
         count = self._plans[split].batches_per_step
         while parts := list(itertools.islice(batches, count)):
@@ -211,7 +213,13 @@ class TrainingInput:
         return make_prefetched()
 
     def _dataset(
-        self, split: Split, worker: int, epoch: int = 0, step: int = 0
+        self,
+        split: Split,
+        worker: int,
+        epoch: int = 0,
+        step: int = 0,
+        *,
+        cached: bool = True,
     ) -> tf.data.Dataset:
         """Returns the batches of a worker from a position on, not distributed."""
         return self._batches_of(split, worker).dataset(
@@ -219,6 +227,7 @@ class TrainingInput:
             epoch=epoch,
             skip=step * self._plans[split].batches_per_step,
             endless=split == "train",
+            cached=cached,
         )
 
     def _batches_of(self, split: Split, worker: int) -> Batches:

@@ -63,6 +63,19 @@ def test_training_goes_on_from_any_position(
         assert numbers_in(rest) == whole[begin:]
 
 
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+def test_a_batch_can_be_read_again_during_the_first_epoch(
+    input_of: InputOf, cache: str
+) -> None:
+    made = input_of(cache=cache, shuffle_mb=0, batch_size=2)
+    batches = iter(made.train())
+    first, second = next(batches), next(batches)
+    for step, (features, _) in enumerate((first, second)):
+        again, _ = next(made.read("train", 0, step))
+        assert again["a_xf"].tolist() == features["a_xf"].numpy().tolist()
+    assert next(batches) is not None
+
+
 @pytest.mark.parametrize("seed", [0, 2**31 - 2, 2**31 - 1])
 def test_every_seed_of_the_config_shuffles(
     input_of: InputOf, numbers_in: NumbersIn, seed: int
