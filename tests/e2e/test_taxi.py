@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.config.load import load_config
+from reports import formats
 from serving.model_store import ModelStore
 from serving.store_owner import Owner, read_owner
 from sluice.storage import digest
@@ -31,6 +33,118 @@ def test_metrics_reach_their_targets(record) -> None:
     assert (overall["limit"], card["limit"]) == (">= 0.935", ">= 0.58")
     assert overall["actual"] >= 0.935
     assert card["actual"] >= 0.58
+
+
+class _Tables(HTMLParser):
+    """The rows of each table of a page, as text, by the label of the table."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: dict[str, list[list[str]]] = {}
+        self._labels: list[str] = []
+        self._cell: list[str] | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if given.get("role") == "region":
+            label = given.get("aria-label") or given.get("aria-labelledby")
+            self._labels.append(label or "")
+        elif tag == "tr":
+            self.rows.setdefault(self._labels[-1], []).append([])
+        elif tag in ("td", "th"):
+            self._cell = []
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th") and self._cell is not None:
+            text = " ".join("".join(self._cell).split())
+            self.rows[self._labels[-1]][-1].append(text)
+            self._cell = None
+
+    def handle_data(self, data: str) -> None:
+        if self._cell is not None:
+            self._cell.append(data)
+
+    def cells(self, label: str) -> dict[tuple[str, str], str]:
+        """Returns each cell by its row and its column."""
+        header, *rows = self.rows[label]
+        return {
+            (row[0], column): cell
+            for row in rows
+            for column, cell in zip(header[1:], row[1:], strict=True)
+        }
+
+
+@pytest.fixture(scope="module")
+def tables(record) -> _Tables:
+    return _Tables(Path(record.report_uri).read_text())
+
+
+def test_statistics_on_the_page_are_those_of_tfdv(record, tables: _Tables) -> None:
+    import tensorflow_data_validation as tfdv
+
+    (uri,) = record.node("StatisticsGen").outputs["statistics"]
+    examples = tables.cells("examples-caption")
+    compared = 0
+    for split in ("train", "eval", "test"):
+        path = Path(uri) / f"Split-{split}" / "FeatureStats.pb"
+        (statistics,) = tfdv.load_stats_binary(str(path)).datasets
+        count = formats.number(statistics.num_examples)
+        assert examples[split, "Examples"] == count
+        for feature in statistics.features:
+            name = feature.path.step[0]
+            cells = tables.cells(f"Numbers of {name}")
+            if feature.WhichOneof("stats") == "num_stats":
+                found = feature.num_stats
+                expected = {
+                    "mean": found.mean,
+                    "median": found.median,
+                    "min": found.min,
+                    "max": found.max,
+                    "std dev": found.std_dev,
+                    "zeros": found.num_zeros,
+                }
+            else:
+                found = feature.string_stats
+                expected = {"unique": found.unique, "mean length": found.avg_length}
+            expected["present"] = found.common_stats.num_non_missing
+            expected["missing"] = found.common_stats.num_missing
+            for key, value in expected.items():
+                assert cells[key, split] == formats.number(value), (name, key, split)
+                compared += 1
+    assert compared > 300
+
+
+def test_metrics_on_the_page_are_those_of_tfma(record, tables: _Tables) -> None:
+    import tensorflow_model_analysis as tfma
+
+    (uri,) = record.node("Evaluator").outputs["evaluation"]
+    result = tfma.load_eval_result(uri)
+    overall = tables.cells("metrics-0-caption")
+    slices = tables.cells("slices-0-caption")
+    compared = 0
+    for key, outputs in result.slicing_metrics:
+        name = ", ".join(f"{column}: {value}" for column, value in key)
+        for metric, value in outputs[""][""].items():
+            if "doubleValue" not in value or metric.endswith("_diff"):
+                continue
+            if not key:
+                found = overall[metric, "Value"]
+            else:
+                column = "Examples" if metric == "example_count" else metric
+                found = slices[name, column]
+            # AUC says nothing where all examples are of one class.
+            if found != "one class":
+                assert found == formats.number(float(value["doubleValue"]))
+                compared += 1
+    assert compared >= 4 + 6 * 2
+    accuracy = dict(result.slicing_metrics)[()][""][""]["binary_accuracy"]
+    matrix = tables.cells("Confusion matrix")
+    right = sum(int(matrix[name, name].replace(",", "")) for name in ("0", "1"))
+    examples = sum(
+        int(matrix[name, "Examples"].replace(",", "")) for name in ("0", "1")
+    )
+    assert right / examples == pytest.approx(accuracy["doubleValue"])
 
 
 def test_plain_values_and_tf_examples_get_the_same_prediction(
