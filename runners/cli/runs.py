@@ -19,6 +19,7 @@ from runners.cli.render_run import format_seconds, format_tags
 from runners.cli.rich_console import make_console, make_table, plain
 from runners.operations import status as operation
 from runners.operations.pipeline_request import next_command
+from sluice.printable import printable
 from sluice.record.states import RUN_STYLES
 from sluice.record.verdict import cell
 
@@ -111,7 +112,7 @@ class _Column:
 
     @property
     def width(self) -> int:
-        return max(map(cell_len, (self.name, *self.texts))) + 2
+        return max(cell_len(printable(text)) for text in (self.name, *self.texts)) + 2
 
 
 def _print_table(table: RunTable) -> None:
@@ -125,7 +126,7 @@ def _print_table(table: RunTable) -> None:
     out = make_table()
     for column in shown:
         justify: Literal["right", "left"] = "right" if column.is_number else "left"
-        out.add_column(column.name, justify=justify, no_wrap=True)
+        out.add_column(plain(column.name), justify=justify, no_wrap=True)
     for index, row in enumerate(table.rows):
         styles = [RUN_STYLES[row.status] if c.name == "verdict" else "" for c in shown]
         texts = (column.texts[index] for column in shown)
@@ -167,12 +168,12 @@ def _columns(table: RunTable) -> Iterable[_Column]:
 
 def _fitting(columns: list[_Column], width: int) -> list[_Column]:
     """Returns the columns that fit into a width, those of the lowest rank first."""
-    kept: list[str] = []
+    kept: list[_Column] = []
     for column in sorted(columns, key=lambda column: column.rank):
         if column.width <= width or not kept:
-            kept.append(column.name)
+            kept.append(column)
             width -= column.width
-    return [column for column in columns if column.name in kept]
+    return [column for column in columns if column in kept]
 
 
 def _examples(row: RunRow) -> str:

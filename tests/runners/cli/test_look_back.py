@@ -101,7 +101,7 @@ def test_control_characters_in_a_record_are_escaped(
     row |= {"actual": evil, "passed": False, "why": evil, "examples": [evil]}
     record.gates = [{"gate": "model", "passed": False, "override": None, "rows": [row]}]
     record.pipeline = record.command = record.started_at = evil
-    record.resume_command = evil
+    record.resume_command, record.tags = evil, {evil: evil}
     record.notes, record.nodes[0].reason, record.nodes[0].id = [evil], evil, evil
     record.pushes[0].state, record.pushes[0].uri = "pushed", evil
     assert record.error is not None

@@ -114,6 +114,19 @@ def test_a_narrow_terminal_has_fewer_columns(
     assert "epochs" in hidden and "started" in hidden
 
 
+def test_names_from_data_are_escaped_before_they_are_measured(
+    write_run: Callable[..., Path], sluice: Sluice
+) -> None:
+    evil = "[red]x\nerror: forged\x1b[2J"
+    for run_id, value in zip(IDS, (evil, "b"), strict=False):
+        write_run(run_id, {evil: 0.5}, config={"features": {evil: value}})
+    for arguments in ([], ["--csv"]):
+        _, out, _ = sluice("runs", "digits", *arguments)
+        assert "\x1b" not in out and "…" not in out
+        assert out.count(r"forged\u001b[2J") == 3
+    assert "[red]x" in out
+
+
 @pytest.mark.usefixtures("three")
 def test_csv_has_all_columns_and_runs(sluice: Sluice) -> None:
     _, out, _ = sluice("runs", "digits", "--csv", "--sort", "auc")
