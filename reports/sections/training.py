@@ -76,6 +76,24 @@ def build(run: RunData) -> TrainingView | None:
 
 
 def _training(index: int, artifact: dict[str, Any]) -> Training:
+    facts = artifact["training"] or {}
+    speed = {item["epoch"]: item for item in facts.get("epochs", [])}
+    return Training(
+        node=artifact["node"],
+        strategy=facts.get("strategy") or "",
+        tiles=_tiles(artifact, facts, speed),
+        charts=curves(artifact),
+        epochs=_epochs(index, artifact, speed),
+        left_out=artifact["epochs_left_out"],
+    )
+
+
+def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    """Returns title and chart of each metric, of the learning rate and of the speed.
+
+    Args:
+      artifact: of the document ``epochs``; ``training`` may be None.
+    """
     epochs, metrics = artifact["epochs"], artifact["metrics"]
     facts = artifact["training"] or {}
     chosen = facts.get("chosen_epoch")
@@ -114,14 +132,7 @@ def _training(index: int, artifact: dict[str, Any]) -> Training:
                     line_chart(f"{label} by epoch", [line], axis, y_axis, mark=mark),
                 )
             )
-    return Training(
-        node=artifact["node"],
-        strategy=facts.get("strategy") or "",
-        tiles=_tiles(artifact, facts, speed),
-        charts=charts,
-        epochs=_epochs(index, artifact, speed),
-        left_out=artifact["epochs_left_out"],
-    )
+    return charts
 
 
 def _names(metrics: Mapping[str, Any]) -> list[str]:

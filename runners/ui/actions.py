@@ -98,14 +98,12 @@ def _with_config(found: FoundRun) -> list[str]:
 
 
 def _can_resume(found: FoundRun) -> bool:
-    record, last = found.record, last_real_run(found.workspace)
-    return (
-        record.status in RESUMABLE
-        and record.resume_command is not None
-        and last is not None
-        and last.run_id == record.run_id
-        and not found.workspace.is_running()
-    )
+    record = found.record
+    if record.status not in RESUMABLE or record.resume_command is None:
+        return False
+    last = last_real_run(found.workspace)
+    is_last = last is not None and last.run_id == record.run_id
+    return is_last and not found.workspace.is_running()
 
 
 def _resume(found: FoundRun, form: Form) -> Command:

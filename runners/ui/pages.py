@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from starlette.exceptions import HTTPException
@@ -26,7 +26,7 @@ from runners.ui.run_tables import (
     span_table,
     version_table,
 )
-from runners.ui.run_view import run_values
+from runners.ui.run_view import EpochReports, run_values
 from runners.ui.tensorboard import address
 from sluice.errors import SluiceError
 
@@ -42,10 +42,12 @@ class Pages:
     Attributes:
       project: its pipelines and runs.
       children: the commands that were started; None if nothing may be started.
+      epochs: the reports of running trainings.
     """
 
     project: Project
     children: ChildProcesses | None
+    epochs: EpochReports = field(default_factory=EpochReports)
 
     def pipelines(self, request: Request) -> View:
         """All pipelines with their last run, and the commands that were started."""
@@ -78,7 +80,7 @@ class Pages:
         values = {
             "url": run_url(found),
             "actions": possible_actions(found) if self.children else [],
-            **run_values(found, request.query_params.get("log")),
+            **run_values(found, request.query_params.get("log"), self.epochs),
         }
         is_live = found.record.status == "running"
         title = f"run {found.record.run_id}"

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from reports.charts.lines import Series, line_chart
-from reports.charts.scale import Axis
-from reports.formats import number, seconds
+from reports import formats
+from reports.formats import seconds
 from reports.read_run import RunData
 from reports.run_page import SECTIONS, render_section
+from reports.sections.run import build
+from reports.sections.training import curves
 from runners.local.follow_progress import progress_file
 from runners.operations.find_run import FoundRun
 from runners.operations.logs import START
 from sluice import progress
 from sluice.record.run_record import NodeRecord
 
-_VALIDATION = "val_"
+Drawn = TypeVar("Drawn")
 
 
-def run_values(found: FoundRun, log: str | None) -> dict[str, Any]:
-    """Returns the values of the template ``run.html.j2``.
+def run_values(
+    found: FoundRun, log: str | None, epochs: EpochReports
+) -> dict[str, Any]:
+    """Returns the values of the template ``run_live.html.j2``.
 
     Args:
       found: the run.
       log: the node whose log is shown; None for the one that started last.
+      epochs: the reports of running trainings.
     """
     record = found.record
-    run = RunData(found.run_dir, record)
+    nodes = [_with_duration(node) for node in record.nodes]
+    run = RunData(found.run_dir, replace(record, nodes=nodes))
+    section = _drawn(run, partial(build, run))
     (verdict,) = [section for section in SECTIONS if section.name == "verdict"]
     logs = [START, *(node.id for node in record.nodes)]
     logs = [name for name in logs if (found.run_dir / "logs" / f"{name}.log").exists()]
@@ -39,15 +48,25 @@ def run_values(found: FoundRun, log: str | None) -> dict[str, Any]:
         "record": record,
         "elapsed": seconds(since_s(record.started_at, record.ended_at)),
         "verdict": render_section(run, verdict),
-        "nodes": [(node, _duration(node), _remark(node)) for node in record.nodes],
-        "charts": [
-            chart for node in record.nodes for chart in _curves(found, run, node)
-        ],
+        "nodes": [(node, _remark(node)) for node in nodes],
+        "timeline": section and section.timeline,
+        "graph": section and section.graph,
+        "charts": _drawn(run, partial(_curves, run, epochs)),
         "logs": logs,
         "log": shown,
         "log_text": run.log_tail(shown) if shown else "",
         "notices": run.notices,
     }
+
+
+def _drawn(run: RunData, draw: Callable[[], Drawn]) -> Drawn | None:
+    """Returns what is drawn, or adds a notice: a document may be damaged in any way."""
+    try:
+        return draw()
+    except Exception as error:
+        text = f"a part cannot be drawn: {type(error).__name__}: {error}"
+        run.notices.append(formats.shorten(text, 500))
+        return None
 
 
 def _latest(nodes: Sequence[NodeRecord], logs: list[str]) -> str | None:
@@ -58,10 +77,11 @@ def _latest(nodes: Sequence[NodeRecord], logs: list[str]) -> str | None:
     return started[-1].id if started else logs[0] if logs else None
 
 
-def _duration(node: NodeRecord) -> str:
-    if node.state == "running" and node.started_at:
-        return seconds(since_s(node.started_at, None))
-    return seconds(node.duration_s) if node.duration_s else ""
+def _with_duration(node: NodeRecord) -> NodeRecord:
+    """Returns a node with the time so far if it is running."""
+    if node.state != "running" or node.started_at is None:
+        return node
+    return replace(node, duration_s=since_s(node.started_at, None))
 
 
 def since_s(started_at: str, ended_at: str | None) -> float:
@@ -89,41 +109,42 @@ def describe_progress(facts: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _curves(
-    found: FoundRun, run: RunData, node: NodeRecord
-) -> list[tuple[str, Markup]]:
-    """Returns a chart per metric of a training: of train and eval data, by epoch.
+def _curves(run: RunData, epochs: EpochReports) -> list[tuple[str, Markup]]:
+    """Returns title and chart of each metric; of running nodes, by their progress."""
+    artifacts = run.artifacts("epochs")
+    for node in run.record.nodes:
+        if node.state == "running":
+            reports = epochs.of(progress_file(run.run_dir, node.id))
+            artifacts += [_as_artifact(reports)] if reports else []
+    return [chart for artifact in artifacts for chart in curves(artifact)]
 
-    Until the node ends they are drawn from its progress reports.
+
+def _as_artifact(reports: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns reports of epochs in the form of the record's document."""
+    values = [report.get("metrics", {}) for report in reports]
+    names = dict.fromkeys(name for item in values for name in item)
+    speed = {"duration_s": None, "examples_per_second": None, "input_bound": None}
+    return {
+        "epochs": [report["epoch"] for report in reports],
+        "metrics": {name: [item.get(name) for item in values] for name in names},
+        "training": {"epochs": [{**speed, **report} for report in reports]},
+    }
+
+
+class EpochReports:
+    """The last report of each epoch, by the file of a node's progress.
+
+    Only what is new is read: a training of days reports often.
     """
-    epochs: Sequence[int] = []
-    metrics: dict[str, Sequence[Any]] = {}
-    for artifact in run.artifacts("epochs"):
-        if artifact["node"] == node.id:
-            epochs, metrics = artifact["epochs"], artifact["metrics"]
-    if not metrics:
-        lines, _ = progress.read(progress_file(found.run_dir, node.id))
-        # A resumed training reports an epoch again.
-        reports = {
-            line["epoch"]: line.get("metrics", {})
-            for line in lines
-            if line.get("event") == "epoch"
-        }
-        epochs = sorted(reports)
-        names = dict.fromkeys(name for item in reports.values() for name in item)
-        metrics = {name: [reports[at].get(name) for at in epochs] for name in names}
-    charts = []
-    for name in metrics:
-        if name.startswith(_VALIDATION):
-            continue
-        pair = [("train", metrics[name]), ("eval", metrics.get(_VALIDATION + name))]
-        series = [
-            Series(label, epochs, values, style)
-            for style, (label, values) in enumerate(pair)
-            if values is not None
-        ]
-        last = ", ".join(f"{item.name} {number(item.y[-1])}" for item in series)
-        title = f"{name} of {node.id} by epoch: {last}"
-        axis = Axis("epoch", whole=True)
-        charts.append((title, line_chart(title, series, axis, Axis(name))))
-    return charts
+
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[int, dict[int, dict[str, Any]]]] = {}
+
+    def of(self, path: Path) -> list[dict[str, Any]]:
+        """Returns the reports by epoch, in order; a resumed training repeats some."""
+        offset, known = self._read.get(path, (0, {}))
+        lines, end = progress.read(path, offset)
+        new = {line["epoch"]: line for line in lines if line.get("event") == "epoch"}
+        known = {**known, **new}
+        self._read[path] = end, known
+        return [known[epoch] for epoch in sorted(known)]

@@ -51,11 +51,11 @@ def test_a_run_is_followed_to_its_end(
 ) -> None:
     recorder, client = running.recorder, serve_ui()
     page = client.get(RUN).text
-    assert "data-live" in page and page.count("not reached") == 2
+    assert "data-live" in page and page.count("not reached</span>") == 2
     events = client.events(RUN)
     follow = contents(events)
     first = next(follow)
-    assert first.count("not reached") == 2 and "<html" not in first
+    assert first.count("not reached</span>") == 2 and "<html" not in first
 
     recorder.apply(NodeStarted(node="Examples", attempt=1))
     log = recorder.run_dir / "logs" / "Examples.log"
@@ -73,7 +73,7 @@ def test_a_run_is_followed_to_its_end(
         with path.open("a") as file:
             file.write(json.dumps({**report, "epoch": epoch, "metrics": metrics}))
             file.write("\n")
-    assert any("train 0.25" in text and "eval 0.375" in text for text in follow)
+    assert any("from 0.5000 to 0.2500" in text for text in follow)
     recorder.show_progress("Trainer", {**report, "epoch": 2})
     recorder.tick()
     assert any("epoch 2 of 9, 1,234 examples/s" in text for text in follow)

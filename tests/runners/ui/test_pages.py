@@ -22,6 +22,7 @@ from sluice.record.events import (
     SpansChosen,
 )
 from sluice.record.recorder import Recorder
+from sluice.record.run_record import DocumentRecord
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
@@ -63,6 +64,22 @@ def test_a_run_and_its_logs(written: Any, serve_ui: Callable[..., Any]) -> None:
     assert answer.text == "one\ntwo\n"
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "<!doctype html>" in client.get(f"{url}/report").text
+
+
+def test_a_damaged_document_is_a_notice(
+    written: Any, serve_ui: Callable[..., Any]
+) -> None:
+    recorder = written.begin(written.FIRST)
+    path = recorder.run_dir / "record" / "Trainer.epochs.json"
+    path.parent.mkdir()
+    artifact = {"epochs": [1], "metrics": {"loss": 3}, "training": None}
+    path.write_text(json.dumps({"node": "Trainer", "artifacts": [artifact]}))
+    document = DocumentRecord("epochs", "Trainer", "record/Trainer.epochs.json", "")
+    recorder.apply(NodeFinished(node="Trainer", state="ran", documents=(document,)))
+    recorder.end()
+    answer = serve_ui().get(f"/pipelines/digits/runs/{written.FIRST}")
+    assert answer.status == 200
+    assert "a part cannot be drawn: TypeError" in answer.text
 
 
 def test_models(past: Any, serve_ui: Callable[..., Any]) -> None:
