@@ -104,12 +104,19 @@ def percent(value: float | None) -> str:
     return f"{'<0.1' if text == '0' and value > 0 else text} %"
 
 
+def limit_text(limit: str) -> str:
+    """Returns a limit of the record with mathematical signs."""
+    return limit.replace(">=", "≥").replace("<=", "≤")
+
+
 def in_percent(value: float | None) -> str:
     """Returns a fraction in percent, for a column that has the unit in its header."""
     if value is None:
         return MISSING
     text = f"{100 * value:.1f}"
-    return "<0.1" if text == "0.0" and value > 0 else text
+    if text == "0.0" and value > 0:
+        return "<0.1"
+    return ">99.9" if text == "100.0" and value < 1 else text
 
 
 def time(value: str | None) -> str:

@@ -27,7 +27,7 @@ from reports.charts.svg import (
 
 _HEIGHT = 200.0
 _KEY_HEIGHT = 18.0
-_NAME_CHARS = 20
+_NAME_CHARS = 18
 _ROW = 20.0
 
 

@@ -49,7 +49,7 @@ def draw_axes(area: PlotArea, x: Scale, y: Scale, x_axis: Axis, y_axis: Axis) ->
     middle = (area.left + area.right) / 2
     parts.append(_text(x_axis.label, middle, area.bottom + 31, "middle", "name"))
     y_label = ", ".join(filter(None, (y_axis.label, "log scale" if y.log else "")))
-    parts.append(_text(y_label, 2.0, 12.0, "start", "name"))
+    parts.append(_text(y_label, 2.0, area.top - 10, "start", "name"))
     return Markup("").join(parts)
 
 

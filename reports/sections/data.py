@@ -194,7 +194,7 @@ def _anomalies(run: RunData) -> Table | None:
                 row.get("feature"),
                 row["slice"],
                 (row.get("kind") or row["check"]).replace("_", " "),
-                row["limit"],
+                row["limit"] and formats.limit_text(row["limit"]),
                 row["actual"],
                 _with_examples(row),
             ]
@@ -262,7 +262,8 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str
             item["path"],
             None,
             None,
-            f"{item['what']}: expected {item['expected']}, found {item['actual']}",
+            f"{item['what'].rstrip('.')}: expected {item['expected']}, "
+            f"found {item['actual']}",
         ]
         for item in problems
     ]

@@ -30,7 +30,7 @@ BASELINE = "accepted data"
 COMPARISONS = {
     "drift": "since the accepted data",
     "split_drift": "train against eval",
-    "skew": "training-serving skew",
+    "skew": "against serving requests",
 }
 MAX_OPEN = 24
 MAX_CARDS = 200
@@ -43,9 +43,10 @@ _RESULTS = (("fail", "bad"), ("warn", "warn"), ("ignore", "quiet"))
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a feature's values are from others, and how far they may be."""
+    """How far a feature's values in a split are from others, with the limit."""
 
     check: str
+    split: str
     measure: str
     value: float
     limit: float
@@ -57,6 +58,8 @@ class Distance:
 
     def __str__(self) -> str:
         name = COMPARISONS.get(self.check, self.check)
+        if self.check != "split_drift":
+            name = f"{self.split} {name}"
         value, limit = formats.number(self.value), formats.number(self.limit)
         return f"{name}: {self.measure} {value}, limit {limit}"
 
@@ -156,9 +159,8 @@ def read_features(run: RunData) -> tuple[list[Feature], int]:
             for item in comparison["features"]:
                 if known := features.get(item["feature"]):
                     value, limit = float(item["distance"]), float(item["limit"])
-                    distance = Distance(
-                        comparison["check"], item["measure"], value, limit
-                    )
+                    compared = comparison["check"], comparison["split"]
+                    distance = Distance(*compared, item["measure"], value, limit)
                     known.distances.append(distance)
     for row in _data_misses(run):
         if known := features.get(row["feature"]):
@@ -233,7 +235,8 @@ def _row(index: int, feature: Feature) -> tuple[Any, ...]:
     if numeric:
         typical = formats.number(numeric["median"])
         if numeric["histogram"]:
-            spark = mini_histogram(numeric["histogram"]["counts"])
+            buckets = _whole(numeric["histogram"], statistics["type"])
+            spark = mini_histogram(buckets["counts"])
     elif string and string["top_values"]:
         typical = formats.shorten(string["top_values"][0]["value"], 30)
         spark = mini_histogram([item["count"] for item in string["top_values"]])
@@ -311,7 +314,8 @@ def _chart(feature: Feature) -> tuple[Markup | None, str]:
             )
         title = f"Values of {feature.name}"
         remark = "The chart leaves out the lowest and the highest tenth of the values."
-        chart = histogram_chart(title, histograms, Axis())
+        axis = Axis(whole=feature.reference["type"] == "INT")
+        chart = histogram_chart(title, histograms, axis)
         return chart, remark if is_cut else ""
     strings = {n: s for n, s in shown.items() if s["string"]}
     values = [

@@ -264,15 +264,13 @@ def _overall(index: int, overall: Slice, rows: Sequence[dict[str, Any]]) -> Tabl
             last = baseline.get(name)
             row += [last.value if last else None, overall.change(name)]
         if any(limits.values()):
-            text = " and ".join(_signs(item["limit"]) for item in limits[name])
+            text = " and ".join(
+                formats.limit_text(item["limit"]) for item in limits[name]
+            )
             row.append(text or None)
             row.append(_result(limits[name]))
         table.append(row)
     return Table(f"metrics-{index}", "Metrics of all examples", columns, table)
-
-
-def _signs(limit: str) -> str:
-    return limit.replace(">=", "≥").replace("<=", "≤")
 
 
 def _result(rows: Sequence[dict[str, Any]]) -> Mark | None:

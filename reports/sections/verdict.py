@@ -194,17 +194,13 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
 
 def _sentence(row: Check) -> str:
     where = "" if row.slice == "overall" else f" on {row.slice}"
-    limit = f", limit {_signs(row.limit)}" if row.limit else ""
+    limit = f", limit {formats.limit_text(row.limit)}" if row.limit else ""
     baseline = ""
     if row.baseline is not None:
         baseline = f", baseline {formats.number(row.baseline)}"
     why = f": {row.why}" if row.why and not row.passed else ""
     value = measured[0] if (measured := _measured(row)) else row.actual
     return f"{row.check}{where} is {formats.number(value)}{limit}{baseline}{why}"
-
-
-def _signs(limit: str) -> str:
-    return limit.replace(">=", "≥").replace("<=", "≤")
 
 
 def _measured(row: Check) -> tuple[float, float] | None:
@@ -244,7 +240,7 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
     ]
     for row, (value, _) in rows[:_MAX_METRICS]:
         name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
-        limit = f"limit {_signs(row.limit or '')}"
+        limit = f"limit {formats.limit_text(row.limit or '')}"
         tiles.append((name, formats.number(value), limit))
     ingested = [item.get("records") for item in run.artifacts("ingestion")]
     records = sum(item for item in ingested if isinstance(item, int))
@@ -290,7 +286,7 @@ def _gate(verdict: Verdict) -> Gate:
                     _RESULTS[row.result],
                     row.check,
                     row.slice,
-                    _signs(row.limit) if row.limit else None,
+                    formats.limit_text(row.limit) if row.limit else None,
                     row.baseline,
                     row.actual,
                     _why(row),

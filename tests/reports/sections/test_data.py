@@ -175,7 +175,9 @@ def test_anomalies_come_first_then_what_is_near_its_drift_limit(
     assert row[labels.index("Distance")] == 0.09
     assert row[labels.index("Limit")] == 0.1
     near = view.features.cards[2]
-    assert near.remarks == ["since the accepted data: L-infinity 0.09000, limit 0.1000"]
+    assert near.remarks == [
+        "train since the accepted data: L-infinity 0.09000, limit 0.1000"
+    ]
     assert view.anomalies is not None
     assert [str(row[0]) for row in view.anomalies.rows] == ["fail", "warn"]
     assert "a.tfrecord, record 3" in view.anomalies.rows[0][-1]
