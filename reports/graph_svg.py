@@ -81,7 +81,7 @@ def _canvas(width: int, height: int, count: int, styled: bool) -> ET.Element:
             "width": str(width),
             "height": str(height),
             "viewBox": f"0 0 {width} {height}",
-            "role": "graphics-document document",
+            "role": "graphics-document",
             "aria-label": name,
         },
     )
@@ -119,7 +119,7 @@ def _draw_node(svg: ET.Element, slot: Slot, facts: str, state: str | None) -> No
         "g",
         {
             "class": f"node {state}" if state in NODE_STATES else "node",
-            "role": "graphics-symbol img",
+            "role": "graphics-symbol",
         },
     )
     kind = f" ({node.kind})" if node.kind != node.id else ""

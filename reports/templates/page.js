@@ -77,6 +77,7 @@
       copy(lines.join("\n"), event.target);
     });
     all("thead th", table).forEach((header, index) => {
+      if (!header.textContent.trim()) return;
       const button = document.createElement("button");
       button.type = "button";
       button.append(...header.childNodes);
