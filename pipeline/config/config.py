@@ -128,7 +128,8 @@ class Config(Section):
     private: Annotated[bool, Field(strict=True)] = Field(
         default=False,
         description="Whether only this user may read what a run writes into the "
-        "workspace, all but the served model.",
+        "workspace, all but the served model. The record then has no sample of records "
+        "or images.",
     )
 
     _origin: Origin = PrivateAttr(default=Origin(root=Path("/"), file="<config>"))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
+from tensorboard.compat.proto import meta_graph_pb2
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from components.tfrecord_gen.report import REPORT_FILE, Report
 from runners.local.write_documents import DescribedNode, write_documents
 from sluice.errors import NodeError, WorkspaceError
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.tf_example_pb2 import Example
 
 pytestmark = pytest.mark.cloud
 
@@ -51,6 +56,44 @@ def test_statistics_and_epochs_are_read_from_a_bucket(
     assert document["metrics"] == {"loss": [2.0, 1.0]}
     name = checkpoint.rpartition("/")[2]
     assert not [line for line in bucket.requests() if name in line]
+
+
+def test_samples_and_a_model_are_read_from_a_bucket(
+    bucket: Any, tmp_path: Path
+) -> None:
+    png = io.BytesIO()
+    Image.new("L", (8, 8), 200).save(png, "png")
+    example = Example()
+    example.features.feature["image"].bytes_list.value.append(png.getvalue())
+    records = tmp_path / "records.gz"
+    tfrecord.write(records, [example.SerializeToString()] * 3)
+    bucket.put("examples/1/Split-train/data.gz", records.read_bytes())
+    graph: Any = meta_graph_pb2.MetaGraphDef()
+    graph.meta_info_def.tensorflow_version = "2.16.2"
+    content = graph.SerializeToString()
+    saved = b"\x12" + bytes([len(content)]) + content
+    bucket.put("model/2/Format-Serving/saved_model.pb", saved)
+    bucket.put("model/2/Format-Serving/variables/weights-0", b"12345")
+    split_names = '["train"]'
+    uri = bucket.uri("examples/1")
+    outputs = {
+        "examples": [artifact("Examples", uri, split_names=split_names)],
+        "model": [artifact("Model", bucket.uri("model/2"))],
+    }
+    bucket.requests()
+    node = DescribedNode("Node", outputs)
+    samples, model = (
+        json.loads((tmp_path / record.path).read_text())["artifacts"][0]
+        for record in write_documents(node, tmp_path)
+    )
+    (split,) = samples["splits"]
+    assert (split["records"], split["complete"]) == (3, True)
+    assert samples["features"][0]["duplicates"]["exact"]["images"] == 3
+    assert (model["size_bytes"], model["tensorflow_version"]) == (
+        len(saved) + 5,
+        "2.16.2",
+    )
+    assert not [line for line in bucket.requests() if "weights-0" in line]
 
 
 def test_an_ingestion_is_read_from_a_bucket(bucket: Any, tmp_path: Path) -> None:

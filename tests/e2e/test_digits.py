@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -87,6 +88,72 @@ def test_files_of_the_workspace(project: Path, first: dict) -> None:
     assert all(name.isdigit() or name.startswith(".") for name in names)
     schema = list((root / "inputs" / "schema").rglob("schema.pbtxt"))
     assert len(schema) == 1
+
+
+def _documents(project: Path, run: dict) -> dict[tuple[str, str], Any]:
+    """Returns what each document of a run says of its first artifact."""
+    run_dir = project / "workspace" / "digits" / "runs" / run["run_id"]
+    found = {}
+    for item in run["documents"]:
+        document = json.loads((run_dir / item["path"]).read_text())
+        found[item["kind"], item["node"]] = document["artifacts"][0]
+    return found
+
+
+def test_documents_of_the_record(project: Path, first: dict) -> None:
+    import tensorflow as tf
+
+    assert first["notes"] == []
+    documents = _documents(project, first)
+    assert set(documents) >= {
+        ("samples", "TFRecordGen"),
+        ("schema", "ImportSchemaGen"),
+        ("anomalies", "ExampleValidator"),
+        ("model", "Trainer"),
+        ("lineage", "Trainer"),
+        ("mistakes", "Evaluator"),
+        ("lineage", "Pusher"),
+    }
+    mistakes = documents["mistakes", "Evaluator"]
+    right = 1 - mistakes["wrong"] / mistakes["examples"]
+    metrics = documents["metrics", "Evaluator"]["metrics"][0]["metrics"]
+    assert mistakes["complete"]
+    assert mistakes["examples"] == metrics["example_count"]
+    assert right == pytest.approx(metrics["accuracy"])
+    # Each example request is one that the served model takes.
+    model = documents["model", "Trainer"]
+    parameters = sum(layer["parameters"] for layer in model["layers"])
+    assert parameters == model["parameters"]
+    served = tf.saved_model.load(first["pushes"][0]["uri"])
+    assert {item["name"] for item in model["signatures"]} == set(served.signatures)
+    for signature in model["signatures"]:
+        (row,) = signature["example_request"]["instances"]
+        given = {
+            name: tf.constant([base64.b64decode(value["b64"])])
+            for name, value in row.items()
+        }
+        returned = served.signatures[signature["name"]](**given)
+        assert set(returned) == {item["name"] for item in signature["outputs"]}
+    (gate,) = [item for item in first["gates"] if item["gate"] == "data"]
+    assert gate["passed"]
+    lineage = documents["lineage", "Pusher"]
+    assert lineage["artifact"]["name"] == "Pusher.pushed_model"
+    assert [Path(item["path"]).name for item in lineage["origin"]["data"]] == ["digits"]
+
+
+@pytest.mark.usefixtures("second")
+def test_cached_nodes_take_the_costly_documents_of_an_earlier_run(
+    project: Path, first: dict
+) -> None:
+    newest = max((project / "workspace" / "digits" / "runs").glob("*/run.json"))
+    last = json.loads(newest.read_text())
+    assert last["run_id"] != first["run_id"]
+    before, now = (
+        {(item["kind"], item["node"]): item["digest"] for item in run["documents"]}
+        for run in (first, last)
+    )
+    for key in (("samples", "TFRecordGen"), ("model", "Trainer")):
+        assert now[key] == before[key]
 
 
 @pytest.mark.usefixtures("first")

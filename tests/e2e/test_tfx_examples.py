@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 
 if TYPE_CHECKING:
@@ -120,3 +122,13 @@ def test_penguin_with_a_rolling_window(
     }
     (version,) = (tmp_path / "serving").iterdir()
     assert (version / "saved_model.pb").is_file()
+    (run_dir,) = (tmp_path / "runs").iterdir()
+    record = RunRecord.load(run_dir)
+    assert record.notes == []
+    found = {item.kind: run_dir / item.path for item in record.documents}
+    assert {"schema", "anomalies", "model", "mistakes", "lineage"} <= set(found)
+    (mistakes,) = json.loads(found["mistakes"].read_text())["artifacts"]
+    assert mistakes["classes"] == ["0", "1", "2"]
+    assert mistakes["examples"] > 50
+    assert 0 < mistakes["wrong"] < mistakes["examples"] / 2
+    assert set(mistakes["mistakes"][0]["values"]) == {*PENGUIN[1:]}
