@@ -209,7 +209,7 @@ def _layers(model: tf.keras.Model, prefix: str = "") -> Iterator[dict[str, Any]]
     """Yields each layer of a model, those of a nested model under its name."""
     for layer in model.layers:
         name = f"{prefix}{layer.name}"
-        if getattr(layer, "layers", None):
+        if isinstance(layer, tf.keras.Model):
             yield from _layers(layer, f"{name}/")
             continue
         yield {

@@ -211,3 +211,26 @@ def test_layers_of_a_nested_model_have_its_name() -> None:
         "parameters": 10,
         "trainable_parameters": 0,
     }
+
+
+def test_a_layer_is_not_taken_for_a_model_by_its_attributes() -> None:
+    import tensorflow as tf
+
+    from pipeline.training.progress import _layers
+
+    class Blocks(tf.keras.layers.Layer):
+        """Has an attribute named as that of models; here it is their number."""
+
+        def __init__(self, layers: int) -> None:
+            super().__init__(name="blocks")
+            self.layers = layers
+            self.blocks = [tf.keras.layers.Dense(4) for _ in range(layers)]
+
+        def call(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    model = tf.keras.Sequential([tf.keras.Input((4,)), Blocks(2)])
+    (layer,) = _layers(model)
+    assert (layer["name"], layer["parameters"]) == ("blocks", 2 * 20)
