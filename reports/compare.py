@@ -26,6 +26,7 @@ from reports.run_values import (
     parameters,
     version,
 )
+from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
 from sluice.record.run_record import NodeRecord, RunRecord
 from sluice.record.verdict import Verdict
@@ -136,6 +137,8 @@ class Comparison:
       files: files that properties of nodes name.
       inputs: of ``config``, ``schema``, ``code`` and ``data``, those whose digests
         differ.
+      schema: parts of the schema, such as ``fare.domain.max``; a feature's type where
+        it is new or gone.
       packages: versions.
       spans: chosen spans, by input.
       examples: number of examples, by split.
@@ -151,6 +154,7 @@ class Comparison:
     code: tuple[SourceChange, ...]
     files: tuple[SourceChange, ...]
     inputs: tuple[str, ...]
+    schema: tuple[Change, ...]
     packages: tuple[Change, ...]
     spans: tuple[Change, ...]
     examples: tuple[Change, ...]
@@ -191,6 +195,7 @@ def compare(before: RunData, after: RunData) -> Comparison:
             for name, digest in new.digests.items()
             if old.digests.get(name, digest) != digest
         ),
+        schema=_schema(before, after),
         packages=changes(old.packages, new.packages),
         spans=changes(_spans(old), _spans(new)),
         examples=changes(examples(before), examples(after)),
@@ -246,6 +251,25 @@ def _sources(
 
 def _part(node: NodeRecord | None, part: str) -> dict[str, Any] | None:
     return (node.cache or {}).get("parts", {}).get(part) if node else None
+
+
+def _schema(before: RunData, after: RunData) -> tuple[Change, ...]:
+    old, new = (
+        {feature["name"]: feature for feature in artifact["features"]}
+        if (artifact := next(iter(run.artifacts("schema")), None))
+        else None
+        for run in (before, after)
+    )
+    if old is None or new is None:
+        return ()
+    found: list[Change] = []
+    for name in {**old, **new}:
+        if name in old and name in new:
+            found += changes(flatten(old[name], name), flatten(new[name], name))
+        else:
+            types = [features.get(name, {}).get("type") for features in (old, new)]
+            found.append(Change(name, *types))
+    return tuple(found)
 
 
 def _spans(record: RunRecord) -> dict[str, list[str]]:

@@ -57,6 +57,7 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
             (Column("module or file", code=True), Column("change"), Column("nodes")),
             [(item.name, item.change, ", ".join(item.nodes)) for item in sources],
         ),
+        _changes("schema", "Parts of the schema", "part", found.schema),
         _changes("packages", "Versions of packages", "package", found.packages),
         _changes("spans", "Spans of the data", "input", found.spans),
         _changes("examples", "Number of examples", "split", found.examples),

@@ -27,7 +27,7 @@ def summarize_changes(found: Comparison) -> list[str]:
         "code": [
             f"{item.name} {_IS.get(item.change, item.change)}" for item in found.code
         ],
-        "schema": ["another content"] if "schema" in found.inputs else [],
+        "schema": [change_text(item) for item in found.schema],
         "packages": [change_text(item) for item in found.packages],
         "spans": [change_text(item) for item in found.spans],
         "examples": [change_text(item) for item in found.examples],
@@ -36,6 +36,8 @@ def summarize_changes(found: Comparison) -> list[str]:
     }
     if "code" in found.inputs and not found.code:
         lines["code"] = ["modules that no node of both runs has read"]
+    if "schema" in found.inputs and not found.schema:
+        lines["schema"] = ["another content"]
     if "data" in found.inputs and not (found.spans or found.examples):
         lines["examples"] = ["other files with the same number of examples"]
     return [

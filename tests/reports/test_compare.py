@@ -122,6 +122,25 @@ def test_digests_tell_which_input_differs():
     assert compare(_run(before), _run(after)).inputs == ("data",)
 
 
+def test_schemas_are_compared_by_feature():
+    fare = {"name": "fare", "type": "FLOAT", "domain": {"max": 9}, "shape": [1]}
+    gone = {"name": "gone", "type": "INT"}
+    before = _run(_record(), {"schema": {"features": [fare, gone]}})
+    other = {**fare, "domain": {"max": 5}}
+    new = {"name": "new", "type": "BYTES"}
+    after = _run(_record(), {"schema": {"features": [other, new]}})
+    found = compare(before, after)
+    assert found.schema == (
+        Change("fare.domain.max", 9, 5),
+        Change("gone", "INT", None),
+        Change("new", None, "BYTES"),
+    )
+    assert summarize_changes(found) == [
+        "schema: fare.domain.max 9 -> 5, gone INT -> none, new none -> BYTES"
+    ]
+    assert compare(before, _run(_record())).schema == ()
+
+
 def test_spans_and_examples_of_the_data():
     span = {"span": 3, "version": 1, "date": None}
     before = _run(_record(spans={"data": [span]}), _statistics())
