@@ -146,7 +146,7 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
             where = slice_name(row["slice"])
             for name, value in row["metrics"].items():
                 if (number := _number(value)) is not None:
-                    found.setdefault((where, _metric_name(name, row)), number)
+                    found.setdefault((where, metric_name(name, row)), number)
     return found
 
 
@@ -157,7 +157,8 @@ def slice_name(slice_values: Mapping[str, Any]) -> str:
     )
 
 
-def _metric_name(name: str, row: Mapping[str, Any]) -> str:
+def metric_name(name: str, row: Mapping[str, Any]) -> str:
+    """Returns the display name of a metric, such as ``precision (class_id 3)``."""
     about = [f"{key} {value}" for key, value in row["sub_key"].items()]
     about += [str(row[key]) for key in ("output", "aggregation") if row[key]]
     return f"{name} ({', '.join(about)})" if about else name

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.read_run import RunData
+from reports.run_values import statistics
 from reports.sections import features, images
 from reports.sections.features import FeaturesView
 from reports.sections.images import ImagesView
@@ -89,10 +90,8 @@ def build(run: RunData) -> DataView | None:
 def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
     """Returns examples per split, of the statistics or else of the ingestion."""
     counts: dict[str, int] = {}
-    for artifact in run.artifacts("statistics"):
-        for split in artifact["splits"]:
-            if split["split"] is not None:
-                counts.setdefault(split["split"], split["examples"])
+    for _, split in statistics(run):
+        counts.setdefault(split["split"], split["examples"])
     for artifact in ingestion:
         for name, split in artifact["splits"].items():
             counts.setdefault(name, split["records"])

@@ -7,7 +7,7 @@ requests. Features with anomalies come first, then those closest to their drift 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -24,6 +24,7 @@ from reports.charts.bars import (
 )
 from reports.charts.scale import Axis
 from reports.read_run import RunData
+from reports.run_values import statistics
 from reports.tables import Column, Mark, Table, numbers
 
 BASELINE = "accepted data"
@@ -170,13 +171,11 @@ def read_features(run: RunData) -> tuple[list[Feature], int]:
     return list(features.values()), left_out
 
 
-def _data_sets(run: RunData) -> list[tuple[str, dict[str, Any]]]:
+def _data_sets(run: RunData) -> list[tuple[str, Mapping[str, Any]]]:
     """Returns the statistics of the splits, ``train`` first, then the baseline's."""
-    splits: dict[str, dict[str, Any]] = {}
-    for artifact in run.artifacts("statistics"):
-        for split in artifact["splits"]:
-            if split["split"] is not None:
-                splits.setdefault(split["split"], split)
+    splits: dict[str, Mapping[str, Any]] = {}
+    for _, split in statistics(run):
+        splits.setdefault(split["split"], split)
     order = list(_STYLES)
     names = sorted(
         splits, key=lambda name: order.index(name) if name in order else len(order)

@@ -79,7 +79,9 @@ class ImagesView:
 
 def build(run: RunData) -> ImagesView | None:
     """Returns the view; None if the record has no samples of images."""
-    artifacts = [item for item in run.artifacts("samples") if item["features"]]
+    artifacts = [
+        item for item in run.artifacts("samples") if item["features"] or item["private"]
+    ]
     if not artifacts:
         return None
     views: list[ImageView] = []
@@ -88,7 +90,7 @@ def build(run: RunData) -> ImagesView | None:
             views.append(_view(len(views), feature))
     return ImagesView(
         features=views,
-        bound="; ".join(_bound(artifact) for artifact in artifacts),
+        bound=" ".join(_bound(item) for item in artifacts if item["splits"]),
         is_private=any(artifact["private"] for artifact in artifacts),
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from reports import formats
 from reports.charts.svg import is_finite
 from reports.read_run import RunData
+from reports.run_values import OVERALL, Better, better, metric_name, slice_name
 from reports.sections import classification, mistakes
 from reports.sections.classification import HISTOGRAM, ClassificationView
 from reports.sections.mistakes import MistakesView
@@ -17,9 +18,7 @@ from reports.tables import Column, Mark, Table, numbers
 
 EXAMPLES = "example_count"
 _PER_CLASS = "examples_per_class"
-# Metrics that are better if they are lower, by parts of their names.
-_LOWER = re.compile(r"loss|error|entropy|false|divergence|hinge|miss|fallout|brier")
-# They have no meaning where all examples are of one class.
+# Metrics that have no meaning where all examples are of one class.
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 _MAX_METRICS = 12
 
@@ -69,13 +68,13 @@ class Slice:
             return None
         return new.value - old.value
 
-    def badness(self, name: str) -> tuple[int, float]:
+    def badness(self, name: str, direction: Better | None) -> tuple[int, float]:
         """Sorts worst first: by the change, else by the value; unusable ones last."""
         value = self.candidate.get(name)
         if value is None or value.value is None or not self.is_measured(name):
             return 1, 0.0
         change = self.change(name)
-        sign = -1.0 if is_lower_better(name) else 1.0
+        sign = -1.0 if direction == "lower" else 1.0
         return 0, sign * (value.value if change is None else change)
 
     def is_measured(self, name: str) -> bool:
@@ -129,14 +128,9 @@ def build(run: RunData) -> ModelView | None:
     return ModelView(evaluations, mistakes.build(run), mark if gates else None)
 
 
-def is_lower_better(name: str) -> bool:
-    """Whether a metric is better if it is lower, by its name."""
-    return bool(_LOWER.search(name.lower()))
-
-
 def _classes(run: RunData) -> list[str]:
     for artifact in run.artifacts("mistakes"):
-        return [str(name) for name in artifact["classes"]]
+        return [str(name) for name in artifact["classes"] or ()]
     configured = (run.record.config.get("label") or {}).get("classes")
     return [str(name) for name in configured or ()]
 
@@ -145,7 +139,7 @@ def _evaluation(
     run: RunData, index: int, artifact: dict[str, Any], classes: list[str]
 ) -> Evaluation:
     slices, histograms = _read(artifact)
-    overall = slices.pop("overall", Slice("overall"))
+    overall = slices.pop(OVERALL, Slice(OVERALL))
     counted = len(overall.per_class)
     if len(classes) != counted:
         classes = [str(i) for i in range(counted)]
@@ -158,7 +152,8 @@ def _evaluation(
         primary = usable[0] if usable else None
     table, order = None, ""
     if slices:
-        table = _slices(index, list(slices.values()), names, primary)
+        direction = better(primary, run.record.config) if primary else None
+        table = _slices(index, list(slices.values()), names, primary, direction)
         if primary:
             by = f"change of {primary}" if "baseline" in overall.models else primary
             order = f"Worst first, by the {by}." if " " in by else f"Worst {by} first."
@@ -189,7 +184,7 @@ def _read(artifact: dict[str, Any]) -> tuple[dict[str, Slice], dict[str, Any]]:
     for row in artifact["metrics"]:
         if row["change"]:
             continue
-        name = _slice_name(row)
+        name = _name(row)
         found = slices.setdefault(name, Slice(name))
         values = found.models.setdefault(row["model"], {})
         for metric, value in row["metrics"].items():
@@ -199,25 +194,13 @@ def _read(artifact: dict[str, Any]) -> tuple[dict[str, Slice], dict[str, Any]]:
                 if isinstance(value, dict) and row["model"] != "baseline":
                     found.per_class = [int(n) for n in value.get("values", ())]
             elif metric != HISTOGRAM:
-                values[_metric_name(metric, row)] = _value(value)
+                values[metric_name(metric, row)] = _value(value)
     return slices, dict(sorted(histograms.items(), reverse=True))
 
 
-def _slice_name(row: dict[str, Any]) -> str:
-    def text(key: Mapping[str, Any]) -> str:
-        return ", ".join(f"{name}: {value}" for name, value in key.items()) or "overall"
-
-    name = text(row["slice"])
-    other = row["compared_with"]
-    return name if other is None else f"{name}, less {text(other)}"
-
-
-def _metric_name(metric: str, row: dict[str, Any]) -> str:
-    parts = [f"{key.replace('_', ' ')} {n}" for key, n in row["sub_key"].items()]
-    parts += [row["aggregation"].replace("_", " ")] if row["aggregation"] else []
-    parts += [row["output"]] if row["output"] else []
-    parts += ["weighted"] if row["example_weighted"] else []
-    return f"{metric} ({', '.join(parts)})" if parts else metric
+def _name(row: dict[str, Any]) -> str:
+    name, other = slice_name(row["slice"]), row["compared_with"]
+    return name if other is None else f"{name}, less {slice_name(other)}"
 
 
 def _value(value: Any) -> Value:
@@ -245,8 +228,7 @@ def _overall(index: int, overall: Slice, rows: Sequence[dict[str, Any]]) -> Tabl
         name: [
             row
             for row in rows
-            if row["slice"] == "overall"
-            and row["check"].removesuffix(" change") == name
+            if row["slice"] == OVERALL and row["check"].removesuffix(" change") == name
         ]
         for name in overall.candidate
     }
@@ -281,11 +263,15 @@ def _result(rows: Sequence[dict[str, Any]]) -> Mark | None:
 
 
 def _slices(
-    index: int, slices: list[Slice], names: Sequence[str], primary: str | None
+    index: int,
+    slices: list[Slice],
+    names: Sequence[str],
+    primary: str | None,
+    direction: Better | None,
 ) -> Table:
     """Returns a row per slice, and columns for each metric."""
     if primary:
-        slices.sort(key=lambda item: item.badness(primary))
+        slices.sort(key=lambda item: item.badness(primary, direction))
     shown = sorted(names, key=lambda name: name != primary)[:_MAX_METRICS]
     has_baseline = any("baseline" in item.models for item in slices)
     columns = [Column("Slice"), numbers("Examples")]

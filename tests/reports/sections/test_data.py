@@ -388,6 +388,14 @@ def test_images_have_a_gallery_and_duplicates(run_with: RunWith) -> None:
     assert "too large to show" in page and "Classes not shown: 2" in page
 
 
+def test_a_private_run_shows_no_samples(run_with: RunWith) -> None:
+    samples = {"private": True, "limits": {}, "splits": [], "features": []}
+    found = statistics(train=[text("image")])
+    run = run_with({"statistics": found, "samples": samples})
+    assert "no samples of the data are shown" in render_run(run)
+    assert not run.notices
+
+
 def test_only_images_are_shown_as_images(run_with: RunWith) -> None:
     gallery = [{"class": HOSTILE, "images": [image(data="javascript:alert(1)")]}]
     run = run_with(
