@@ -110,8 +110,8 @@ def _table(table: RunTable, folders: Mapping[str, Path]) -> Table:
     metrics = _shown_metrics(table)
     parameters = table.parameters[:_MAX_PARAMETERS]
     columns = [
-        Column("Run", wraps=False),
-        Column("Started", wraps=False),
+        Column("Run"),
+        Column("Started"),
         Column("Status"),
         Column("Verdict"),
         numbers("Version"),

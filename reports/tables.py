@@ -36,7 +36,6 @@ class Column:
       format: of its numbers: they are aligned to the right, and sorted by value. None
         for a column of text.
       code: whether its text is code, such as a path.
-      wraps: whether its text may have several lines.
       bar: whether a bar below each number compares it with the largest.
     """
 
@@ -44,7 +43,6 @@ class Column:
     unit: str = ""
     format: Callable[[Any], str] | None = None
     code: bool = False
-    wraps: bool = True
     bar: bool = False
 
     def text(self, value: Any) -> str:

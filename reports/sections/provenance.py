@@ -155,8 +155,8 @@ def _lineage(run: RunData) -> Table | None:
         caption="From the model back to its data",
         columns=(
             Column("What"),
-            Column("Made by run", wraps=False),
-            Column("When", wraps=False),
+            Column("Made by run"),
+            Column("When"),
             Column("Where", code=True),
         ),
         rows=[

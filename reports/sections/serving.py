@@ -92,7 +92,7 @@ def _versions(run: RunData) -> Table | None:
         caption="Versions in the store that are this model",
         columns=(
             numbers("Version"),
-            Column("Published", wraps=False),
+            Column("Published"),
             Column("Labels"),
             Column("Digest", code=True),
             Column("Folder", code=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +21,9 @@ from sluice.record.states import RUN_TONES
 from sluice.record.verdict import Check, Verdict
 
 _LIMIT = re.compile(r"(absolute |relative )?([<>]=?) (-?[\d.]+(?:e-?\d+)?)")
+# The gate's own remedies; the last is the override, which has a step of its own.
+_HINT = re.compile(r"^  try: +(.*?)(?:\. Or override the gate.*)?$", re.MULTILINE)
+_WORKSPACE = re.compile(r" --workspace[ =]('[^']*'|\S+)")
 _RESULTS: dict[str, Mark] = {
     "FAIL": Mark("bad", "fail"),
     "warn": Mark("warn", "warn"),
@@ -181,6 +185,8 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         return rows[:_MAX_DECISIVE] + ([f"and {more:,} more"] if more > 0 else [])
     if record.status == "blocked" and record.error:
         return [record.error.message.partition("\n")[0]]
+    if record.status in ("failed", "interrupted", "running"):
+        return []
     measured = [
         (margin, row)
         for row in (verdicts[-1].rows if verdicts else ())
@@ -313,27 +319,31 @@ def _why(row: Check) -> str | Markup:
 
 
 def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
-    failed, name = _failed(verdicts), record.pipeline
     if record.status == "running":
         return [
-            Step("Follow it in the terminal", f"sluice status {name}"),
-            Step("Stop it; finished nodes are kept", f"sluice cancel {name}"),
+            Step("Follow it in the terminal", _command(record, "status")),
+            Step("Stop it; finished nodes are kept", _command(record, "cancel")),
         ]
     if record.resume_command:
         text = "Resume the run: nodes that have finished are not run again"
         return [Step(text, record.resume_command)]
+    failed = _failed(verdicts)
     if failed and failed.gate == "data":
-        return [
-            Step(
-                "Compare the schema with what the data suggests",
-                f"sluice schema diff {name}",
-            ),
-            Step(
-                "Repair the data, or let it pass once with a reason that is recorded",
-                f"{record.command} --accept-data 'REASON'",
-            ),
-        ]
+        hint = _HINT.search(record.error.message) if record.error else None
+        text = "Or override the gate once, with a reason that is recorded"
+        accept = Step(text, f"{record.command} --accept-data 'REASON'")
+        return [Step(_sentence_case(hint[1])), accept] if hint else [accept]
     if record.status in ("blocked", "failed"):
         text = "Change the config, the data or the code, then run it again: nodes that "
         return [Step(text + "have not changed come from the cache", record.command)]
     return []
+
+
+def _command(record: RunRecord, verb: str) -> str:
+    """Returns a command for the same pipeline and workspace."""
+    found = _WORKSPACE.search(record.command)
+    return shlex.join(["sluice", verb, record.pipeline]) + (found[0] if found else "")
+
+
+def _sentence_case(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -18,6 +18,12 @@ pytestmark = pytest.mark.unit
 RunWith = Callable[..., RunData]
 BLOCKED = [PushRecord("/serving", "blocked")]
 NOT_REACHED = [PushRecord("/serving", "not_reached")]
+GATE_MESSAGE = """\
+the data gate has not passed: 1 check failed; nothing was trained
+  - damaged records, all splits
+  try:      write or copy the files again; then run again. Or override the gate once, \
+with a reason: --accept-data "..."
+"""
 
 
 def check(name: str, actual: float, limit: str, passed: bool = True) -> Check:
@@ -64,14 +70,17 @@ def test_blocked_by_the_data_gate(run_with: RunWith) -> None:
         status="blocked",
         pushes=NOT_REACHED,
         gates=[gate("data", row)],
-        error=ErrorRecord("DataGate", "the data gate has not passed\n  - rows", None),
+        error=ErrorRecord("DataGate", GATE_MESSAGE, None),
     )
     view = build(run)
     assert view.headline == "Not pushed: the data gate stopped the run"
     assert view.error is None
-    assert [step.command for step in view.steps] == [
-        "sluice schema diff digits",
-        "sluice run digits --accept-data 'REASON'",
+    assert [(step.text, step.command) for step in view.steps] == [
+        ("Write or copy the files again; then run again", None),
+        (
+            "Or override the gate once, with a reason that is recorded",
+            "sluice run digits --accept-data 'REASON'",
+        ),
     ]
 
 
@@ -117,6 +126,7 @@ def test_running(run_with: RunWith) -> None:
     view = build(
         run_with(
             status="running",
+            command="sluice run digits --workspace 'a b' --set x=1",
             ended_at=None,
             exit_code=None,
             pushes=NOT_REACHED,
@@ -125,6 +135,11 @@ def test_running(run_with: RunWith) -> None:
         )
     )
     assert view.headline == "Running: 1 of 2 nodes ended"
+    assert [step.command for step in view.steps] == [
+        "sluice status digits --workspace 'a b'",
+        "sluice cancel digits --workspace 'a b'",
+    ]
+    assert view.decisive == []
     assert "Duration" not in [name for name, _, _ in view.tiles]
 
 
