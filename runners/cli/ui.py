@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import webbrowser
 
 import click
@@ -45,7 +46,9 @@ def ui(
             echo(serving.login_url(session.token))
             echo("Ctrl-C ends it", err=True)
         if open_it and session.ticket:
-            webbrowser.open(serving.login_url(session.ticket))
+            url = serving.login_url(session.ticket)
+            # A browser in the terminal would wait for the server, which begins now.
+            threading.Thread(target=webbrowser.open, args=[url], daemon=True).start()
 
     request = UiRequest(port=port, read_only=read_only, workspace_dir=workspace_dir)
     serve(request, on_ready)

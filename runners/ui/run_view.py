@@ -110,10 +110,11 @@ def describe_progress(facts: Mapping[str, Any]) -> str:
 
 
 def _curves(run: RunData, epochs: EpochReports) -> list[tuple[str, Markup]]:
-    """Returns title and chart of each metric; of running nodes, by their progress."""
+    """Returns title and chart of each metric; without a document, of the progress."""
     artifacts = run.artifacts("epochs")
+    documented = {artifact["node"] for artifact in artifacts}
     for node in run.record.nodes:
-        if node.state == "running":
+        if node.id not in documented:
             reports = epochs.of(progress_file(run.run_dir, node.id))
             artifacts += [_as_artifact(reports)] if reports else []
     return [chart for artifact in artifacts for chart in curves(artifact)]

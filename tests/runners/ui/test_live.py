@@ -78,13 +78,14 @@ def test_a_run_is_followed_to_its_end(
     recorder.tick()
     assert any("epoch 2 of 9, 1,234 examples/s" in text for text in follow)
 
-    recorder.apply(NodeFinished(node="Trainer", state="ran", duration_s=2.0))
+    recorder.apply(NodeFinished(node="Trainer", state="failed", duration_s=2.0))
     recorder.apply(Finished())
     recorder.end()
     running.lock.close()
     *_, (before, text), (last, _) = events
     assert (before, last) == ("content", "end")
-    assert "succeeded" in text and "/do/" not in text
+    # The curves of a failed training are those of its progress.
+    assert "from 0.5000 to 0.2500" in text and "/do/cancel" not in text
     assert "data-live" not in client.get(RUN).text
 
 

@@ -24,13 +24,15 @@ pytestmark = pytest.mark.unit
 
 
 @contextmanager
-def ui(cwd: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
+def ui(
+    cwd: Path, *options: str, **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], dict]]:
     """Starts it on a free port; yields the process and what it prints."""
     line = python_command("runners.cli.main", "ui", "--port=0", "--json", *options)
     process = subprocess.Popen(
         line,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(own_root())},
+        env={**os.environ, "PYTHONPATH": str(own_root()), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -67,6 +69,26 @@ def test_a_signal_ends_it_while_a_page_is_open(
         assert "digits" in rest
         _, err = process.communicate()
         assert err == ""
+
+
+def test_the_browser_gets_a_ticket_that_is_valid_once(
+    written: Any, tmp_path: Path, wait_for: Callable[..., Any]
+) -> None:
+    """Its command line, which other users can read, does not have the token."""
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\necho "$1" > {opened}.new; mv {opened}.new {opened}\n'
+    )
+    browser.chmod(0o755)
+    with ui(written.root, "--open", BROWSER=str(browser)) as (_, printed):
+        wait_for(opened.exists, "the browser")
+        url = opened.read_text().strip()
+        assert printed["token"] not in url
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            assert printed["token"] in answer.headers["Set-Cookie"]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(url, timeout=60)
 
 
 def test_no_tensorflow_is_imported() -> None:
