@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 from pipeline.config.serialize import privacy_of  # noqa: E402
 from runners.local import write_documents as writer  # noqa: E402
 from runners.metadata.read_metadata import open_store, read_upstream  # noqa: E402
+from runners.metadata.served_models import served_models  # noqa: E402
 from runners.metadata.trace_lineage import trace_lineage  # noqa: E402
 from sluice.compat import prepare_environment  # noqa: E402
 from sluice.mlmd_items import plain_properties  # noqa: E402
@@ -45,7 +46,8 @@ def described(event: NodeFinished, store: Any) -> writer.DescribedNode:
 
     def lineage_of(artifact_id: int) -> dict[str, Any]:
         upstream, complete = read_upstream(store, artifact_id)
-        return {**trace_lineage(upstream, artifact_id).made_of(), "complete": complete}
+        traced = trace_lineage(upstream, artifact_id, served_models(upstream, ()))
+        return {**traced.made_of(), "complete": complete}
 
     return writer.DescribedNode(
         event.node,

@@ -29,6 +29,7 @@ from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
 from runners.local.write_documents import DescribedNode, write_documents
 from runners.metadata.read_metadata import read_upstream
+from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import trace_lineage
 from runners.retention.training_checkpoints import NodeCheckpoints
 from sluice import interrupt, progress
@@ -249,7 +250,8 @@ def _describe(
     def lineage_of(artifact_id: int) -> dict[str, Any]:
         with metadata.Metadata(connection_of(ir)) as handle:
             upstream, complete = read_upstream(handle.store, artifact_id)
-        return {**trace_lineage(upstream, artifact_id).made_of(), "complete": complete}
+        traced = trace_lineage(upstream, artifact_id, served_models(upstream, ()))
+        return {**traced.made_of(), "complete": complete}
 
     described = DescribedNode(
         id=planned.id,

@@ -12,7 +12,9 @@ from typing import Any
 from runners.metadata.metadata_graph import Execution, MetadataGraph
 from runners.metadata.served_models import ServedModel
 from sluice.mlmd_items import Artifact
+from sluice.node_kinds import CANDIDATE
 
+_PUSHED = "PushedModel"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 # Properties that are shown; others may be long or private.
@@ -87,7 +89,7 @@ class Lineage:
       executions: the executions that made them, by id.
       uses: the executions that read it directly.
       reused_by: runs that took it from the cache.
-      served: the versions on disk that are this model.
+      served: the versions on disk that are this model, or the one that was pushed.
       graph: the pipeline's metadata.
     """
 
@@ -101,12 +103,22 @@ class Lineage:
     graph: MetadataGraph
 
     def made_of(self) -> dict[str, Any]:
-        """Returns the JSON form of the origin, without the uses."""
+        """Returns the JSON form, without what uses the artifact."""
         return {
             "artifact": self._artifact(self.artifact),
             "origin": vars(self.origin),
             "artifacts": [self._artifact(item) for item in self.artifacts.values()],
             "executions": [_execution(item) for item in self.executions.values()],
+            "served": [
+                {
+                    "version": item.version.version,
+                    "uri": str(item.version.path),
+                    "digest": item.version.digest,
+                    "published_at": item.version.published_at,
+                    "run_id": item.run_id,
+                }
+                for item in self.served
+            ],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,16 +138,6 @@ class Lineage:
                 for use in self.uses
             ],
             "reused_by": list(self.reused_by),
-            "served": [
-                {
-                    "version": item.version.version,
-                    "uri": str(item.version.path),
-                    "digest": item.version.digest,
-                    "published_at": item.version.published_at,
-                    "run_id": item.run_id,
-                }
-                for item in self.served
-            ],
         }
 
     def _artifact(self, item: Artifact) -> dict[str, Any]:
@@ -165,6 +167,9 @@ def trace_lineage(
     artifacts, executions = graph.upstream([artifact_id])
     made_by = {item: graph.executions[item] for item in sorted(executions)}
     producer = graph.producer(artifact_id)
+    models = {artifact_id}
+    if graph.artifacts[artifact_id].type == _PUSHED and producer is not None:
+        models.update(producer.inputs.get(CANDIDATE, ()))
     return Lineage(
         artifact=graph.artifacts[artifact_id],
         origin=_origin(graph, producer, made_by.values()),
@@ -178,7 +183,7 @@ def trace_lineage(
                 for run_id in item.run_ids
             }
         ),
-        served=[item for item in served if item.model_id == artifact_id],
+        served=[item for item in served if item.model_id in models],
         graph=graph,
     )
 

@@ -139,6 +139,7 @@ def test_documents_of_the_record(project: Path, first: dict) -> None:
     lineage = documents["lineage", "Pusher"]
     assert lineage["artifact"]["name"] == "Pusher.pushed_model"
     assert [Path(item["path"]).name for item in lineage["origin"]["data"]] == ["digits"]
+    assert [item["version"] for item in lineage["served"]] == [1]
 
 
 @pytest.mark.usefixtures("second")

@@ -38,6 +38,8 @@ class ExampleRequests:
             feature["name"]: feature
             for artifact in _artifacts(record_dir, "statistics")
             for split in artifact["splits"][:1]
+            # Those of transformed examples have no split.
+            if split["split"] is not None
             for feature in split["features"]
         }
         self._images = {

@@ -170,6 +170,11 @@ def record(folder: Path) -> Path:
     ]
     data = "data:image/png;base64," + base64.b64encode(b"PNG").decode()
     gallery = [{"class": "1", "images": [{"data": data}]}]
+    transformed = [feature("fare", "FLOAT", numeric={"median": -0.5})]
+    after = {"splits": [{"split": None, "features": transformed}]}
+    (folder / "Transform.statistics.json").write_text(
+        json.dumps({"artifacts": [after]})
+    )
     for kind, artifact in (
         ("statistics", {"splits": [{"split": "train", "features": features}]}),
         ("samples", {"features": [{"name": "image", "gallery": gallery}]}),
