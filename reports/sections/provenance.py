@@ -23,7 +23,7 @@ class ProvenanceView:
 
     Attributes:
       command: to run it again.
-      lineage: from the served version back to the spans; None if the record has none.
+      lineage: from the pushed version back to the data; None if the record has none.
       spans: a line per input.
       chosen: the values of the config that differ from the defaults.
       config: all of its values; None for a foreign pipeline.
@@ -118,20 +118,17 @@ def _chosen(config: Mapping[str, Any]) -> set[str]:
 
 def _lineage(run: RunData) -> Table | None:
     """Returns a row per artifact that the model was made of, the newest first."""
-    document = next(iter(run.documents("lineage")), None)
-    if document is None:
+    found = run.artifacts("lineage")
+    if not found:
         return None
-    runs = {item["id"]: item["run_id"] for item in document["executions"]}
+    # That of the Pusher, if there is one: the model and what was pushed.
+    lineage = found[-1]
+    runs = {item["id"]: item["run_id"] for item in lineage["executions"]}
     rows: list[tuple[Any, ...]] = [
-        (
-            f"Version {item['version']}",
-            item["run_id"],
-            item["published_at"],
-            item["uri"],
-        )
-        for item in document["served"]
+        (f"Version {push.version}", run.record.run_id, None, push.uri)
+        for push in run.record.pushes
+        if push.state == "pushed"
     ]
-    artifacts = sorted(document["artifacts"], key=lambda item: -item["id"])
     rows += [
         (
             f"{item['name']} #{item['id']}",
@@ -139,7 +136,7 @@ def _lineage(run: RunData) -> Table | None:
             item["created_at"],
             item["uri"],
         )
-        for item in artifacts
+        for item in sorted(lineage["artifacts"], key=lambda item: -item["id"])
     ]
     rows += [
         (
@@ -148,11 +145,14 @@ def _lineage(run: RunData) -> Table | None:
             None,
             f"{item['path']} {item['fingerprint'] or ''}".strip(),
         )
-        for item in document["origin"]["data"]
+        for item in lineage["origin"]["data"]
     ]
+    caption = "From the model back to its data"
+    if not lineage["complete"]:
+        caption += f"; `sluice lineage {run.record.pipeline}` has older ones too"
     return Table(
         id="lineage",
-        caption="From the model back to its data",
+        caption=caption,
         columns=(
             Column("What"),
             Column("Made by run"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -10,10 +9,8 @@ import pytest
 from pipeline.config.load import load_config
 from pipeline.config.serialize import plain_config
 from reports.read_run import RunData
-from reports.run_page import render_run
 from reports.sections.provenance import build
 from sluice.project import own_root
-from sluice.record.run_record import DocumentRecord
 
 pytestmark = pytest.mark.unit
 
@@ -67,19 +64,7 @@ def test_spans_digests_and_packages(run_with: RunWith) -> None:
 
 
 def test_the_lineage_goes_back_to_the_data(run_with: RunWith) -> None:
-    run = run_with()
-    document = {
-        "kind": "lineage",
-        "node": None,
-        "served": [
-            {
-                "version": 3,
-                "uri": "/serving/3",
-                "digest": "ab",
-                "published_at": "2026-01-01T00:02:00+00:00",
-                "run_id": run.record.run_id,
-            }
-        ],
+    lineage = {
         "artifacts": [
             {
                 "id": number,
@@ -92,15 +77,12 @@ def test_the_lineage_goes_back_to_the_data(run_with: RunWith) -> None:
         ],
         "executions": [
             {"id": 1, "run_id": "20251231T000000Z-aaaa"},
-            {"id": 2, "run_id": run.record.run_id},
+            {"id": 2, "run_id": "20260101T000100Z-aaaa"},
         ],
         "origin": {"data": [{"path": "/data", "span": 4, "fingerprint": "sha256:1"}]},
+        "complete": True,
     }
-    (run.run_dir / "record" / "lineage.json").write_text(json.dumps(document))
-    run.record.documents.append(
-        DocumentRecord("lineage", None, "record/lineage.json", "d")  # type: ignore[arg-type]
-    )
-    view = build(run)
+    view = build(run_with({"lineage": lineage}))
     assert view.lineage is not None
     assert [(row[0], row[1], row[3]) for row in view.lineage.rows] == [
         ("Version 3", "this run", "/serving/3"),
@@ -108,4 +90,6 @@ def test_the_lineage_goes_back_to_the_data(run_with: RunWith) -> None:
         ("Gen.examples #1", "20251231T000000Z-aaaa", "/artifacts/1"),
         ("Data, span 4", None, "/data sha256:1"),
     ]
-    assert "Versions in the store" in render_run(run)
+    partial = build(run_with({"lineage": {**lineage, "complete": False}}, run_id="b"))
+    assert partial.lineage is not None
+    assert "`sluice lineage digits` has older ones" in partial.lineage.caption
