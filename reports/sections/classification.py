@@ -1,32 +1,31 @@
-"""How a classifier errs: confusion matrix, ROC, precision-recall, calibration.
-
-Counts are those of the evaluation: its confusion matrices, and the histogram of
-predictions, see ``components.evaluator.prediction_histogram``.
-"""
+"""How a classifier errs: its confusion matrix, its worst classes, its curves."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.lines import Series, line_chart
-from reports.charts.scale import Axis
+from reports.sections.curves import (
+    Counts,
+    Thresholds,
+    calibration,
+    curves,
+    from_histogram,
+    plotted,
+    score,
+    thresholds,
+)
 from reports.tables import Column, Table, numbers
 
 HISTOGRAM = "prediction_histogram"
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
 _HEAT = 9
-_STYLES = {"candidate": 0, "baseline": 2}
-# Points of a calibration curve, and the examples that each has at least.
-_CALIBRATION_POINTS = 20
-_MIN_GROUP = 10
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,6 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Thresholds:
-    """Counts of right and wrong predictions, for each threshold from 0 to 1."""
-
-    thresholds: list[float]
-    true_positives: list[int]
-    false_positives: list[int]
-    true_negatives: list[int]
-    false_negatives: list[int]
-    positive: str
-    table: Table
-
-
-@dataclass(frozen=True)
 class ClassificationView:
     """What is shown of a classifier; None for what the evaluation lacks."""
 
@@ -65,17 +51,6 @@ class ClassificationView:
     classes: Table | None
     charts: list[tuple[str, Markup]]
     thresholds: Thresholds | None
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Counts at thresholds, from the lowest to the highest."""
-
-    thresholds: list[float]
-    tp: list[float]
-    fp: list[float]
-    tn: list[float]
-    fn: list[float]
 
 
 Confusion = Mapping[tuple[int, int], float]
@@ -96,7 +71,7 @@ def build(
     ]
     is_binary = len(classes) == 2
     counts = {
-        model: _from_histogram(histogram)
+        model: from_histogram(histogram)
         for model, histogram in histograms.items()
         if is_binary
     }
@@ -107,8 +82,8 @@ def build(
     }
     if not confusions:
         confusions = {model: _at_half(found) for model, found in counts.items()}
-    charts = [*_curves(counts), *_calibration(histograms, is_binary)]
-    charts += _plotted(plots)
+    charts = [*curves(counts), *calibration(histograms, is_binary)]
+    charts += plotted(plots)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
         return None
@@ -126,7 +101,7 @@ def build(
         pairs=pairs,
         classes=by_class,
         charts=charts,
-        thresholds=_thresholds(candidate, classes[1]) if candidate else None,
+        thresholds=thresholds(candidate, classes[1]) if candidate else None,
     )
 
 
@@ -135,22 +110,6 @@ def class_name(class_id: int, classes: Sequence[str]) -> str:
     if class_id < 0:
         return "none"
     return classes[class_id] if class_id < len(classes) else str(class_id)
-
-
-def _from_histogram(histogram: dict[str, Any]) -> _Counts:
-    """Returns the counts if probabilities from each bucket's edge on are positive."""
-    _, buckets = histogram["shape"]
-    values = [int(value) for value in histogram["values"]]
-    negatives, positives = values[:buckets], values[buckets:]
-    below_fp = [0, *accumulate(negatives)]
-    below_tp = [0, *accumulate(positives)]
-    return _Counts(
-        thresholds=[i / buckets for i in range(buckets + 1)],
-        tp=[below_tp[-1] - below for below in below_tp],
-        fp=[below_fp[-1] - below for below in below_fp],
-        tn=list(below_fp),
-        fn=list(below_tp),
-    )
 
 
 def _from_plot(plot: dict[str, Any]) -> Confusion:
@@ -170,7 +129,7 @@ def _from_plot(plot: dict[str, Any]) -> Confusion:
     return counts
 
 
-def _at_half(counts: _Counts) -> Confusion:
+def _at_half(counts: Counts) -> Confusion:
     i = len(counts.thresholds) // 2
     return {
         (0, 0): counts.tn[i],
@@ -236,13 +195,13 @@ def _by_class(
     columns = [
         Column("Class"),
         numbers("Examples"),
-        numbers("Recall", "", _score),
-        numbers("Precision", "", _score),
-        numbers("F1", "", _score),
+        numbers("Recall", "", score),
+        numbers("Precision", "", score),
+        numbers("F1", "", score),
     ]
     if baseline is not None:
-        columns.append(numbers("Baseline F1", "", _score))
-        columns.append(numbers("Change of F1", "", _score))
+        columns.append(numbers("Baseline F1", "", score))
+        columns.append(numbers("Change of F1", "", score))
     rows = []
     scores, before = _scores(confusion, ids), _scores(baseline or {}, ids)
     for class_id in ids:
@@ -254,10 +213,6 @@ def _by_class(
         rows.append(row)
     rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])  # type: ignore[arg-type,return-value]
     return Table("classes", "Classes, the worst first", columns, rows, limit=20)
-
-
-def _score(value: float | None) -> str:
-    return formats.MISSING if value is None else f"{value:.4f}"
 
 
 def _scores(
@@ -280,171 +235,3 @@ def _scores(
             2 * right / total if total else None,
         )
     return scores
-
-
-def _curves(counts: Mapping[str, _Counts]) -> list[tuple[str, Markup]]:
-    """Returns the ROC and the precision-recall curve of all models."""
-    roc, recall_curve = [], []
-    for model, item in counts.items():
-        name, style = model, _STYLES.get(model, 1)
-        tpr = [_share(a, b) for a, b in zip(item.tp, item.fn, strict=True)]
-        fpr = [_share(a, b) for a, b in zip(item.fp, item.tn, strict=True)]
-        precision = [_share(a, b) for a, b in zip(item.tp, item.fp, strict=True)]
-        known = [(x, y) for x, y in zip(fpr, tpr, strict=True) if x is not None]
-        roc.append(Series(name, *_columns(known), style))
-        known = [(x, y) for x, y in zip(tpr, precision, strict=True) if x is not None]
-        recall_curve.append(Series(name, *_columns(known), style))
-    if not roc:
-        return []
-    rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
-    return [
-        ("ROC", line_chart("ROC curve", roc, *rates, diagonal=True)),
-        (
-            "Precision and recall",
-            line_chart(
-                "Precision-recall curve",
-                recall_curve,
-                Axis("recall", 0.0, 1.0),
-                Axis("precision", 0.0, 1.0),
-            ),
-        ),
-    ]
-
-
-def _columns(
-    points: Sequence[tuple[float | None, float | None]],
-) -> tuple[list[float], list[float | None]]:
-    """Returns x, ascending, and y."""
-    ordered = [(x, y) for x, y in reversed(points) if x is not None]
-    return [x for x, _ in ordered], [y for _, y in ordered]
-
-
-def _share(part: float, rest: float) -> float | None:
-    return part / (part + rest) if part + rest else None
-
-
-def _calibration(
-    histograms: Mapping[str, Any], is_binary: bool
-) -> list[tuple[str, Markup]]:
-    """Returns how often predictions of each probability were right.
-
-    Neighbouring probabilities are merged until there are enough examples of them.
-    """
-    series = []
-    for model, histogram in histograms.items():
-        _, buckets = histogram["shape"]
-        values = [int(value) for value in histogram["values"]]
-        enough = max(_MIN_GROUP, sum(values) / _CALIBRATION_POINTS)
-        x: list[float] = []
-        y: list[float | str | None] = []
-        count, right, probability = 0, 0, 0.0
-        for i in range(buckets):
-            found = values[i] + values[buckets + i]
-            count, right = count + found, right + values[buckets + i]
-            probability += found * (i + 0.5) / buckets
-            if count >= enough:
-                x.append(probability / count)
-                y.append(right / count)
-                count, right, probability = 0, 0, 0.0
-        series.append(Series(model, x, y, _STYLES.get(model, 1)))
-    if not any(item.x for item in series):
-        return []
-    what = "share of positive examples" if is_binary else "share of right predictions"
-    of = "positive" if is_binary else "predicted"
-    chart = line_chart(
-        "Calibration",
-        series,
-        Axis(f"probability of the {of} class", 0.0, 1.0),
-        Axis(what, 0.0, 1.0),
-        diagonal=True,
-    )
-    return [("Calibration", chart)]
-
-
-def _plotted(plots: Sequence[dict[str, Any]]) -> list[tuple[str, Markup]]:
-    """Returns the charts of TFMA's plots, which a config or a foreign pipeline has."""
-    charts = []
-    subjects: dict[str, dict[str, _Counts]] = {}
-    for plot in plots:
-        if plot["kind"] == "confusion_matrix_at_thresholds":
-            columns = plot["columns"]
-            counts = _Counts(
-                *(
-                    [float(value) for value in columns[name]]
-                    for name in (
-                        "threshold",
-                        "true_positives",
-                        "false_positives",
-                        "true_negatives",
-                        "false_negatives",
-                    )
-                )
-            )
-            subjects.setdefault(_subject(plot), {})[plot["model"]] = counts
-    for subject, found in subjects.items():
-        suffix = f", {subject}" if subject else ""
-        charts += [(f"{title}{suffix}", chart) for title, chart in _curves(found)]
-    for plot in plots:
-        if plot["kind"] == "calibration_histogram_buckets":
-            columns = plot["columns"]
-            rows = [
-                (float(predicted) / float(n), float(label) / float(n))
-                for n, label, predicted in zip(
-                    columns["num_weighted_examples"],
-                    columns["total_weighted_label"],
-                    columns["total_weighted_refined_prediction"],
-                    strict=True,
-                )
-                if float(n)
-            ]
-            line = Series(plot["model"], *_columns(sorted(rows, reverse=True)))
-            suffix = ", ".join(filter(None, [_subject(plot), plot["model"]]))
-            chart = line_chart(
-                "Calibration",
-                [line],
-                Axis("mean prediction", 0.0, 1.0),
-                Axis("mean label", 0.0, 1.0),
-                diagonal=True,
-            )
-            charts.append((f"Calibration, {suffix}", chart))
-    return charts
-
-
-def _subject(plot: dict[str, Any]) -> str:
-    keys = [
-        f"{key.replace('_', ' ')} {value}" for key, value in plot["sub_key"].items()
-    ]
-    return ", ".join(filter(None, [plot["name"], plot["output"], *keys]))
-
-
-def _thresholds(counts: _Counts, positive: str) -> Thresholds:
-    rows = []
-    for i in range(0, len(counts.thresholds), len(counts.thresholds) // 20 or 1):
-        tp, fp, tn, fn = counts.tp[i], counts.fp[i], counts.tn[i], counts.fn[i]
-        rows.append(
-            (
-                counts.thresholds[i],
-                _share(tp, fp),
-                _share(tp, fn),
-                _share(fp, tn),
-                _share(tp + tn, fp + fn),
-                tp,
-                fp,
-                tn,
-                fn,
-            )
-        )
-    names = ("Precision", "Recall", "False positive rate", "Accuracy")
-    counted = ("True positive", "False positive", "True negative", "False negative")
-    columns = [numbers("Threshold", "", "{:.2f}".format)]
-    columns += [numbers(name, "", _score) for name in names]
-    columns += [numbers(name) for name in counted]
-    return Thresholds(
-        thresholds=counts.thresholds,
-        true_positives=[round(n) for n in counts.tp],
-        false_positives=[round(n) for n in counts.fp],
-        true_negatives=[round(n) for n in counts.tn],
-        false_negatives=[round(n) for n in counts.fn],
-        positive=positive,
-        table=Table("thresholds", "Thresholds", columns, rows),
-    )

@@ -199,13 +199,10 @@ def test_two_classes_have_curves_and_thresholds(run_with: RunWith) -> None:
         0.61: (15, 0, 80, 5),
         1.0: (0, 0, 80, 20),
     }.items():
-        i = shown.thresholds.index(threshold)
-        assert expected == (
-            shown.true_positives[i],
-            shown.false_positives[i],
-            shown.true_negatives[i],
-            shown.false_negatives[i],
-        )
+        found_at = shown.counts
+        i = found_at.thresholds.index(threshold)
+        columns = (found_at.tp, found_at.fp, found_at.tn, found_at.fn)
+        assert expected == tuple(values[i] for values in columns)
     assert found.matrix is not None
     assert [(name, n) for name, n, _ in found.matrix.rows] == [("0", 80), ("tip", 20)]
     assert [[n for n, _, _ in cells] for _, _, cells in found.matrix.rows] == [

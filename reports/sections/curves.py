@@ -1,0 +1,241 @@
+"""Curves of a classifier: ROC, precision-recall and calibration; thresholds.
+
+They are computed from the histogram of predictions, see
+``components.evaluator.prediction_histogram``, and from TFMA's plots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.charts.lines import Series, line_chart
+from reports.charts.scale import Axis
+from reports.tables import Table, numbers
+
+_STYLES = {"candidate": 0, "baseline": 2}
+# Points of a calibration curve, and the examples that each has at least.
+_CALIBRATION_POINTS = 20
+_MIN_GROUP = 10
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Right and wrong predictions at thresholds, from the lowest to the highest.
+
+    Attributes:
+      thresholds: probabilities from each on are positive.
+      tp: true positives at each threshold.
+      fp: false positives.
+      tn: true negatives.
+      fn: false negatives.
+    """
+
+    thresholds: list[float]
+    tp: list[float]
+    fp: list[float]
+    tn: list[float]
+    fn: list[float]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Right and wrong predictions at each threshold, and a table of some of them."""
+
+    counts: Counts
+    positive: str
+    table: Table
+
+
+def from_histogram(histogram: dict[str, Any]) -> Counts:
+    """Returns the counts if probabilities from each bucket's edge on are positive."""
+    _, buckets = histogram["shape"]
+    values = [int(value) for value in histogram["values"]]
+    negatives, positives = values[:buckets], values[buckets:]
+    below_fp = [0, *accumulate(negatives)]
+    below_tp = [0, *accumulate(positives)]
+    return Counts(
+        thresholds=[i / buckets for i in range(buckets + 1)],
+        tp=[below_tp[-1] - below for below in below_tp],
+        fp=[below_fp[-1] - below for below in below_fp],
+        tn=list(below_fp),
+        fn=list(below_tp),
+    )
+
+
+def curves(counts: Mapping[str, Counts]) -> list[tuple[str, Markup]]:
+    """Returns the ROC and the precision-recall curve of all models."""
+    roc, recall_curve = [], []
+    for model, item in counts.items():
+        name, style = model, _STYLES.get(model, 1)
+        tpr = [_share(a, b) for a, b in zip(item.tp, item.fn, strict=True)]
+        fpr = [_share(a, b) for a, b in zip(item.fp, item.tn, strict=True)]
+        precision = [_share(a, b) for a, b in zip(item.tp, item.fp, strict=True)]
+        known = [(x, y) for x, y in zip(fpr, tpr, strict=True) if x is not None]
+        roc.append(Series(name, *_columns(known), style))
+        known = [(x, y) for x, y in zip(tpr, precision, strict=True) if x is not None]
+        recall_curve.append(Series(name, *_columns(known), style))
+    if not roc:
+        return []
+    rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
+    return [
+        ("ROC", line_chart("ROC curve", roc, *rates, diagonal=True)),
+        (
+            "Precision and recall",
+            line_chart(
+                "Precision-recall curve",
+                recall_curve,
+                Axis("recall", 0.0, 1.0),
+                Axis("precision", 0.0, 1.0),
+            ),
+        ),
+    ]
+
+
+def _columns(
+    points: Sequence[tuple[float | None, float | None]],
+) -> tuple[list[float], list[float | None]]:
+    """Returns x, ascending, and y."""
+    ordered = [(x, y) for x, y in reversed(points) if x is not None]
+    return [x for x, _ in ordered], [y for _, y in ordered]
+
+
+def _share(part: float, rest: float) -> float | None:
+    return part / (part + rest) if part + rest else None
+
+
+def calibration(
+    histograms: Mapping[str, Any], is_binary: bool
+) -> list[tuple[str, Markup]]:
+    """Returns how often predictions of each probability were right.
+
+    Neighbouring probabilities are merged until there are enough examples of them.
+    """
+    series = []
+    for model, histogram in histograms.items():
+        _, buckets = histogram["shape"]
+        values = [int(value) for value in histogram["values"]]
+        enough = max(_MIN_GROUP, sum(values) / _CALIBRATION_POINTS)
+        x: list[float] = []
+        y: list[float | str | None] = []
+        count, right, probability = 0, 0, 0.0
+        for i in range(buckets):
+            found = values[i] + values[buckets + i]
+            count, right = count + found, right + values[buckets + i]
+            probability += found * (i + 0.5) / buckets
+            if count >= enough:
+                x.append(probability / count)
+                y.append(right / count)
+                count, right, probability = 0, 0, 0.0
+        series.append(Series(model, x, y, _STYLES.get(model, 1)))
+    if not any(item.x for item in series):
+        return []
+    what = "share of positive examples" if is_binary else "share of right predictions"
+    of = "positive" if is_binary else "predicted"
+    chart = line_chart(
+        "Calibration",
+        series,
+        Axis(f"probability of the {of} class", 0.0, 1.0),
+        Axis(what, 0.0, 1.0),
+        diagonal=True,
+    )
+    return [("Calibration", chart)]
+
+
+def plotted(plots: Sequence[dict[str, Any]]) -> list[tuple[str, Markup]]:
+    """Returns the charts of TFMA's plots, which a config or a foreign pipeline has."""
+    charts = []
+    subjects: dict[str, dict[str, Counts]] = {}
+    for plot in plots:
+        if plot["kind"] == "confusion_matrix_at_thresholds":
+            columns = plot["columns"]
+            counts = Counts(
+                *(
+                    [float(value) for value in columns[name]]
+                    for name in (
+                        "threshold",
+                        "true_positives",
+                        "false_positives",
+                        "true_negatives",
+                        "false_negatives",
+                    )
+                )
+            )
+            subjects.setdefault(_subject(plot), {})[plot["model"]] = counts
+    for subject, found in subjects.items():
+        suffix = f", {subject}" if subject else ""
+        charts += [(f"{title}{suffix}", chart) for title, chart in curves(found)]
+    for plot in plots:
+        if plot["kind"] == "calibration_histogram_buckets":
+            columns = plot["columns"]
+            rows = [
+                (float(predicted) / float(n), float(label) / float(n))
+                for n, label, predicted in zip(
+                    columns["num_weighted_examples"],
+                    columns["total_weighted_label"],
+                    columns["total_weighted_refined_prediction"],
+                    strict=True,
+                )
+                if float(n)
+            ]
+            line = Series(plot["model"], *_columns(sorted(rows, reverse=True)))
+            suffix = ", ".join(filter(None, [_subject(plot), plot["model"]]))
+            chart = line_chart(
+                "Calibration",
+                [line],
+                Axis("mean prediction", 0.0, 1.0),
+                Axis("mean label", 0.0, 1.0),
+                diagonal=True,
+            )
+            charts.append((f"Calibration, {suffix}", chart))
+    return charts
+
+
+def _subject(plot: dict[str, Any]) -> str:
+    keys = [
+        f"{key.replace('_', ' ')} {value}" for key, value in plot["sub_key"].items()
+    ]
+    return ", ".join(filter(None, [plot["name"], plot["output"], *keys]))
+
+
+def thresholds(counts: Counts, positive: str) -> Thresholds:
+    """Returns what a person chooses a threshold by.
+
+    Args:
+      counts: of the candidate.
+      positive: the name of the class that is predicted from the threshold on.
+    """
+    rows = []
+    for i in range(0, len(counts.thresholds), len(counts.thresholds) // 20 or 1):
+        tp, fp, tn, fn = counts.tp[i], counts.fp[i], counts.tn[i], counts.fn[i]
+        rows.append(
+            (
+                counts.thresholds[i],
+                _share(tp, fp),
+                _share(tp, fn),
+                _share(fp, tn),
+                _share(tp + tn, fp + fn),
+                tp,
+                fp,
+                tn,
+                fn,
+            )
+        )
+    names = ("Precision", "Recall", "False positive rate", "Accuracy")
+    counted = ("True positive", "False positive", "True negative", "False negative")
+    columns = [numbers("Threshold", "", "{:.2f}".format)]
+    columns += [numbers(name, "", score) for name in names]
+    columns += [numbers(name) for name in counted]
+    return Thresholds(
+        counts, positive, Table("thresholds", "Thresholds", columns, rows)
+    )
+
+
+def score(value: float | None) -> str:
+    """Returns a value between 0 and 1 with four decimals, for a column of them."""
+    return formats.MISSING if value is None else f"{value:.4f}"
