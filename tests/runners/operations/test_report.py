@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from runners.operations.report import ReportRequest, report
+from runners.operations.status import StatusRequest, status
 from sluice.errors import UsageError, WorkspaceError
+from sluice.record.run_record import RunRecord
 from sluice.storage import local_storage
 
 pytestmark = pytest.mark.unit
@@ -29,6 +31,25 @@ def test_the_last_run_is_the_default(written: Any) -> None:
     earlier = report(ReportRequest(name="digits", run_id=written.FIRST))
     assert earlier.report == str(first / "report.html")
     assert report(ReportRequest()) == drawn
+
+
+def test_a_killed_run_gets_its_page_from_the_next_command(written: Any) -> None:
+    run_dir = written.begin(written.FIRST).run_dir
+    status(StatusRequest(name="digits"))
+    record = RunRecord.load(run_dir)
+    assert (record.status, record.report_uri) == (
+        "interrupted",
+        str(run_dir / "report.html"),
+    )
+    assert "Interrupted" in (run_dir / "report.html").read_text("utf-8")
+
+
+def test_a_run_in_progress(written: Any) -> None:
+    with written.workspace.exclusive("sluice run digits"):
+        written.begin(written.FIRST)
+        drawn = report(ReportRequest(name="digits"))
+    assert drawn.status == "running"
+    assert "Running: " in Path(drawn.report).read_text("utf-8")
 
 
 def test_all_runs(written: Any) -> None:
