@@ -96,10 +96,13 @@ def size(value: float | None) -> str:
     return f"{digits} {_SIZES[unit]}"
 
 
-def percent(value: float | None) -> str:
-    """Returns a fraction as a percentage with at most one decimal."""
-    if value is None:
-        return MISSING
+def percent(value: float | str | None) -> str:
+    """Returns a fraction as a percentage with at most one decimal.
+
+    NaN and infinities, which are text in the record's documents, are shown as such.
+    """
+    if value is None or isinstance(value, str):
+        return MISSING if value is None else visible(value)
     text = f"{100 * value:.1f}".removesuffix(".0")
     return f"{'<0.1' if text == '0' and value > 0 else text} %"
 
@@ -109,10 +112,10 @@ def limit_text(limit: str) -> str:
     return limit.replace(">=", "≥").replace("<=", "≤")
 
 
-def in_percent(value: float | None) -> str:
+def in_percent(value: float | str | None) -> str:
     """Returns a fraction in percent, for a column that has the unit in its header."""
-    if value is None:
-        return MISSING
+    if value is None or isinstance(value, str):
+        return percent(value)
     text = f"{100 * value:.1f}"
     if text == "0.0" and value > 0:
         return "<0.1"

@@ -84,7 +84,7 @@ class RunData:
                 length = file.seek(0, 2)
                 file.seek(max(0, length - _TAIL_BYTES))
                 text = file.read().decode(errors="replace")
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a name with a null character.
             return ""
         return formats.log_text("\n".join(text.splitlines()[-_TAIL_LINES:]))
 

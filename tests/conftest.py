@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import os
@@ -204,6 +205,15 @@ def browser() -> Iterator[Browser]:
         )
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def report_pages(browser: Browser) -> Any:
+    """Opens and checks reports in the browser: ``page_checks.ReportPages``."""
+    pytest.register_assert_rewrite("page_checks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        return importlib.import_module("page_checks").ReportPages(browser)
 
 
 @pytest.fixture(scope="session")

@@ -108,9 +108,8 @@ def common_edges(histograms: Sequence[Histogram]) -> list[float]:
     if all(edges == first for edges in ours) and len(set(first)) == len(first):
         return first
     count = max(map(len, rows))
-    # Halved first: the difference of two floats may be infinite.
-    width = high / count - low / count
-    return [*(low + i * width for i in range(count)), high]
+    # Without the difference of the two, which may be infinite.
+    return [*(low * (1 - i / count) + high * (i / count) for i in range(count)), high]
 
 
 def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
@@ -118,7 +117,7 @@ def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
     counts = [0.0] * max(len(edges) - 1, 0)
     for low, high, count in histogram.buckets():
         for i, (start, end) in enumerate(pairwise(edges)):
-            if low == high:
+            if low / 2 == high / 2:  # Of the smallest numbers, the half is zero.
                 is_last = i == len(counts) - 1
                 inside = float(start <= low < end or (is_last and low == end))
             else:
@@ -126,7 +125,7 @@ def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
                 inside = max(0.0, overlap / (high / 2 - low / 2))
             counts[i] += count * inside
     total = sum(counts)
-    return [count / total if total else 0.0 for count in counts]
+    return [count / total if 0 < total < math.inf else 0.0 for count in counts]
 
 
 def _outline(

@@ -83,7 +83,9 @@ def make_scale(
     if axis.log and (positive := [value for value in kept if value >= _SMALLEST]):
         return _log_scale(axis, positive, start, end, ticks)
     low = axis.low if axis.low is not None else min(kept, default=0.0)
+    low = max(low, -_LARGEST)
     high = axis.high if axis.high is not None else max(kept, default=max(low, 1.0))
+    high = min(high, _LARGEST)
     if not high - low > max(abs(low), abs(high), _SMALLEST) * 1e-9:
         pad = max(abs(low) * 0.1, _SMALLEST) if low else 1.0
         low = low if axis.low is not None else low - (pad if low else 0.0)

@@ -229,7 +229,9 @@ def _row(index: int, feature: Feature) -> tuple[Any, ...]:
     total = statistics["present"] + statistics["missing"]
     name: Any = formats.shorten(feature.name, 80)
     if index < MAX_CARDS:
-        name = Markup('<a href="#{}" class="value">{}</a>').format(_anchor(index), name)
+        name = Markup('<a href="#{}" class="value">{}</a>').format(
+            _anchor(index), name or "(no name)"
+        )
     typical, spark = None, None
     if numeric:
         typical = formats.number(numeric["median"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -73,3 +74,11 @@ def run_with(tmp_path: Path) -> Callable[..., RunData]:
         return run
 
     return make
+
+
+@pytest.fixture(scope="session")
+def write_run() -> Callable[..., Path]:
+    """Writes a run that has every document; see ``generated_run``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        return importlib.import_module("generated_run").write_run

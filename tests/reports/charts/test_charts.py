@@ -237,3 +237,19 @@ def test_any_numbers_are_drawn_at_finite_coordinates(
     for chart in [*charts, sparkline(values), mini_histogram(counts)]:
         assert not re.search(r'="[^"]*(nan|inf)', str(chart))
         ET.fromstring(str(chart))
+
+
+@pytest.mark.parametrize(
+    ("edges", "counts"),
+    [
+        ([0.0, 5e-324], [1.0]),
+        ([-1.7e308, 1.7e308], [1.0]),
+        ([0.0, 1.0, 2.0], [1.7e308, 1.7e308]),
+    ],
+)
+def test_buckets_at_the_limits_of_floats(
+    edges: list[float], counts: list[float]
+) -> None:
+    histograms = [Histogram("a", edges, counts), Histogram("b", [0.0, 1.0], [1.0])]
+    chart = str(histogram_chart("Any", histograms, Axis()))
+    assert not re.search(r'="[^"]*(nan|inf)', chart)

@@ -1,0 +1,184 @@
+"""The page of a run in a real browser: tables, thresholds, colours, the keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from reports.run_page import write_report
+
+pytestmark = pytest.mark.browser
+
+SLICES = 60
+
+
+@pytest.fixture(scope="module")
+def report(
+    write_run: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    run_dir = write_run(tmp_path_factory.mktemp("runs"), slices=SLICES)
+    return Path(write_report(run_dir))
+
+
+def slices_of(page: Page) -> Locator:
+    """Returns the box of the table with a row for each slice."""
+    return page.locator("#model .table").filter(has_text="slice-59")
+
+
+def cells(box: Locator, column: str) -> list[str]:
+    """Returns the visible cells of a column."""
+    labels = [
+        text.partition(" (")[0] for text in box.locator("thead th").all_inner_texts()
+    ]
+    index = labels.index(column) + 1
+    found = box.locator(f"tbody tr:not([hidden]) > :nth-child({index})")
+    return [text.strip() for text in found.all_inner_texts()]
+
+
+def test_all_sections_in_all_widths_and_colours(
+    report: Path, report_pages: Any
+) -> None:
+    report_pages.check(report)
+
+
+def test_a_table_is_sorted_by_mouse_and_keyboard(
+    report: Path, report_pages: Any
+) -> None:
+    with report_pages.open(report) as page:
+        box = slices_of(page)
+        header = box.get_by_role("columnheader", name="Change").first
+        sorted_by = box.get_by_role("columnheader", name="Slice")
+        button = sorted_by.get_by_role("button")
+        button.click()
+        names = cells(box, "Slice")
+        assert names[:3] == [f"where: slice-{number}" for number in range(3)]
+        # Numbers in names are compared as numbers: slice-10 follows slice-9.
+        assert names[9:11] == ["where: slice-9", "where: slice-10"]
+        button.press("Enter")
+        assert cells(box, "Slice")[0] == "where: slice-59"
+        assert sorted_by.get_attribute("aria-sort") == "descending"
+        header.get_by_role("button").press("Space")
+        assert header.get_attribute("aria-sort") == "descending"
+        assert sorted_by.get_attribute("aria-sort") is None
+
+
+def test_show_more_and_the_filter(report: Path, report_pages: Any) -> None:
+    with report_pages.open(report) as page:
+        box = slices_of(page)
+        more, found = box.locator("button.more"), box.get_by_role("status")
+        assert len(cells(box, "Slice")) == 50
+        expect(more).to_have_text(f"Show all {SLICES} rows")
+        box.get_by_role("searchbox").fill("SLICE-5")
+        assert len(cells(box, "Slice")) == 11
+        expect(found).to_have_text(f"11 of {SLICES} rows")
+        expect(more).to_be_hidden()
+        box.get_by_role("searchbox").fill("no such thing")
+        assert cells(box, "Slice") == []
+        expect(found).to_have_text(f"0 of {SLICES} rows")
+        box.get_by_role("searchbox").fill("")
+        more.press("Enter")
+        assert len(cells(box, "Slice")) == SLICES
+        expect(more).to_be_hidden()
+
+
+def test_a_table_is_copied_as_it_is_filtered(report: Path, report_pages: Any) -> None:
+    with report_pages.open(report, permissions=["clipboard-read"]) as page:
+        box = slices_of(page)
+        box.get_by_role("searchbox").fill("slice-7")
+        button = box.locator("button.copy")
+        button.click()
+        expect(button).to_have_text("Copied")
+        lines = page.evaluate("navigator.clipboard.readText()").split("\n")
+        header, (name, *values) = (line.split("\t") for line in lines)
+        assert header[0] == "Slice" and name == "where: slice-7"
+        # Numbers are copied with all their digits.
+        assert any(
+            len(value) > 8 and 0 < float(value) < 1
+            for value in values
+            if value[:2] == "0."
+        )
+
+
+def test_a_command_is_copied_by_keyboard(report: Path, report_pages: Any) -> None:
+    with report_pages.open(report, permissions=["clipboard-read"]) as page:
+        box = page.locator("#provenance .command").first
+        box.get_by_role("button").press("Enter")
+        expect(box.get_by_role("button")).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == "sluice run generated"
+
+
+def test_the_threshold_explorer(report: Path, report_pages: Any) -> None:
+    with report_pages.open(report) as page:
+        slider = page.get_by_role("slider")
+        assert slider.get_attribute("aria-valuetext") == "0.50"
+
+        def shown() -> dict[str, str]:
+            places = page.locator(".explorer [data-show]")
+            return dict(
+                zip(
+                    [str(place.get_attribute("data-show")) for place in places.all()],
+                    places.all_inner_texts(),
+                    strict=True,
+                )
+            )
+
+        # Of 100 - i negatives and i + 1 positives in bucket i.
+        middle = shown()
+        assert middle["tp"] == f"{sum(range(51, 101)):,}"
+        assert middle["fp"] == f"{sum(range(1, 51)):,}"
+        precision = sum(range(51, 101)) / (sum(range(51, 101)) + sum(range(1, 51)))
+        assert middle["precision"] == f"{precision:.3f}"
+        slider.press("Home")
+        assert (shown()["threshold"], shown()["recall"]) == ("0.00", "1.000")
+        slider.press("End")
+        assert shown()["tp"] == "0" and shown()["recall"] == "0.000"
+
+
+def test_the_colours_are_switched_and_stay(report: Path, report_pages: Any) -> None:
+    def background(page: Page) -> str:
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    with report_pages.open(report, color_scheme="light") as page:
+        light = background(page)
+        page.get_by_role("button", name="Light / dark").press("Enter")
+        dark = background(page)
+        assert dark != light
+        page.reload()
+        assert background(page) == dark
+        page.emulate_media(color_scheme="dark")
+        page.get_by_role("button", name="Light / dark").click()
+        assert background(page) == light
+
+
+def test_the_keyboard_reaches_the_content_and_the_sections(
+    report: Path, report_pages: Any
+) -> None:
+    with report_pages.open(report, reduced_motion="reduce") as page:
+        page.keyboard.press("Tab")
+        skip = page.get_by_role("link", name="To the content")
+        expect(skip).to_be_focused()
+        expect(skip).to_be_in_viewport()
+        page.keyboard.press("Enter")
+        assert page.url.endswith("#content")
+        page.get_by_role("link", name="Serving").press("Enter")
+        expect(page.get_by_role("heading", name="Serving")).to_be_in_viewport()
+        expect(page.locator("nav.sections a[aria-current]")).to_have_text("Serving")
+        summary = page.locator("#run summary").first
+        box = page.locator("#run details").first
+        is_open = box.get_attribute("open") is not None
+        summary.press("Enter")
+        assert (box.get_attribute("open") is not None) != is_open
+
+
+def test_without_javascript_everything_can_be_read(
+    report: Path, report_pages: Any
+) -> None:
+    with report_pages.open(report, java_script_enabled=False) as page:
+        box = slices_of(page)
+        assert len(cells(box, "Slice")) == SLICES
+        assert page.locator("button >> visible=true").count() == 0
+        assert page.locator("input >> visible=true").count() == 0
