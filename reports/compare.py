@@ -187,7 +187,7 @@ def compare(before: RunData, after: RunData) -> Comparison:
     return Comparison(
         before=_side(old),
         after=_side(new),
-        config=changes(parameters(old), parameters(new)),
+        config=_known_changes(*parameters([old, new])),
         code=_sources(old, new, "code"),
         files=_sources(old, new, "files"),
         inputs=tuple(
@@ -196,9 +196,9 @@ def compare(before: RunData, after: RunData) -> Comparison:
             if old.digests.get(name, digest) != digest
         ),
         schema=_schema(before, after),
-        packages=changes(old.packages, new.packages),
-        spans=changes(_spans(old), _spans(new)),
-        examples=changes(examples(before), examples(after)),
+        packages=_known_changes(old.packages, new.packages),
+        spans=_known_changes(_spans(old), _spans(new)),
+        examples=_known_changes(examples(before), examples(after)),
         features=feature_changes(before, after),
         gates=_rows(old, new),
         metrics=_metrics(before, after),
@@ -217,6 +217,13 @@ def _side(record: RunRecord) -> Side:
         duration_s=duration_s(record),
         tags=record.tags,
     )
+
+
+def _known_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[Change, ...]:
+    """Returns nothing where a record has no values, as of a run that failed early."""
+    return changes(before, after) if before and after else ()
 
 
 def _sources(

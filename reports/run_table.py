@@ -99,11 +99,10 @@ def make_run_table(
     Raises:
       UsageError: no run has a value to sort by.
     """
-    rows: list[RunRow] = []
-    config: dict[str, Any] = {}
-    for run in runs:
-        rows.append(_row(run))
-        config = config or run.record.config
+    found = list(runs)
+    values = parameters([run.record for run in found])
+    rows = [_row(run, item) for run, item in zip(found, values, strict=True)]
+    config = next((run.record.config for run in found if run.record.config), {})
     if sort is not None:
         rows = _sorted(rows, sort, reverse, better(sort, config) == "lower")
     elif reverse:
@@ -113,7 +112,7 @@ def make_run_table(
     return RunTable(shown, len(rows) - len(shown))
 
 
-def _row(run: RunData) -> RunRow:
+def _row(run: RunData, values: dict[str, Any]) -> RunRow:
     record = run.record
     row = RunRow(
         run_id=record.run_id,
@@ -124,7 +123,7 @@ def _row(run: RunData) -> RunRow:
         verdict=outcome(record),
         version=version(record),
         tags=record.tags,
-        parameters=parameters(record),
+        parameters=values,
     )
     try:
         row.examples = examples(run)

@@ -7,7 +7,7 @@ older version or of a run that has failed, is missing or None.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -88,20 +88,25 @@ def duration_s(record: RunRecord) -> float | None:
         return None
 
 
-def parameters(record: RunRecord) -> dict[str, Any]:
-    """Returns the config's values by path, such as ``train.epochs``.
+def parameters(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Returns the parameters of runs of one pipeline, by path.
 
-    Of a pipeline without a config, such as a foreign one, these are the exec properties
-    that are in its nodes' cache keys, such as ``Trainer.train_args.num_steps``.
+    These are the values of the configs, such as ``train.epochs``; empty for a run that
+    has none. If no run has a config, as of a foreign pipeline, they are the exec
+    properties in the cache keys of the nodes, such as ``Trainer.train_args.num_steps``.
     """
-    if record.config:
-        return flatten(record.config)
-    properties = {
-        node.id: node.cache.get("parts", {}).get("properties", {})
-        for node in record.nodes
-        if node.cache
-    }
-    return flatten(properties)
+    if any(record.config for record in records):
+        return [flatten(record.config) for record in records]
+    return [
+        flatten(
+            {
+                node.id: node.cache.get("parts", {}).get("properties", {})
+                for node in record.nodes
+                if node.cache
+            }
+        )
+        for record in records
+    ]
 
 
 def examples(run: RunData) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,12 +19,14 @@ from runners.cli.render_run import format_seconds, format_tags
 from runners.cli.rich_console import make_console, make_table, plain
 from runners.operations import status as operation
 from runners.operations.pipeline_request import next_command
+from sluice.errors import bounded
 from sluice.printable import printable
 from sluice.record.states import RUN_STYLES
 from sluice.record.verdict import cell
 
 _SHOWN_RUNS = 30
 _MAX_CELL = 30
+_MAX_PARAMETERS = 20
 # What counts examples is no metric that one compares.
 _COUNTS = ("example_count", "weighted_example_count")
 
@@ -132,8 +134,11 @@ def _print_table(table: RunTable) -> None:
         texts = (column.texts[index] for column in shown)
         out.add_row(*map(plain, texts, styles))
     console.print(out)
-    if hidden := [column.name for column in columns if column not in shown]:
-        text = f"not shown for lack of width (see --csv): {', '.join(hidden)}"
+    hidden = [column.name for column in columns if column not in shown]
+    hidden += table.parameters[_MAX_PARAMETERS:]
+    if hidden:
+        names = ", ".join(bounded(hidden, _MAX_PARAMETERS))
+        text = f"not shown for lack of width (see --csv): {names}"
         console.print(plain(text, "dim"), soft_wrap=True)
     if table.left_out:
         total = table.left_out + len(table.rows)
@@ -155,9 +160,8 @@ def _columns(table: RunTable) -> Iterable[_Column]:
     yield _Column("examples", texts(_examples), 4)
     for name in table.metrics:
         if name not in _COUNTS:
-            numbers = [row.metrics.get(name) for row in rows]
-            yield _Column(name, ["" if x is None else cell(x) for x in numbers], 2)
-    for name in table.parameters:
+            yield _Column(name, _numbers([row.metrics.get(name) for row in rows]), 2)
+    for name in table.parameters[:_MAX_PARAMETERS]:
         values = [_cut(_text(row.parameters.get(name))) for row in rows]
         yield _Column(_short(name, table.parameters), values, 3)
     tags = texts(lambda row: format_tags(row.tags))
@@ -180,11 +184,19 @@ def _examples(row: RunRow) -> str:
     return f"{sum(row.examples.values()):,}" if row.examples else ""
 
 
-def _short(name: str, names: Iterable[str]) -> str:
-    """Returns the last part of a parameter's path, where no other ends alike."""
-    last = name.rpartition(".")[2]
-    is_unique = sum(other.rpartition(".")[2] == last for other in names) == 1
-    return last if is_unique else name
+def _numbers(values: list[float | None]) -> list[str]:
+    """Returns the values of a metric; counts have no decimals."""
+    known = [value for value in values if value is not None]
+    if all(map(float.is_integer, known)) and any(abs(value) > 1 for value in known):
+        return ["" if value is None else f"{value:,.0f}" for value in values]
+    return ["" if value is None else cell(value) for value in values]
+
+
+def _short(name: str, names: Sequence[str]) -> str:
+    """Returns the last two parts of a parameter's path, where no other ends alike."""
+    ends = [".".join(other.split(".")[-2:]) for other in names]
+    end = ".".join(name.split(".")[-2:])
+    return end if ends.count(end) == 1 else name
 
 
 def _text(value: Any) -> str:

@@ -229,7 +229,7 @@ def _parameters(record: RunRecord) -> list[tuple[str, str]]:
     names = _Names()
     return [
         (names.add(name), str(value)[:_MAX_PARAMETER])
-        for name, value in parameters(record).items()
+        for name, value in parameters([record])[0].items()
     ]
 
 

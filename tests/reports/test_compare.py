@@ -116,6 +116,15 @@ def test_a_pipeline_without_config_is_compared_by_its_exec_properties():
     assert compare(*runs).config == (Change("Trainer.steps", 1, 2),)
 
 
+def test_what_one_record_does_not_have_is_no_change():
+    """As that of a run that failed before it read anything, or of an old version."""
+    span = {"span": 3, "version": None, "date": None}
+    facts: dict[str, Any] = {"config": {"a": 1}, "packages": {"tfx": "1"}}
+    full = _run(_record(spans={"data": [span]}, **facts), _statistics())
+    for found in (compare(full, _run(_record())), compare(_run(_record()), full)):
+        assert not (found.config or found.packages or found.spans or found.examples)
+
+
 def test_digests_tell_which_input_differs():
     before = _record(digests={"data": "1", "code": "1"})
     after = _record(digests={"data": "2", "code": "1", "schema": "1"})

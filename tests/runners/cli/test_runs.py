@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from runners.cli import runs as module
-from sluice.record.run_record import PushRecord
+from sluice.record.run_record import NodeRecord, PushRecord
 
 pytestmark = pytest.mark.unit
 
@@ -55,7 +55,9 @@ def test_the_table_has_the_newest_first(sluice: Sluice) -> None:
     code, out, _ = sluice("runs", "digits")
     header, third, second, first = out.splitlines()
     assert code == 0
-    assert header.split() == "run verdict version auc loss epochs tags started".split()
+    assert header.split() == (
+        "run verdict version auc loss train.epochs tags started".split()
+    )
     assert first.split()[:6] == [IDS[0], "pushed", "4", "0.9000", "0.5000", "9"]
     assert "blocked (model gate)" in second and "night, team=a" in second
     assert third.split()[:3] == [IDS[2], "failed", "10"]
@@ -125,6 +127,30 @@ def test_names_from_data_are_escaped_before_they_are_measured(
         assert "\x1b" not in out and "…" not in out
         assert out.count(r"forged\u001b[2J") == 3
     assert "[red]x" in out
+
+
+def test_runs_without_config_among_others_have_no_parameters(
+    write_run: Callable[..., Path], sluice: Sluice
+) -> None:
+    parts = {"properties": {"steps": 5}}
+    nodes = [NodeRecord("Trainer", "Trainer", cache={"parts": parts})]
+    write_run(IDS[0], nodes=nodes)
+    write_run(IDS[1], config={"a": 1})
+    write_run(IDS[2], config={"a": 2})
+    rows = json.loads(sluice("runs", "digits", "--json")[1])
+    assert [row["parameters"] for row in rows] == [{"a": 2}, {"a": 1}, {}]
+
+
+def test_counts_have_no_decimals_and_parameters_are_bounded(
+    write_run: Callable[..., Path], sluice: Sluice
+) -> None:
+    for run_id, value in zip(IDS, (1, 2), strict=False):
+        config = {f"key{number}": value for number in range(30)}
+        write_run(run_id, {"tp": 57.0, "auc": 1.0}, config=config)
+    *table, hidden = sluice("runs", "digits")[1].splitlines()
+    assert table[1].split()[3:6] == ["57", "1.0000", "2"]
+    assert table[0].split()[-2] == "key19"
+    assert hidden.startswith("not shown for lack of width (see --csv): key20, key21")
 
 
 @pytest.mark.usefixtures("three")
