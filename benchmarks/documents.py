@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from pipeline.config.serialize import privacy_of  # noqa: E402
 from runners.local import write_documents as writer  # noqa: E402
+from runners.local.document_content import DescribedNode  # noqa: E402
 from runners.metadata.read_metadata import open_store, read_upstream  # noqa: E402
 from runners.metadata.served_models import served_models  # noqa: E402
 from runners.metadata.trace_lineage import trace_lineage  # noqa: E402
@@ -36,7 +37,7 @@ from sluice.record.journal import Journal  # noqa: E402
 Seconds = tuple[float, float]
 
 
-def described(event: NodeFinished, store: Any) -> writer.DescribedNode:
+def described(event: NodeFinished, store: Any) -> DescribedNode:
     """Returns a node as its process describes it."""
     (execution,) = store.get_executions_by_id([event.execution_id])
     inputs, outputs = (
@@ -49,7 +50,7 @@ def described(event: NodeFinished, store: Any) -> writer.DescribedNode:
         traced = trace_lineage(upstream, artifact_id, served_models(upstream, ()))
         return {**traced.made_of(), "complete": complete}
 
-    return writer.DescribedNode(
+    return DescribedNode(
         event.node,
         outputs,
         inputs,

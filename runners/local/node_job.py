@@ -17,6 +17,7 @@ from tfx.orchestration.portable import cache_utils, launcher
 
 from runners.cache.node_cache import NodeCache
 from runners.local.bad_records import bad_records
+from runners.local.document_content import DescribedNode
 from runners.local.explain_failure import explain_failure
 from runners.local.follow_progress import progress_file
 from runners.local.graph_file import GraphFile, PlannedNode
@@ -27,7 +28,7 @@ from runners.local.prepare_job import connection_of, read_ir
 from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult
 from runners.local.tfx_log_filter import tfx_log_filter
-from runners.local.write_documents import DescribedNode, write_documents
+from runners.local.write_documents import write_documents
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import trace_lineage

@@ -123,7 +123,7 @@ class DocumentRecord:
     """A file of the record that is too large for ``run.json``.
 
     Attributes:
-      kind: ``statistics``, ``metrics`` or ``epochs``.
+      kind: see ``sluice.node_kinds.DOCUMENTS``.
       node: whose outputs it describes.
       path: relative to the run's folder, such as ``record/Trainer.epochs.json``.
       digest: SHA-256 of its content.

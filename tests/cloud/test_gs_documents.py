@@ -13,7 +13,8 @@ from tensorboard.compat.proto import meta_graph_pb2
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from components.tfrecord_gen.report import REPORT_FILE, Report
-from runners.local.write_documents import DescribedNode, write_documents
+from runners.local.document_content import DescribedNode
+from runners.local.write_documents import write_documents
 from sluice.errors import NodeError, WorkspaceError
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.tf_example_pb2 import Example

@@ -12,8 +12,10 @@ from typing import Any, get_args
 import pytest
 from PIL import Image
 
-from runners.local import write_documents as write_documents_module
-from runners.local.write_documents import DescribedNode, write_documents
+from runners.local import document_content
+from runners.local.document_content import DescribedNode
+from runners.local.write_documents import write_documents
+from sluice.node_kinds import DOCUMENTS
 from sluice.project import own_root
 from sluice.record import events, run_record, verdict
 from sluice.record.documents import (
@@ -147,6 +149,12 @@ def _built(folder: Path) -> dict[str, Any]:
     }
 
 
+def test_each_kind_of_document_is_listed() -> None:
+    kinds = {kind for kinds in DOCUMENTS.values() for kind in kinds}
+    assert kinds == set(document_content.CONTENTS)
+    assert _first_column("| kind | of the artifact type") == kinds
+
+
 def test_keys_of_samples_schema_and_model(tmp_path: Path) -> None:
     for before, part in _built(tmp_path).items():
         assert _first_column(before) == set(part), before
@@ -188,7 +196,7 @@ def test_limits_equal_those_of_the_code() -> None:
         f"at most {metrics_document.MAX_METRIC_ROWS} rows",
         f"at most {metrics_document.MAX_TABLE_ROWS:,} rows",
         f"at most the last {epochs_document.MAX_EPOCHS:,}",
-        f"list, at most {write_documents_module.MAX_SUGGESTIONS}, of",
+        f"list, at most {document_content.MAX_SUGGESTIONS}, of",
         f"at most {anomalies_document.MAX_ANOMALIES} per split",
         f"at most {schema.MAX_FEATURES}, in the schema's order",
         f"`values` (at most {schema.MAX_VALUES})",

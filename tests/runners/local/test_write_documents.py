@@ -15,7 +15,8 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 from pipeline.config.load import load_config
 from pipeline.config.serialize import write_stored_config
 from runners.local import write_documents as module
-from runners.local.write_documents import DescribedNode, write_documents
+from runners.local.document_content import DescribedNode
+from runners.local.write_documents import write_documents
 from sluice.errors import WorkspaceError
 from sluice.project import own_root
 from sluice.record.documents.privacy import Privacy

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runners.local.write_documents import DescribedNode, write_documents
+from runners.local.document_content import DescribedNode
+from runners.local.write_documents import write_documents
 from sluice.errors import DataError, WorkspaceError
 from sluice.record.documents import metrics_document as module
 from sluice.record.documents.metrics_document import metrics_document
