@@ -125,9 +125,13 @@ def _lineage(run: RunData) -> Table | None:
     lineage = found[-1]
     runs = {item["id"]: item["run_id"] for item in lineage["executions"]}
     rows: list[tuple[Any, ...]] = [
-        (f"Version {push.version}", run.record.run_id, None, push.uri)
-        for push in run.record.pushes
-        if push.state == "pushed"
+        (
+            f"Version {item['version']}",
+            item["run_id"],
+            item["published_at"],
+            item["uri"],
+        )
+        for item in lineage["served"]
     ]
     rows += [
         (

@@ -34,12 +34,14 @@ class ServingView:
     Attributes:
       facts: name and text.
       tiles: name, value and remark.
+      versions: in the store that are this model; None if there are none.
       signatures: of the model.
       files: of the model; None if there are none.
     """
 
     facts: list[tuple[str, str]]
     tiles: list[tuple[str, str, str]]
+    versions: Table | None
     signatures: list[Signature]
     files: Table | None
 
@@ -60,6 +62,7 @@ def build(run: RunData) -> ServingView | None:
     return ServingView(
         facts=facts,
         tiles=_tiles(model) if model else [],
+        versions=_versions(run),
         signatures=[_signature(item, i) for i, item in enumerate(signatures)],
         files=_files(model) if model else None,
     )
@@ -76,6 +79,33 @@ def _tiles(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if version := model.get("tensorflow_version"):
         tiles.append(("TensorFlow", formats.visible(version), "wrote it"))
     return tiles
+
+
+def _versions(run: RunData) -> Table | None:
+    served = [item for found in run.artifacts("lineage") for item in found["served"]]
+    if not served:
+        return None
+    return Table(
+        id="served",
+        caption="Versions in the store that are this model",
+        columns=(
+            numbers("Version"),
+            Column("Published"),
+            Column("Pushed by run"),
+            Column("Digest", code=True),
+            Column("Folder", code=True),
+        ),
+        rows=[
+            (
+                item["version"],
+                formats.time(item["published_at"]),
+                "this run" if item["run_id"] == run.record.run_id else item["run_id"],
+                formats.shorten(item["digest"] or "", 17),
+                item["uri"],
+            )
+            for item in {item["version"]: item for item in served}.values()
+        ],
+    )
 
 
 def _signature(signature: Mapping[str, Any], number: int) -> Signature:

@@ -9,6 +9,7 @@ import pytest
 from pipeline.config.load import load_config
 from pipeline.config.serialize import plain_config
 from reports.read_run import RunData
+from reports.run_page import render_run
 from reports.sections.provenance import build
 from sluice.project import own_root
 
@@ -80,9 +81,20 @@ def test_the_lineage_goes_back_to_the_data(run_with: RunWith) -> None:
             {"id": 2, "run_id": "20260101T000100Z-aaaa"},
         ],
         "origin": {"data": [{"path": "/data", "span": 4, "fingerprint": "sha256:1"}]},
+        "served": [
+            {
+                "version": 3,
+                "uri": "/serving/3",
+                "digest": "ab" * 32,
+                "published_at": "2026-01-01T00:02:00+00:00",
+                "run_id": "20260101T000100Z-aaaa",
+            }
+        ],
         "complete": True,
     }
-    view = build(run_with({"lineage": lineage}))
+    run = run_with({"lineage": lineage})
+    view = build(run)
+    assert "Versions in the store that are this model" in render_run(run)
     assert view.lineage is not None
     assert [(row[0], row[1], row[3]) for row in view.lineage.rows] == [
         ("Version 3", "this run", "/serving/3"),
