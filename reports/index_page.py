@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -38,17 +38,34 @@ def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
         if len(shown) == MAX_RUNS:
             break
         shown.append(run)
-    table = make_run_table(shown)
+    index = make_index(shown, _report_link)
+    limit = MAX_RUNS if len(shown) == MAX_RUNS else None
+    return render_page("index.html.j2", pipeline=pipeline, index=index, limit=limit)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Runs of a pipeline.
+
+    Attributes:
+      table: a row for each.
+      charts: title and chart of each quantity that two runs have.
+    """
+
+    table: Table
+    charts: list[tuple[str, Markup]]
+
+
+def make_index(
+    runs: Sequence[RunData], link: Callable[[RunData], str | Markup]
+) -> Index:
+    """Returns table and trends of runs, the newest first; ``link`` shows an id."""
+    table = make_run_table(runs)
     # An unchanged run repeats the numbers of the run before.
     oldest_first = [row for row in table.rows[::-1] if row.status != "up_to_date"]
-    drift = {run.record.run_id: _drift(run) for run in shown}
-    return render_page(
-        "index.html.j2",
-        pipeline=pipeline,
-        table=_table(table, {run.record.run_id: run.run_dir for run in shown}),
-        charts=_charts(table, oldest_first, drift),
-        limit=MAX_RUNS if len(shown) == MAX_RUNS else None,
-    )
+    drift = {run.record.run_id: _drift(run) for run in runs}
+    charts = _charts(table, oldest_first, drift)
+    return Index(_table(table, [link(run) for run in runs]), charts)
 
 
 def _drift(run: RunData) -> float | None:
@@ -66,7 +83,6 @@ def _drift(run: RunData) -> float | None:
 def _charts(
     table: RunTable, rows: Sequence[RunRow], drift: Mapping[str, float | None]
 ) -> list[tuple[str, Markup]]:
-    """Returns a title and a chart for each quantity that two runs have."""
     splits = list(dict.fromkeys(name for row in rows for name in row.examples))
     charts = {
         name: [("", [row.metrics.get(name) for row in rows])]
@@ -106,7 +122,7 @@ def _chart(title: str, lines: list[tuple[str, list]]) -> Markup:
     return line_chart(f"{title}, over the runs", series, x, Axis())
 
 
-def _table(table: RunTable, folders: Mapping[str, Path]) -> Table:
+def _table(table: RunTable, links: Sequence[str | Markup]) -> Table:
     metrics = _shown_metrics(table)
     parameters = table.parameters[:_MAX_PARAMETERS]
     columns = [
@@ -127,7 +143,7 @@ def _table(table: RunTable, folders: Mapping[str, Path]) -> Table:
         columns=columns,
         rows=[
             (
-                _link(row.run_id, folders[row.run_id]),
+                link,
                 formats.time(row.started_at),
                 Mark(
                     RUN_TONES[row.status],  # type: ignore[arg-type]
@@ -144,12 +160,13 @@ def _table(table: RunTable, folders: Mapping[str, Path]) -> Table:
                 ),
                 ", ".join(f"{k}={v}" if v else k for k, v in row.tags.items()),
             )
-            for row in table.rows
+            for link, row in zip(links, table.rows, strict=True)
         ],
     )
 
 
-def _link(run_id: str, run_dir: Path) -> str | Markup:
+def _report_link(run: RunData) -> str | Markup:
+    run_id, run_dir = run.record.run_id, run.run_dir
     if not (run_dir / REPORT_FILE).exists():
         return run_id
     # Relative to the workspace's folder, so that it can be moved.

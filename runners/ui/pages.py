@@ -21,7 +21,7 @@ from runners.ui.run_tables import (
     pipeline_table,
     pipeline_url,
     read_rows,
-    run_table,
+    run_index,
     run_url,
     span_table,
     version_table,
@@ -68,7 +68,7 @@ class Pages:
         runs = self._runs(name)
         values = {
             "url": pipeline_url(name),
-            "table": run_table(runs, read_rows(runs)),
+            "index": run_index(runs),
             "run_ids": [item.record.run_id for item in runs],
             "most": _MAX_RUNS,
         }

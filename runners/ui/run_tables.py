@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from reports.formats import seconds, time, visible
+from reports.index_page import Index, make_index
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
 from reports.run_values import duration_s, outcome, version
@@ -47,14 +47,6 @@ def read_rows(runs: Iterable[FoundRun]) -> RunTable:
     return make_run_table(RunData(item.run_dir, item.record) for item in runs)
 
 
-_COLUMNS = (
-    Column("outcome"),
-    numbers("version"),
-    Column("started"),
-    numbers("took", format=seconds),
-)
-
-
 def pipeline_table(last_runs: Sequence[FoundRun]) -> Table:
     """Returns a row for each pipeline, with its last run."""
     rows = [
@@ -65,28 +57,24 @@ def pipeline_table(last_runs: Sequence[FoundRun]) -> Table:
         ]
         for item in last_runs
     ]
-    columns = [Column("pipeline"), Column("last run"), *_COLUMNS, Column("remark")]
+    columns = [Column("Pipeline"), Column("Last run"), Column("Verdict")]
+    columns += [numbers("Version"), Column("Started")]
+    columns += [numbers("Duration", format=seconds), Column("Remark")]
     return Table("pipelines", "Pipelines", columns, rows)
 
 
-def run_table(runs: Sequence[FoundRun], table: RunTable) -> Table:
-    """Returns a row for each run: metrics on all examples, and what differs."""
-    has_tags = any(row.tags for row in table.rows)
-    columns = [Column("run"), *_COLUMNS, *map(numbers, table.metrics)]
-    columns += [numbers("examples"), *map(Column, table.parameters)]
-    columns += [*([Column("tags")] * has_tags), Column("remark")]
-    rows = [
-        [
-            *_run_cells(item),
-            *(row.metrics.get(name) for name in table.metrics),
-            sum(row.examples.values()) or None,
-            *(_value(row.parameters.get(name)) for name in table.parameters),
-            *([_tags(row.tags)] * has_tags),
-            _remark(item.record),
-        ]
-        for item, row in zip(runs, table.rows, strict=True)
-    ]
-    return Table("runs", "Runs, newest first", columns, rows)
+def run_index(runs: Sequence[FoundRun]) -> Index:
+    """Returns table and trends of a pipeline's runs, as on the page of all runs."""
+    ids = {item.record.run_id: item for item in runs}
+
+    def to_page(run: RunData) -> Markup:
+        return link(run_url(ids[run.record.run_id]), run.record.run_id)
+
+    index = make_index([RunData(x.run_dir, x.record) for x in runs], to_page)
+    columns = [*index.table.columns, Column("Remark")]
+    pairs = zip(index.table.rows, runs, strict=True)
+    rows = [[*row, _remark(item.record)] for row, item in pairs]
+    return replace(index, table=replace(index.table, columns=columns, rows=rows))
 
 
 def _run_cells(found: FoundRun) -> list[object]:
@@ -114,14 +102,6 @@ def _remark(record: RunRecord) -> str:
     )
 
 
-def _value(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
-def _tags(tags: dict[str, str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in tags.items())
-
-
 def version_table(
     listed: Sequence[ListedModel], runs: Sequence[FoundRun], table: RunTable
 ) -> Table:
@@ -145,9 +125,9 @@ def version_table(
                 str(pushed.path),
             ]
         )
-    columns = [numbers("version"), Column("state"), Column("published"), Column("run")]
+    columns = [numbers("Version"), Column("State"), Column("Published"), Column("Run")]
     columns += map(numbers, table.metrics)
-    columns += [Column("digest", code=True), Column("path", code=True)]
+    columns += [Column("Digest", code=True), Column("Path", code=True)]
     return Table("versions", "Pushed versions, newest first", columns, rows)
 
 
@@ -169,8 +149,8 @@ def span_table(runs: Sequence[FoundRun]) -> Table | None:
         ]
         for key, found in ordered
     ]
-    columns = [Column("input"), numbers("span"), numbers("version"), Column("date")]
-    columns += [numbers("runs"), Column("first run"), Column("last run")]
+    columns = [Column("Input"), numbers("Span"), numbers("Version"), Column("Date")]
+    columns += [numbers("Runs"), Column("First run"), Column("Last run")]
     return Table("spans", "Spans that were read", columns, rows) if rows else None
 
 
@@ -186,5 +166,5 @@ def example_table(runs: Sequence[FoundRun], table: RunTable) -> Table | None:
         for item, row in zip(runs, table.rows, strict=True)
         if row.examples
     ]
-    columns = [Column("run"), Column("started"), *map(numbers, splits)]
+    columns = [Column("Run"), Column("Started"), *map(numbers, splits)]
     return Table("examples", "Examples per split", columns, rows) if rows else None

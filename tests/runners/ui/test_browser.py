@@ -107,7 +107,7 @@ def test_the_live_view_follows_a_run_to_its_end(
     row = page.get_by_role("row", name=re.compile("^Trainer"))
     expect(row).to_contain_text("running")
     expect(row).to_contain_text(re.compile(r"epoch \d+ of 30"))
-    points = page.locator(".charts figure").first.locator("circle")
+    points = page.locator(".chart-grid figure").first.locator("circle")
     seen = points.count()
     expect(points.nth(seen + 1)).to_be_attached()
     expect(page.locator("pre[id]")).to_contain_text("tensorflow")
