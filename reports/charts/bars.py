@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.plot_area import BOTTOM, PlotArea, draw_axes, left_margin
-from reports.charts.scale import Axis, Scale, make_scale
+from reports.charts.scale import Axis, Scale, clamp, make_scale
 from reports.charts.svg import (
     CHAR_WIDTH,
     WIDTH,
@@ -53,7 +53,8 @@ class Histogram:
         rows = []
         for (low, high), count in zip(pairwise(self.edges), self.counts, strict=False):
             if is_finite(low) and is_finite(high) and is_finite(count):
-                rows.append((float(low), float(high), max(0.0, float(count))))
+                edges = clamp(float(low)), clamp(float(high))
+                rows.append((*edges, max(0.0, clamp(float(count)))))
         return rows
 
 
@@ -108,8 +109,8 @@ def common_edges(histograms: Sequence[Histogram]) -> list[float]:
     if all(edges == first for edges in ours) and len(set(first)) == len(first):
         return first
     count = max(map(len, rows))
-    # Without the difference of the two, which may be infinite.
-    return [*(low * (1 - i / count) + high * (i / count) for i in range(count)), high]
+    width = (high - low) / count
+    return [*(low + i * width for i in range(count)), high]
 
 
 def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
@@ -117,15 +118,15 @@ def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
     counts = [0.0] * max(len(edges) - 1, 0)
     for low, high, count in histogram.buckets():
         for i, (start, end) in enumerate(pairwise(edges)):
-            if low / 2 == high / 2:  # Of the smallest numbers, the half is zero.
+            if low == high:
                 is_last = i == len(counts) - 1
                 inside = float(start <= low < end or (is_last and low == end))
             else:
-                overlap = min(high, end) / 2 - max(low, start) / 2
-                inside = max(0.0, overlap / (high / 2 - low / 2))
+                overlap = min(high, end) - max(low, start)
+                inside = max(0.0, overlap / (high - low))
             counts[i] += count * inside
     total = sum(counts)
-    return [count / total if 0 < total < math.inf else 0.0 for count in counts]
+    return [count / total if total else 0.0 for count in counts]
 
 
 def _outline(

@@ -79,13 +79,12 @@ def make_scale(
       end: coordinate of the highest value.
       ticks: about how many to draw.
     """
-    kept = [min(max(v, -_LARGEST), _LARGEST) for v in values if is_finite(v)]
+    kept = [clamp(value) for value in values if is_finite(value)]
     if axis.log and (positive := [value for value in kept if value >= _SMALLEST]):
         return _log_scale(axis, positive, start, end, ticks)
-    low = axis.low if axis.low is not None else min(kept, default=0.0)
-    low = max(low, -_LARGEST)
-    high = axis.high if axis.high is not None else max(kept, default=max(low, 1.0))
-    high = min(high, _LARGEST)
+    low = clamp(min(kept, default=0.0) if axis.low is None else axis.low)
+    top = max(kept, default=max(low, 1.0))
+    high = clamp(top if axis.high is None else axis.high)
     if not high - low > max(abs(low), abs(high), _SMALLEST) * 1e-9:
         pad = max(abs(low) * 0.1, _SMALLEST) if low else 1.0
         low = low if axis.low is not None else low - (pad if low else 0.0)
@@ -104,6 +103,11 @@ def make_scale(
     places = [i * step for i in range(first, last + 1)]
     labels = tick_labels(places, step, percent=axis.percent)
     return Scale(low, high, start, end, False, tuple(zip(places, labels, strict=True)))
+
+
+def clamp(value: float) -> float:
+    """Returns a number so close to zero that differences of such are finite."""
+    return min(max(value, -_LARGEST), _LARGEST)
 
 
 def _log_scale(

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
@@ -214,6 +214,8 @@ def test_every_text_is_escaped_and_short() -> None:
         assert max(map(len, texts(svg))) < 100
 
 
+@example([(0.0, 0.0), (5e-324, 0.0)], [1.0], False)
+@example([(-1e308, 0.0), (1e308, 0.0)], [1.0], False)
 @given(
     st.lists(st.tuples(NUMBERS, NUMBERS), max_size=5),
     st.lists(NUMBERS, max_size=5),
