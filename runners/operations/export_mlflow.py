@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,6 +58,8 @@ SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_CONFIGURE_LOGGING": "false",
     "MLFLOW_LOGGING_CONFIGURE_LOGGING": "false",
+    # Of a server that is not there; the default of 7 takes minutes.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
 }
 
 
@@ -141,32 +144,32 @@ def _tracking_uri(to: str | None, workspace: Workspace) -> str:
 @contextmanager
 def _client(uri: str) -> Iterator[Any]:
     """Yields MLflow's client; its errors are explained."""
-    before = {name: os.environ.get(name) for name in SETTINGS}
-    os.environ.update(SETTINGS)
+    added = {k: v for k, v in SETTINGS.items() if k not in os.environ}
+    os.environ.update(added)
     try:
-        from mlflow.exceptions import MlflowException
-        from mlflow.tracking import MlflowClient
+        with warnings.catch_warnings():
+            # Of the old name of a setting.
+            warnings.simplefilter("ignore")
+            from mlflow.exceptions import MlflowException
+            from mlflow.tracking import MlflowClient
+        try:
+            yield MlflowClient(tracking_uri=uri)
+        except (MlflowException, OSError) as error:
+            raise UsageError(
+                "MLflow cannot write the runs",
+                where=uri,
+                actual=str(error),
+                hint="give another directory or a tracking server: --to URI",
+            ) from error
     except ImportError as error:
         raise UsageError(
             "MLflow's client is not installed",
             actual=str(error),
             hint=f"{sys.executable} -m pip install mlflow-skinny",
         ) from error
-    try:
-        yield MlflowClient(tracking_uri=uri)
-    except (MlflowException, OSError) as error:
-        raise UsageError(
-            "MLflow cannot write the runs",
-            where=uri,
-            actual=str(error),
-            hint="give another directory or a tracking server: --to URI",
-        ) from error
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in added:
+            del os.environ[name]
 
 
 def _experiment(client: Any, name: str) -> str:

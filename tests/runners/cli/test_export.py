@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -176,3 +177,4 @@ def test_errors(
     code, _, err = sluice("export", "mlflow", "digits")
     assert code == 2 and "MLflow's client is not installed" in err
     assert f"{sys.executable} -m pip install mlflow-skinny" in err
+    assert "MLFLOW_ALLOW_FILE_STORE" not in os.environ
