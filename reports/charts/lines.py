@@ -173,7 +173,7 @@ def _mark(mark: Mark, at: float, area: PlotArea) -> Markup:
     return tag(
         "g",
         tag("line", x1=at, y1=area.top, x2=at, y2=area.bottom),
-        tag("text", formats.shorten(mark.label, 30), y=area.top + 9, **side),
+        tag("text", formats.shorten(mark.label, 30), y=area.top - 6, **side),
         class_="mark",
     )
 
