@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from pipeline.config.load import load_config
 from pipeline.config.serialize import (
+    privacy_of,
     read_stored_config,
     to_yaml,
     write_stored_config,
 )
 from pipeline.config.validate import validate_config
 from sluice.project import own_root
+from sluice.record.documents.privacy import Privacy
 
 pytestmark = pytest.mark.unit
 
@@ -37,6 +39,15 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     assert (stored.root, stored.train.epochs) == (config.root, 3)
     assert stored.origin.overrides == ("train.epochs=3",)
     assert stored.origin == config.origin
+
+
+def test_what_the_record_may_show(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    write_stored_config(load_config("taxi", cwd=own_root()), path)
+    assert privacy_of(path) == Privacy(False, [], "big_tip")
+    overrides = ["private=true", "sensitive=[company]"]
+    write_stored_config(load_config("taxi", cwd=own_root(), overrides=overrides), path)
+    assert privacy_of(path) == Privacy(True, ["company"], "big_tip")
 
 
 def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
