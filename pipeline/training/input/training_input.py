@@ -24,6 +24,8 @@ from pipeline.training.input.weights import weights_of_classes
 from pipeline.training.strategy.distribution import Distribution
 from sluice.machine_resources import free_memory_bytes
 
+# Between those of two workers of parameter servers; more than any training has.
+_EPOCHS = 2**20
 _SHARE_OF_FREE_MEMORY = 0.5
 # Of serialized records, between counting and decoding.
 _KEPT_SHARE_OF_FREE_MEMORY = 0.2
@@ -150,7 +152,10 @@ class TrainingInput:
           batch: number of completed batches of the next one.
         """
 
-        def make(worker: int) -> tf.data.Dataset:
+        def make(worker: Any) -> tf.data.Dataset:
+            if self._distribution.asynchronous_workers:
+                # They read all, each in the order of epochs of its own.
+                return self._dataset("train", 0, epoch + worker * _EPOCHS, batch)
             dataset = self._dataset("train", worker, epoch, batch)
             if self._distribution.workers == 1:
                 return dataset
@@ -164,7 +169,16 @@ class TrainingInput:
 
     def eval(self) -> Any:
         """Returns the batches of one validation, always in the same order."""
-        return self._distributed(functools.partial(self._dataset, "eval"))
+
+        def make(worker: Any) -> tf.data.Dataset:
+            if not (workers := self._distribution.asynchronous_workers):
+                return self._dataset("eval", worker)
+            # Each worker begins elsewhere: at an equal pace, they read all together.
+            dataset = self._dataset("eval", 0)
+            first = worker * self.eval_steps // workers
+            return dataset.skip(first).concatenate(dataset.take(first))
+
+        return self._distributed(make)
 
     def read(self, split: Split, epoch: int = 0, step: int = 0) -> Iterator[Any]:
         """Yields what this process' replicas take at each step, as NumPy arrays.
@@ -193,12 +207,19 @@ class TrainingInput:
         """
         return None if self._wait is None else float(self._wait.seconds.numpy())
 
-    def _distributed(self, make: Callable[[int], tf.data.Dataset]) -> Any:
-        """Returns what ``model.fit`` takes, from a function of the worker's number."""
+    def _distributed(self, make: Callable[[Any], tf.data.Dataset]) -> Any:
+        """Returns what ``model.fit`` takes, from a function of the worker's number.
+
+        It is a tensor with parameter servers, else an integer.
+        """
         kind = self._distribution.kind
 
         def make_prefetched(context: Any = None) -> tf.data.Dataset:
-            dataset = make(context.input_pipeline_id if context else 0)
+            worker = context.input_pipeline_id if context else 0
+            if kind == "parameter_server":  # The number in its contexts is always 0.
+                coordinator = tf.distribute.coordinator
+                worker = coordinator.experimental_get_current_worker_index()
+            dataset = make(worker)
             options = tf.data.Options()
             # Its thread waits by the wall clock, and the end of training for it: for a
             # day, if the clock is set back by one (seen with TensorFlow 2.16).
@@ -239,18 +260,14 @@ class TrainingInput:
                 cache = Path(self._folder.name, f"{split}-{worker}")
                 cache.mkdir()
             plan, settings = self._plans[split], self._settings
-            # Parameter servers' workers read all, each in an order of its own.
-            shared = len(plan.shares) > 1
-            seed = settings.seed + (0 if shared else worker)
             batch_settings = BatchSettings(
                 batch_size=plan.batch_size,
                 total=plan.total,
                 cache=cache,
-                seed=seed if split == "train" else None,
+                seed=settings.seed if split == "train" else None,
                 shuffle_bytes=settings.shuffle_mb * 1_000_000,
             )
-            share = plan.shares[worker if shared else 0]
-            batches = Batches(share, self._format, batch_settings)
+            batches = Batches(plan.shares[worker], self._format, batch_settings)
             self._batches[split, worker] = batches
         return self._batches[split, worker]
 

@@ -80,6 +80,8 @@ class Distribution:
       workers: number of input pipelines that share the data.
       worker: number of this process among them.
       is_chief: whether this process exports, checkpoints and writes logs.
+      asynchronous_workers: number of workers of parameter servers, each of which reads
+        all data.
       static_shapes: whether all batches must have the same shape.
     """
 
@@ -91,6 +93,7 @@ class Distribution:
     workers: int = 1
     worker: int = 0
     is_chief: bool = True
+    asynchronous_workers: int = 0
     static_shapes: bool = False
 
     @property
@@ -148,6 +151,7 @@ def choose_distribution(settings: StrategySettings) -> Distribution:
         line += f"; {note}"
     default_steps = tpu_strategy.STEPS_PER_EXECUTION if kind == "tpu" else 1
     sharing = cluster if kind == "multi_worker" else None
+    serving = cluster if kind == "parameter_server" else None
     return Distribution(
         strategy=strategy,
         kind=kind,
@@ -157,6 +161,7 @@ def choose_distribution(settings: StrategySettings) -> Distribution:
         workers=sharing.workers if sharing else 1,
         worker=sharing.worker if sharing else 0,
         is_chief=sharing.is_chief if sharing else True,
+        asynchronous_workers=serving.workers if serving else 0,
         static_shapes=kind == "tpu",
     )
 
