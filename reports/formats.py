@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -135,3 +136,31 @@ def time(value: str | None) -> str:
 def plural(count: int, noun: str) -> str:
     """Returns a count with its noun: ``1 node``, ``1,200 examples``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def progress(
+    facts: Mapping[str, Any], duration: Callable[[float], str] = seconds
+) -> list[str]:
+    """Returns the parts of a node's progress report, such as ``epoch 3/30``.
+
+    Args:
+      facts: as in the record; empty for none.
+      duration: formats the time left.
+    """
+    if facts.get("event") not in ("epoch", "step"):
+        return [str(facts["line"])] if facts.get("line") else []
+    parts = [f"epoch {facts['epoch']}/{facts['epochs']}"]
+    if facts["event"] == "step":
+        parts.append(f"step {facts['step']}/{facts['steps']}")
+    parts += [
+        # NaN and infinities are text in a record.
+        f"{name} {float(value):.4f}"
+        for name, value in facts.get("metrics", {}).items()
+        if name.startswith("val_")
+    ]
+    # Runs of earlier versions report neither rate nor time left.
+    if "examples_per_second" in facts:
+        parts.append(f"{facts['examples_per_second']:,.0f} examples/s")
+    if facts.get("eta_s"):
+        parts.append(f"at most {duration(facts['eta_s'])} left")
+    return parts

@@ -103,11 +103,11 @@ def read_run(address: str | Path) -> Iterator[RunData]:
     with local_copy(str(address), _FILES) as run_dir:
         run = RunData(run_dir, load_record(run_dir))
         if not is_remote(str(address)):
-            run.previous = _last_pushed(run)
+            run.previous = last_pushed(run)
         yield run
 
 
-def _last_pushed(run: RunData) -> RunData | None:
+def last_pushed(run: RunData) -> RunData | None:
     """Returns the last run before a run that pushed a model, among the last 100."""
     run_id = run.record.run_id
     earlier = (

@@ -58,6 +58,7 @@ LONGEST_FIRST = (
     "tests/faults/",
     "tests/pipeline/training/",
     "tests/runners/local/",
+    "tests/runners/ui/test_browser.py",
     "tests/components/test_",
     "tests/cloud/",
     "tests/setup/",

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from reports.formats import progress
 from runners.cli.render_verdict import print_verdict
 from runners.cli.rich_console import make_table, plain, plain_lines
 from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
@@ -145,23 +146,7 @@ def _elapsed_s(node: NodeRecord) -> float | None:
 
 def describe_progress(facts: Mapping[str, Any]) -> str | None:
     """Returns a progress report as one line; None if there is nothing to show."""
-    if facts.get("event") not in ("epoch", "step"):
-        return facts.get("line")
-    parts = [f"epoch {facts['epoch']}/{facts['epochs']}"]
-    if facts["event"] == "step":
-        parts.append(f"step {facts['step']}/{facts['steps']}")
-    parts += [
-        # NaN and infinities are text in a record.
-        f"{name} {float(value):.4f}"
-        for name, value in facts.get("metrics", {}).items()
-        if name.startswith("val_")
-    ]
-    # Runs of earlier versions report neither rate nor time left.
-    if "examples_per_second" in facts:
-        parts.append(f"{facts['examples_per_second']:,.0f} examples/s")
-    if facts.get("eta_s"):
-        parts.append(f"at most {format_seconds(facts['eta_s'])} left")
-    return "  ".join(parts)
+    return "  ".join(progress(facts, format_seconds)) or None
 
 
 def format_seconds(value: float | None) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from reports.environment import inline
+from reports.run_page import REPORT_FILE
 from runners.ui.child_processes import ChildProcesses
 from runners.ui.guard import Guard, Session
 from runners.ui.pages import Pages
@@ -22,7 +23,8 @@ from sluice.errors import SluiceError
 
 _STATIC = Path(__file__).parent / "static"
 _PIPELINE = "/pipelines/{name}"
-_RUN = _PIPELINE + "/runs/{run_id}"
+# As on disk: the link from one report to another is relative.
+_RUN = _PIPELINE + "/runs/{run_id}/"
 
 
 def make_app(
@@ -49,14 +51,14 @@ def make_app(
         Route(f"{_PIPELINE}/models", site.page(pages.models)),
         Route(f"{_PIPELINE}/data", site.page(pages.data)),
         Route(_RUN, site.page(pages.run)),
-        Route(f"{_RUN}/report", site.report),
-        Route(f"{_RUN}/logs/{{node}}", site.log),
+        Route(f"{_RUN}{REPORT_FILE}", site.report),
+        Route(f"{_RUN}logs/{{node}}", site.log),
     ]
     if children is not None:
         routes += [
             Route("/commands/{number:int}", site.page(pages.command)),
-            Route(f"{_RUN}/do/{{action}}", site.ask, methods=["GET"]),
-            Route(f"{_RUN}/do/{{action}}", site.act, methods=["POST"]),
+            Route(f"{_RUN}do/{{action}}", site.ask, methods=["GET"]),
+            Route(f"{_RUN}do/{{action}}", site.act, methods=["POST"]),
         ]
     errors = (HTTPException, SluiceError)
     return Starlette(

@@ -16,7 +16,7 @@ from reports.run_values import duration_s, outcome, version
 from reports.tables import Column, Mark, Table, numbers
 from runners.operations.find_run import FoundRun
 from runners.operations.models import ListedModel
-from runners.ui.run_view import describe_progress, since_s
+from runners.ui.run_view import remark, since_s
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES
 
@@ -37,9 +37,9 @@ def pipeline_url(name: str) -> str:
 
 
 def run_url(found: FoundRun) -> str:
-    """Returns the address of a run's page."""
+    """Returns the address of a run's page, a folder as the run's own."""
     name, run_id = found.workspace.root.name, found.record.run_id
-    return f"{pipeline_url(name)}/runs/{quote(run_id, safe='')}"
+    return f"{pipeline_url(name)}/runs/{quote(run_id, safe='')}/"
 
 
 def read_rows(runs: Iterable[FoundRun]) -> RunTable:
@@ -96,10 +96,7 @@ def _remark(record: RunRecord) -> str:
     if record.error:
         return record.error.message.partition("\n")[0]
     running = [node for node in record.nodes if node.state == "running"]
-    return "; ".join(
-        f"{node.id} {describe_progress(node.progress or {})}".rstrip()
-        for node in running
-    )
+    return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
 
 
 def version_table(

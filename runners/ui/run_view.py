@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports import formats
-from reports.formats import seconds
-from reports.read_run import RunData
+from reports.read_run import RunData, last_pushed
 from reports.run_page import SECTIONS, render_section
 from reports.sections.run import build
 from reports.sections.training import curves
@@ -24,6 +23,7 @@ from sluice import progress
 from sluice.record.run_record import NodeRecord
 
 Drawn = TypeVar("Drawn")
+_VERDICT = next(item for item in SECTIONS if item.name == "verdict")
 
 
 def run_values(
@@ -40,15 +40,18 @@ def run_values(
     nodes = [_with_duration(node) for node in record.nodes]
     run = RunData(found.run_dir, replace(record, nodes=nodes))
     section = _drawn(run, partial(build, run))
-    (verdict,) = [section for section in SECTIONS if section.name == "verdict"]
+    verdict = None
+    if record.status != "running":
+        run.previous = last_pushed(run)
+        verdict = render_section(run, _VERDICT)
     logs = [START, *(node.id for node in record.nodes)]
-    logs = [name for name in logs if (found.run_dir / "logs" / f"{name}.log").exists()]
+    logs = [name for name in logs if run.log_tail(name).strip()]
     shown = log if log and log in logs else _latest(record.nodes, logs)
     return {
         "record": record,
-        "elapsed": seconds(since_s(record.started_at, record.ended_at)),
-        "verdict": render_section(run, verdict),
-        "nodes": [(node, _remark(node)) for node in nodes],
+        "elapsed": formats.seconds(since_s(record.started_at, record.ended_at)),
+        "verdict": verdict,
+        "nodes": [(node, remark(node)) for node in nodes],
         "timeline": section and section.timeline,
         "graph": section and section.graph,
         "charts": _drawn(run, partial(_curves, run, epochs)),
@@ -90,23 +93,9 @@ def since_s(started_at: str, ended_at: str | None) -> float:
     return max(0.0, (end - datetime.fromisoformat(started_at)).total_seconds())
 
 
-def _remark(node: NodeRecord) -> str:
+def remark(node: NodeRecord) -> str:
     """Returns why a node is in its state, or how far it is."""
-    return node.reason or describe_progress(node.progress or {})
-
-
-def describe_progress(facts: Mapping[str, Any]) -> str:
-    """Returns a progress report as one line; empty if there is nothing to show."""
-    if facts.get("event") not in ("epoch", "step"):
-        return str(facts.get("line") or "")
-    parts = [f"epoch {facts['epoch']} of {facts['epochs']}"]
-    if facts["event"] == "step":
-        parts.append(f"step {facts['step']} of {facts['steps']}")
-    if "examples_per_second" in facts:
-        parts.append(f"{facts['examples_per_second']:,.0f} examples/s")
-    if facts.get("eta_s"):
-        parts.append(f"at most {seconds(facts['eta_s'])} left")
-    return ", ".join(parts)
+    return node.reason or ", ".join(formats.progress(node.progress or {}))
 
 
 def _curves(run: RunData, epochs: EpochReports) -> list[tuple[str, Markup]]:

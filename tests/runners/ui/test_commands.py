@@ -27,7 +27,7 @@ from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 
-RUN = "/pipelines/digits/runs/20260101T000000Z-aaaa"
+RUN = "/pipelines/digits/runs/20260101T000000Z-aaaa/"
 
 
 def blocked_run(written: Any) -> FoundRun:
@@ -103,10 +103,10 @@ def test_a_button_asks_and_shows_the_output(
     for path in (written.root / "data" / "digits").iterdir():
         path.write_bytes(b"other data")
     client = serve_ui()
-    asked = client.get(f"{RUN}/do/resume")
+    asked = client.get(f"{RUN}do/resume")
     command = f"sluice resume digits --run={written.FIRST} --workspace="
     assert command in asked.text and client.children.all() == []
-    answer = client.post(f"{RUN}/do/resume")
+    answer = client.post(f"{RUN}do/resume")
     assert (answer.status, answer.headers["location"]) == (303, "/commands/1")
     *_, (_, text), (last, _) = client.events("/commands/1")
     assert last == "end"
@@ -118,12 +118,12 @@ def test_a_button_asks_and_shows_the_output(
 def test_a_reason_is_needed(written: Any, serve_ui: Callable[..., Any]) -> None:
     blocked_run(written)
     client = serve_ui()
-    assert "Reason" in client.get(f"{RUN}/do/accept-data").text
+    assert "Reason" in client.get(f"{RUN}do/accept-data").text
     for reason in ("", "  "):
-        answer = client.post(f"{RUN}/do/accept-data", {"reason": reason})
+        answer = client.post(f"{RUN}do/accept-data", {"reason": reason})
         assert (answer.status, "a reason is needed" in answer.text) == (400, True)
-    assert client.post(f"{RUN}/do/accept-changes").status == 400
-    assert client.post(f"{RUN}/do/resume").status == 409
+    assert client.post(f"{RUN}do/accept-changes").status == 400
+    assert client.post(f"{RUN}do/resume").status == 409
     assert client.children.all() == []
 
 

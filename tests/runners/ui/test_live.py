@@ -17,7 +17,7 @@ from sluice.record.recorder import Recorder
 
 pytestmark = pytest.mark.unit
 
-RUN = "/pipelines/digits/runs/20260101T000000Z-aaaa"
+RUN = "/pipelines/digits/runs/20260101T000000Z-aaaa/"
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def test_a_run_is_followed_to_its_end(
     assert any("from 0.5000 to 0.2500" in text for text in follow)
     recorder.show_progress("Trainer", {**report, "epoch": 2})
     recorder.tick()
-    assert any("epoch 2 of 9, 1,234 examples/s" in text for text in follow)
+    assert any("epoch 2/9, 1,234 examples/s" in text for text in follow)
 
     recorder.apply(NodeFinished(node="Trainer", state="failed", duration_s=2.0))
     recorder.apply(Finished())

@@ -53,17 +53,17 @@ def test_a_run_and_its_logs(written: Any, serve_ui: Callable[..., Any]) -> None:
     run_dir = written.fail(written.FIRST)
     (run_dir / "logs" / "start.log").write_text("importing\n")
     client = serve_ui()
-    url = f"/pipelines/digits/runs/{written.FIRST}"
+    url = f"/pipelines/digits/runs/{written.FIRST}/"
     text = client.get(url).text
     assert "Examples failed: boom" in text and "3.1 GB" in text
     # Of the node that failed, unless another is asked for.
     assert "one\ntwo</pre>" in text and "importing" not in text
     assert "importing</pre>" in client.get(f"{url}?log=start").text
     assert "one\ntwo</pre>" in client.get(f"{url}?log=..%2Frun").text
-    answer = client.get(f"{url}/logs/Examples")
+    answer = client.get(f"{url}logs/Examples")
     assert answer.text == "one\ntwo\n"
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert "<!doctype html>" in client.get(f"{url}/report").text
+    assert "<!doctype html>" in client.get(f"{url}report.html").text
 
 
 def test_a_damaged_document_is_a_notice(
@@ -77,7 +77,7 @@ def test_a_damaged_document_is_a_notice(
     document = DocumentRecord("epochs", "Trainer", "record/Trainer.epochs.json", "")
     recorder.apply(NodeFinished(node="Trainer", state="ran", documents=(document,)))
     recorder.end()
-    answer = serve_ui().get(f"/pipelines/digits/runs/{written.FIRST}")
+    answer = serve_ui().get(f"/pipelines/digits/runs/{written.FIRST}/")
     assert answer.status == 200
     assert "a part cannot be drawn: TypeError" in answer.text
 
@@ -140,12 +140,12 @@ def test_hostile_names_and_texts_are_escaped(
     recorder.end()
     client = serve_ui(workspace_dir=str(tmp_path / "workspaces"))
     pipeline = f"/pipelines/{quote(name, safe='')}"
-    run = f"{pipeline}/runs/{quote(run_id, safe='')}"
-    pages = ["/", pipeline, run, f"{run}/do/resume", f"{pipeline}/models"]
+    run = f"{pipeline}/runs/{quote(run_id, safe='')}/"
+    pages = ["/", pipeline, run, f"{run}do/resume", f"{pipeline}/models"]
     pages += [f"{pipeline}/data", f"{pipeline}/diff?before={quote(run_id)}&after=x"]
     for path in pages:
         text = client.get(path).text
         assert "&lt;img" in text or "there is no" in text, path
         assert "<img" not in text and "\u202e" not in text and ">49<" not in text
-    assert client.get(f"{run}/logs/{quote(name)}").text == HOSTILE
+    assert client.get(f"{run}logs/{quote(name)}").text == HOSTILE
     assert pipeline in client.get("/").text and run in client.get(pipeline).text
