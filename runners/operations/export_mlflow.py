@@ -40,6 +40,7 @@ from runners.operations.find_run import (
 )
 from sluice.errors import UsageError
 from sluice.json_paths import flatten
+from sluice.printable import printable
 from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.workspace import Workspace, private_umask
 
@@ -217,7 +218,7 @@ def _log(
 
     parts: dict[str, list[Any]] = {
         "params": [Param(*item) for item in _parameters(run.record)],
-        "tags": [RunTag(key, text[:_MAX_TAG]) for key, text in _tags(run.record)],
+        "tags": [RunTag(*item) for item in _tags(run.record)],
         "metrics": [
             Metric(name, value, ended_ms if step is None else started_ms, step or 0)
             for name, value, step in _metrics(run)
@@ -231,7 +232,7 @@ def _log(
 def _parameters(record: RunRecord) -> list[tuple[str, str]]:
     names = _Names()
     return [
-        (names.add(name), str(value)[:_MAX_PARAMETER])
+        (names.add(name), printable(str(value))[:_MAX_PARAMETER])
         for name, value in parameters([record])[0].items()
     ]
 
@@ -245,7 +246,10 @@ def _tags(record: RunRecord) -> list[tuple[str, str]]:
         **flatten(record.digests, "digest"),
     }
     tags = {f"sluice.{name}": value for name, value in own.items() if value is not None}
-    return [(key, str(value)) for key, value in {**record.tags, **tags}.items()]
+    return [
+        (key, printable(str(value))[:_MAX_TAG])
+        for key, value in {**record.tags, **tags}.items()
+    ]
 
 
 def _metrics(run: RunData) -> list[tuple[str, float, int | None]]:

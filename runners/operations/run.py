@@ -260,11 +260,12 @@ def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for tag in tags:
         key, _, value = tag.partition("=")
-        if not _TAG_KEY.fullmatch(key) or len(value) > _MAX_TAG_VALUE:
+        is_text = len(value) <= _MAX_TAG_VALUE and value.isprintable()
+        if not (_TAG_KEY.fullmatch(key) and is_text):
             raise UsageError(
                 "this is not a tag",
                 expected="KEY or KEY=VALUE; a key of at most 100 letters, digits and "
-                f"_ . / -, a value of at most {_MAX_TAG_VALUE} characters",
+                f"_ . / -, a value of at most {_MAX_TAG_VALUE} printable ones",
                 actual=tag if len(tag) <= _MAX_TAG_VALUE else f"{tag[:80]}...",
             )
         if key in found:

@@ -92,15 +92,19 @@ def test_names_that_mlflow_does_not_allow(
     about: dict[str, Any] = {"compared_with": None, "model": "candidate", "output": ""}
     about |= {"sub_key": {}, "aggregation": None, "change": False}
     metrics = {"metrics": [{**about, **row} for row in rows]}
-    config = {"features": {"..": 1, "a/b": 2, "a?b": 3, "x" * 300: 4}}
+    config = {"features": {"..": 1, "a/b": 2, "a?b": 3, "x" * 300: "4\n5"}}
     nodes = [NodeRecord("Node", "Trainer", "ran", 3.5)]
     write_run(
-        FIRST, None, {"epochs": EPOCHS, "metrics": metrics}, config=config, nodes=nodes
+        FIRST,
+        None,
+        {"epochs": EPOCHS, "metrics": metrics},
+        config=config,
+        nodes=nodes,
     )
     code, _, err = sluice("export", "mlflow", "digits")
     assert (code, err) == (0, "")
     run, _ = stored()[FIRST]
-    assert sorted(run.data.params.values()) == ["1", "2", "3", "4"]
+    assert sorted(run.data.params.values()) == ["1", "2", "3", r"4\n5"]
     assert {"features.a_b", "features.a_b_2"} <= run.data.params.keys()
     assert {0.1, 0.2, 0.3, 0.4, 0.5} <= set(run.data.metrics.values())
     assert run.data.metrics["slice a_b_/auc"] == 0.5

@@ -112,7 +112,9 @@ def test_tags_are_in_the_record(written: Any) -> None:
     assert RunRecord.load(run_dir).tags == record.tags
 
 
-@pytest.mark.parametrize("tag", ["", "=a", "a b=c", "-x", "k" * 101, "k=" + "v" * 501])
+@pytest.mark.parametrize(
+    "tag", ["", "=a", "a b=c", "-x", "k" * 101, "k=" + "v" * 501, "k=\n", "k=\udcff"]
+)
 def test_tags_of_another_form_begin_no_run(written: Any, tag: str) -> None:
     with pytest.raises(UsageError, match="this is not a tag") as info:
         run(RunRequest(name="digits", tags=(tag,)))
