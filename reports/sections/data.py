@@ -229,7 +229,7 @@ def _anomalies(run: RunData) -> Table | None:
         numbers("Actual"),
         Column("Explanation"),
     )
-    return Table("anomalies", "Anomalies", columns, rows)
+    return Table("anomalies", "Anomalies, the worst first", columns, rows)
 
 
 def _with_examples(row: dict[str, Any]) -> str | Markup:
