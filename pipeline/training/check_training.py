@@ -7,7 +7,6 @@ model and callbacks without calling them. What needs no TensorFlow is checked by
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from pipeline.config.config import Config
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.config.train import KerasObject, Train
+from pipeline.training.build import load_function
 from pipeline.training.compile import (
     CompileSettings,
     make_loss,
@@ -113,9 +113,8 @@ def _check_callable(
     Returns:
       What it names; None if it cannot be called so.
     """
-    module, _, name = reference.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found = load_function(reference)
     except Exception as error:  # The user's code may raise anything.
         what = f"{reference} cannot be imported"
         problems.add(path, what, actual=f"{type(error).__name__}: {error}")
