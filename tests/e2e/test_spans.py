@@ -83,6 +83,15 @@ def test_drift_against_the_last_accepted_span(spans, sluice) -> None:
     assert "31 examples, 20 in span 1" in change["why"]
     assert record.gates[0]["override"] is None
     assert set(_accepted(trips)) == {"1"}
+    documents = {item.kind: item.path for item in record.documents}
+    path = trips.workspace.run_dir(record.run_id) / documents["baseline_statistics"]
+    (baseline,) = json.loads(path.read_text())["artifacts"]
+    assert baseline["baseline"]["run_id"] == accepted["run_id"]
+    assert (baseline["baseline"]["name"], baseline["baseline"]["spans"]) == ("1", [1])
+    assert {split["split"]: split["examples"] for split in baseline["splits"]} == {
+        "train": 20,
+        "eval": 20,
+    }
 
     # Once, by hand, with a reason: as it is typed.
     settings = [part for item in (SPANS, limit) for part in ("--set", item)]

@@ -98,7 +98,8 @@ def baseline_document(
     except FileNotFoundError:
         return None
     keys = ("name", "accepted_at", "run_id", "spans", "override")
-    found = statistics_document(directory / BASELINE_DIR, (), sensitive=sensitive)
+    splits = list(entry["splits"])
+    found = statistics_document(directory / BASELINE_DIR, splits, sensitive=sensitive)
     return {"baseline": {key: entry[key] for key in keys}, **found}
 
 

@@ -230,6 +230,7 @@ def test_the_statistics_of_the_baseline_are_kept_with_the_verdict(bench: Any) ->
         "override": None,
     }
     splits = {split["split"]: split for split in found["splits"]}
+    assert list(splits) == ["train", "eval"]
     assert {name: split["examples"] for name, split in splits.items()} == {
         "train": 200,
         "eval": 200,
