@@ -10,9 +10,11 @@ addition come from a page of this server, by its ``Origin`` and by a token in it
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from dataclasses import dataclass, field
-from urllib.parse import parse_qs
+from html import escape
+from urllib.parse import parse_qs, quote
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -20,7 +22,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HOSTS = ("127.0.0.1", "localhost")
+# A tunnel may have another port.
+_HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", re.ASCII)
 LOGIN = "/login"
 FORM_TOKEN = "form_token"
 _MAX_FORM_BYTES = 100_000
@@ -37,12 +40,6 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-# Not a redirect by status: coming from the link of another site, such as a terminal in
-# the browser, it would not send the new cookie, which is SameSite=Strict.
-_GO_HOME = (
-    '<!doctype html><title>Sluice</title><link rel="icon" href="data:,">'
-    '<meta http-equiv="refresh" content="0; url=/"><a href="/">Sluice</a>'
-)
 _NO_TOKEN = "open the address that `sluice ui` has printed in the terminal\n"
 
 
@@ -122,24 +119,44 @@ class Guard:
     def _answer(self, request: Request) -> Response | None:
         """Returns the answer to a request that the server does not get to see."""
         host = request.headers.get("host", "")
-        if host.partition(":")[0] not in HOSTS:
+        if not _HOST.fullmatch(host):
             return PlainTextResponse("unknown host\n", 421)
         if not _is_from_here(request, f"http://{host}"):
             return PlainTextResponse("a request of another site\n", 403)
         if request.url.path == LOGIN and request.method == "GET":
             return self._log_in(request)
-        if not self._session.has_entered(request):
-            return PlainTextResponse(_NO_TOKEN, 401)
-        return None
+        if self._session.has_entered(request):
+            return None
+        if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            # By a link; what is from here otherwise was refused above.
+            query = request.url.query
+            path = quote(request.url.path) + (f"?{query}" if query else "")
+            return _open(f"http://{host}{path}")
+        return PlainTextResponse(_NO_TOKEN, 401)
 
     def _log_in(self, request: Request) -> Response:
         if not self._session.may_enter(request.query_params.get("token", "")):
             return PlainTextResponse(f"wrong token: {_NO_TOKEN}", 401)
-        response = HTMLResponse(_GO_HOME)
+        response = _open(f"http://{request.headers['host']}/")
         response.set_cookie(
             self._session.cookie, self._session.token, httponly=True, samesite="strict"
         )
         return response
+
+
+def _open(url: str) -> Response:
+    """Returns a page that opens another one of this server.
+
+    A redirect would still count as sent by the site with the link, such as a terminal
+    in the browser or a report in its sandbox, and has no cookie, which is
+    ``SameSite=Strict``.
+    """
+    shown = escape(url)
+    return HTMLResponse(
+        '<!doctype html><title>Sluice</title><link rel="icon" href="data:,">'
+        f'<meta http-equiv="refresh" content="0; url={shown}">'
+        f'<a href="{shown}">Sluice</a>'
+    )
 
 
 def _is_from_here(request: Request, own: str) -> bool:

@@ -27,6 +27,7 @@ def client(failed_run: Path, serve_ui: Callable[..., Any]) -> Any:
         ({"Host": "evil.example"}, 421, "unknown host"),
         ({"Host": "127.0.0.1.evil.example:80"}, 421, "unknown host"),
         ({"Host": "localhost@evil.example"}, 421, "unknown host"),
+        ({"Host": "127.0.0.1:80@evil.example"}, 421, "unknown host"),
         ({"Host": ""}, 421, "unknown host"),
         ({"Cookie": None}, 401, "open the address that `sluice ui` has printed"),
         ({"Cookie": "sluice_ui=wrong"}, 401, "open the address"),
@@ -121,7 +122,7 @@ def test_the_printed_token_opens_a_session(client: Any) -> None:
     cookie = answer.headers["set-cookie"]
     assert cookie.startswith(f"sluice_ui={client.session.token};")
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie
-    assert "url=/" in answer.text
+    assert f'content="0; url={client.origin}/"' in answer.text
 
 
 def test_a_ticket_opens_one_session(client: Any) -> None:
@@ -132,9 +133,16 @@ def test_a_ticket_opens_one_session(client: Any) -> None:
 
 
 def test_a_link_of_another_site_may_open_a_page(client: Any) -> None:
-    """The browser sends no cookie then, except after a reload."""
-    assert client.get("/", **NAVIGATION).status == 200
-    assert client.get("/", Cookie=None, **NAVIGATION).status == 401
+    """The browser sends no cookie then, but it does from the page that it gets."""
+    assert "digits" in client.get("/", **NAVIGATION).text
+    path = "/pipelines/%22%3E%3Cb%3E?log=%22%3E&x=1"
+    answer = client.get(path, Cookie=None, **NAVIGATION)
+    url = f"{client.origin}{path}".replace("&", "&amp;")
+    assert f'content="0; url={url}"' in answer.text and "<b>" not in answer.text
+    again = {**NAVIGATION, "Sec_Fetch_Site": "same-origin"}
+    assert client.get(path, Cookie=None, **again).status == 401
+    answer = client.get("//evil.example/", Cookie=None, **NAVIGATION)
+    assert f"url={client.origin}//evil.example/" in answer.text
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:9", "localhost"])
