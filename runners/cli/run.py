@@ -105,6 +105,8 @@ def run(
         accept_data = accept_data.strip()
         if not accept_data:
             raise click.UsageError("--accept-data needs a reason.")
+        if not accept_data.isprintable():
+            raise click.UsageError("--accept-data needs a reason of one line of text.")
         if accept_data.startswith("-"):
             raise click.UsageError("--accept-data needs a reason, not an option.")
     if only and (from_nodes or to_nodes):

@@ -91,7 +91,7 @@ def test_an_override_that_is_not_utf_8_is_refused(
     assert r"--set description=\udcff" in err
 
 
-@pytest.mark.parametrize("given", ["--json", " ", ""])
+@pytest.mark.parametrize("given", ["--json", " ", "", "a\udcff", "a\nb"])
 def test_accept_data_refuses_an_option_as_the_reason(
     sluice: Callable[..., tuple[int, str, str]], given: str
 ) -> None:
