@@ -39,6 +39,7 @@ _COUNTS = ("example_count", "weighted_example_count")
     help="Sort by a metric (best first), a parameter, started, duration, version or "
     "examples.",
 )
+@click.option("--tag", metavar="KEY[=VALUE]", help="Only runs with this tag.")
 @click.option("--reverse", is_flag=True, help="Reverse the order.")
 @click.option(
     "--limit",
@@ -63,6 +64,8 @@ def runs(as_csv: bool, as_json: bool, **asked: Any) -> None:
         echo_output(_as_csv(table))
     elif table.rows:
         _print_table(table)
+    elif asked["tag"]:
+        echo(f"no run of {asked['name']} has the tag {asked['tag']}")
     else:
         command = next_command(
             "run", asked["name"], workspace_dir=asked["workspace_dir"]

@@ -67,6 +67,7 @@ class RunsRequest:
         newest first.
       reverse: whether to turn the order around.
       limit: the number of runs; None for all.
+      tag: ``KEY`` or ``KEY=VALUE``, which the runs must have; None for all runs.
     """
 
     name: str
@@ -74,6 +75,7 @@ class RunsRequest:
     sort: str | None = None
     reverse: bool = False
     limit: int | None = None
+    tag: str | None = None
 
 
 def runs(
@@ -98,8 +100,16 @@ def list_runs(request: RunsRequest, warn: Warn = ignore) -> RunTable:
     """
     workspace = _completed(request.name, request.workspace_dir)
     records = _readable(workspace, request.name, request.workspace_dir, warn)
-    has_order = request.sort is not None or request.reverse
-    if not has_order:
+    if request.tag is not None:
+        key, _, value = request.tag.partition("=")
+        wanted = value if "=" in request.tag else None
+        records = (
+            record
+            for record in records
+            if key in record.tags and wanted in (None, record.tags[key])
+        )
+    needs_all = bool(request.sort or request.reverse or request.tag)
+    if not needs_all:
         # Only those that are listed are read.
         records = islice(records, request.limit)
     found = [RunData(workspace.run_dir(item.run_id), item) for item in records]
@@ -108,7 +118,7 @@ def list_runs(request: RunsRequest, warn: Warn = ignore) -> RunTable:
     )
     for notice in (notice for run in found for notice in run.notices):
         warn(notice)
-    if not has_order and len(table.rows) == request.limit:
+    if not needs_all and len(table.rows) == request.limit:
         return replace(table, left_out=len(workspace.run_ids()) - len(table.rows))
     return table
 

@@ -102,6 +102,18 @@ def test_a_limit_counts_the_runs_that_are_left_out(sluice: Sluice) -> None:
         assert "epochs" not in table[0]
 
 
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [("night", [IDS[1]]), ("team=a", [IDS[1]]), ("team", [IDS[1]]), ("team=", [])],
+)
+@pytest.mark.usefixtures("three")
+def test_runs_with_a_tag(sluice: Sluice, tag: str, expected: list[str]) -> None:
+    _, out, _ = sluice("runs", "digits", "--tag", tag, "--json", "--limit", "1")
+    assert [row["run_id"] for row in json.loads(out)] == expected
+    _, out, _ = sluice("runs", "digits", "--tag", tag)
+    assert ("no run of digits has the tag team=" in out) is (not expected)
+
+
 @pytest.mark.usefixtures("three")
 def test_a_narrow_terminal_has_fewer_columns(
     sluice: Sluice, monkeypatch: pytest.MonkeyPatch
