@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +102,17 @@ def test_each_violation_is_named_and_judged_by_the_policy(wrong) -> None:
         ("eval", ">= 21", 20),
     }
     assert record.node("StatisticsGen").state == "cached"
+
+
+@pytest.mark.browser
+def test_the_page_of_blocked_data(wrong, report_pages: Any) -> None:
+    report = Path(wrong.run_to_gate().report_uri)
+    report_pages.check(report, ("Verdict", "Run", "Data", "Provenance"))
+    with report_pages.open(report) as page:
+        banner = page.locator("#verdict .banner").first.inner_text()
+        assert "Not pushed: the data gate stopped the run" in banner
+        anomalies = page.locator("#data .table").filter(has_text="'bitcoin'").first
+        assert anomalies.locator("tbody tr").count() >= len(EXPECTED)
 
 
 def test_serving_requests_are_compared_and_judged(trips) -> None:

@@ -157,6 +157,20 @@ def test_cached_nodes_take_the_costly_documents_of_an_earlier_run(
         assert now[key] == before[key]
 
 
+@pytest.mark.browser
+def test_the_page_of_a_pushed_model(first: dict, report_pages: Any) -> None:
+    report = Path(first["report_uri"])
+    report_pages.check(report)
+    with report_pages.open(report) as page:
+        assert page.get_by_text("Version 1 was pushed").is_visible()
+        classes = page.locator("#data .gallery > div")
+        assert classes.count() == 10
+        assert classes.locator("img").count() == 80
+        matrix = page.locator("#model .matrix tbody tr")
+        assert matrix.count() == 10
+        assert page.locator("#training svg[role=img]").count() >= 2
+
+
 @pytest.mark.usefixtures("first")
 def test_predict_with_the_pushed_model(project: Path, sluice: Sluice) -> None:
     shard = "data/digits/test-00000-of-00002.tfrecord"
@@ -306,20 +320,30 @@ def test_a_changed_threshold_runs_only_the_verdict(project: Path, run_config) ->
     assert row["why"].startswith("only ") and "of class 9; 200 of each" in row["why"]
 
 
-@pytest.mark.usefixtures("second")
-def test_exit_code_4_for_a_rejected_model_from_another_directory(
-    project: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "pipeline").mkdir()
-    (tmp_path / "pipeline" / "__init__.py").write_text("raise SystemExit('not ours')")
-    done = _launch(
+@pytest.fixture(scope="module")
+def rejected(
+    second: subprocess.CompletedProcess[str],
+    project: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> subprocess.CompletedProcess[str]:
+    """A run from another directory, whose model misses a limit."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "pipeline").mkdir()
+    (folder / "pipeline" / "__init__.py").write_text("raise SystemExit('not ours')")
+    return _launch(
         "run",
         str(project / "configs" / "digits.yaml"),
         "--set",
         "evaluate.thresholds=[{metric: accuracy, lower_bound: 0.9999}]",
         "--json",
-        cwd=tmp_path,
+        cwd=folder,
     )
+
+
+def test_exit_code_4_for_a_rejected_model_from_another_directory(
+    project: Path, rejected: subprocess.CompletedProcess[str]
+) -> None:
+    done = rejected
     assert done.returncode == 4, done.stderr
     document = json.loads(done.stdout)
     assert (document["status"], document["pushes"][0]["state"]) == (
@@ -328,6 +352,20 @@ def test_exit_code_4_for_a_rejected_model_from_another_directory(
     )
     assert "FAIL" in done.stderr
     assert (project / "workspace/digits/runs" / document["run_id"]).is_dir()
+
+
+@pytest.mark.browser
+def test_the_page_of_a_rejected_model(
+    first: dict, rejected: subprocess.CompletedProcess[str], report_pages: Any
+) -> None:
+    report = Path(json.loads(rejected.stdout)["report_uri"])
+    report_pages.check(report)
+    with report_pages.open(report) as page:
+        banner = page.locator("#verdict .banner").first
+        assert "Not pushed: the model gate stopped the run" in banner.inner_text()
+        assert "limit ≥ 0.9999" in banner.inner_text()
+        changed = page.locator("#verdict").get_by_role("link", name=first["run_id"])
+        assert changed.count() <= 1
 
 
 @pytest.mark.usefixtures("second")
