@@ -100,7 +100,8 @@ def read_run(address: str | Path) -> Iterator[RunData]:
       WorkspaceError: its record cannot be read.
       OSError: there is no such folder.
     """
-    with local_copy(str(address), _FILES) as run_dir:
+    with local_copy(str(address), _FILES) as folder:
+        run_dir = folder.resolve()
         run = RunData(run_dir, load_record(run_dir))
         if not is_remote(str(address)):
             run.previous = last_pushed(run)

@@ -37,6 +37,7 @@ from reports.environment import environment, render_page
 from reports.read_run import RunData, read_run
 from reports.sections import data, model, provenance, serving, training, verdict
 from reports.sections import run as run_section
+from sluice.errors import SluiceError
 from sluice.storage.storage import storage_for
 
 REPORT_FILE = "report.html"
@@ -136,7 +137,13 @@ def main() -> None:
     parser.add_argument("address", help="the run's folder, local or in a bucket")
     parser.add_argument("-o", "--output", help="default: report.html in the folder")
     arguments = parser.parse_args()
-    sys.stdout.write(write_report(arguments.address, arguments.output) + "\n")
+    try:
+        written = write_report(arguments.address, arguments.output)
+    except SluiceError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: {arguments.address}: {error.strerror or error}")
+    sys.stdout.write(f"{written}\n")
 
 
 if __name__ == "__main__":

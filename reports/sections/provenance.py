@@ -10,7 +10,6 @@ from typing import Any
 from reports import formats
 from reports.read_run import RunData
 from reports.tables import Column, Mark, Table
-from sluice.json_paths import flatten
 from sluice.record.run_record import RunRecord
 
 _SET = Mark("info", "set")
@@ -70,36 +69,30 @@ def _spans(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def _config_tables(record: RunRecord) -> tuple[Table | None, Table | None]:
-    values = flatten(record.config)
-    if not values:
+    if not record.config:
         return None, None
     chosen = _chosen(record.config)
-    rows = [
-        (
-            name,
-            json.dumps(value, ensure_ascii=False),
-            _SET if name in chosen else _DEFAULT,
-        )
-        for name, value in values.items()
-    ]
     columns = (Column("Key", code=True), Column("Value", code=True))
     differing = Table(
         id="config-set",
         caption="Values of the config that differ from the defaults",
         columns=columns,
-        rows=[row[:2] for row in rows if row[2] is _SET],
+        rows=list(chosen.items()),
     )
     complete = Table(
         id="config",
         caption="The config as resolved",
         columns=(*columns, Column("Set or default")),
-        rows=rows,
+        rows=[
+            (key, value, _SET if key in chosen else _DEFAULT)
+            for key, value in _leaves(record.config).items()
+        ],
     )
-    return (differing if differing.rows else None), complete
+    return (differing if chosen else None), complete
 
 
-def _chosen(config: Mapping[str, Any]) -> set[str]:
-    """Returns the paths whose values differ from the defaults.
+def _chosen(config: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the values that differ from the defaults, by key.
 
     Empty if this version of Sluice has another form of config.
     """
@@ -109,11 +102,24 @@ def _chosen(config: Mapping[str, Any]) -> set[str]:
     try:
         parsed = Config.model_validate(config)
     except ValueError:
-        return set()
-    chosen = parsed.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, warnings=False
+        return {}
+    return _leaves(
+        parsed.model_dump(
+            mode="json", by_alias=True, exclude_defaults=True, warnings=False
+        )
     )
-    return set(flatten(chosen))
+
+
+def _leaves(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Returns JSON by key, as ``--set`` takes both: a list is one value."""
+    found: dict[str, str] = {}
+    for name, value in config.items():
+        key = f"{path}.{name}" if path else name
+        if isinstance(value, Mapping) and value:
+            found |= _leaves(value, key)
+        else:
+            found[key] = json.dumps(value, ensure_ascii=False)
+    return found
 
 
 def _lineage(run: RunData) -> Table | None:

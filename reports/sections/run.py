@@ -24,6 +24,7 @@ _MAX_GRAPH = 200
 _MAX_NAME = 80
 _MAX_REASON = 300
 _START = "start"
+_START_IS = "TFX import, graph"
 _NEVER_STARTED = ("not_reached", "skipped", "cached")
 
 
@@ -142,7 +143,9 @@ def _timeline(spans: Sequence[_Span]) -> Markup | None:
         return None
     last_s = max(span.end_s for span in spans)
     first_s = spans[0].start_s
-    bars = [Bar("(start)", 0.0, first_s, formats.seconds(first_s), "quiet")]
+    bars = [
+        Bar("start", 0.0, first_s, f"{formats.seconds(first_s)}, {_START_IS}", "quiet")
+    ]
     bars += [
         Bar(
             span.node.id,
@@ -171,7 +174,9 @@ def _where_time_went(record: RunRecord, spans: Sequence[_Span]) -> str:
         if span.end_s > span.start_s
     ]
     begun = "the resume" if record.resumed_at else "the start"
-    text = f"The first node started {formats.seconds(first)} after {begun}"
+    text = (
+        f"The first node started {formats.seconds(first)} after {begun} ({_START_IS})"
+    )
     if parts:
         text += f"; the longest nodes are {', '.join(parts)}"
     busy = sum(span.end_s - span.start_s for span in spans)
@@ -201,7 +206,7 @@ def _table(nodes: Sequence[NodeRecord]) -> Table:
                 ),
                 Mark(
                     NODE_TONES[node.state],  # type: ignore[arg-type]
-                    "done" if node.state == "ran" else node.state.replace("_", " "),
+                    node.state.replace("_", " "),
                 ),
                 node.duration_s if node.attempts or node.duration_s else None,
                 node.peak_memory_bytes,

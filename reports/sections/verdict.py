@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -257,10 +258,10 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
         resumed = f"resumed {formats.plural(len(record.resumed_at), 'time')}"
         length = formats.seconds((end - begin).total_seconds())
         tiles.append(("Duration", length, resumed if record.resumed_at else ""))
-    states = [node.state for node in record.nodes]
+    states = Counter(node.state.replace("_", " ") for node in record.nodes)
     if states:
-        cached = f"{states.count('cached')} from the cache"
-        tiles.append(("Nodes", str(len(states)), cached if "cached" in states else ""))
+        counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        tiles.append(("Nodes", str(len(record.nodes)), counts))
     return tiles
 
 

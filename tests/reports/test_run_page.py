@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -122,6 +123,17 @@ def test_the_report_of_another_folder(run_with: RunWith, tmp_path: Path) -> None
 def test_a_folder_without_a_record(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match=r"the record of run .* cannot be read"):
         write_report(tmp_path)
+
+
+def test_the_entry_point_explains_what_it_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["run_page", "."])
+    with pytest.raises(SystemExit) as ended:
+        run_page.main()
+    assert str(ended.value.code).startswith("error: the record of run ")
+    assert f"where:    {tmp_path / 'run.json'}" in str(ended.value.code)
 
 
 def test_the_previous_run_is_the_last_that_pushed(run_with: RunWith) -> None:

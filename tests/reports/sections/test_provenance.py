@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -29,6 +30,8 @@ def test_values_that_differ_from_the_defaults(run_with: RunWith) -> None:
     marks = {key: str(mark) for key, _, mark in view.config.rows}
     assert marks["train.seed"] == "set"
     assert marks["train.deterministic"] == "default"
+    thresholds = json.loads(chosen["evaluate.thresholds"])
+    assert thresholds[0] == {"metric": "accuracy", "lower_bound": 0.97}
     assert {key for key, mark in marks.items() if mark == "set"} == set(chosen)
 
 

@@ -34,13 +34,13 @@ def test_where_the_time_went(run_with: RunWith) -> None:
     view = build(run_with(nodes=nodes))
     assert view is not None
     assert view.time == (
-        "The first node started 10.2 s after the start; the longest nodes are "
-        "Trainer 20.0 s, Gen 4.0 s; 1.0 nodes ran at once on average."
+        "The first node started 10.2 s after the start (TFX import, graph); the "
+        "longest nodes are Trainer 20.0 s, Gen 4.0 s; 1.0 nodes ran at once on average."
     )
     assert view.timeline is not None and "Cached" not in view.timeline
     assert [row[0] for row in view.nodes.rows] == ["Gen", "Trainer", "Cached"]
     assert view.nodes.rows[2][2:] == (None, None, 0, "same inputs")
-    assert [str(row[1]) for row in view.nodes.rows] == ["done", "done", "cached"]
+    assert [str(row[1]) for row in view.nodes.rows] == ["ran", "ran", "cached"]
 
 
 def test_after_a_resume_the_timeline_begins_there(run_with: RunWith) -> None:

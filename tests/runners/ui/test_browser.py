@@ -122,7 +122,7 @@ def test_the_live_view_follows_a_run_to_its_end(
     assert [row.locator("th").inner_text() for row in shown.all()] == [
         node["id"] for node in document["nodes"]
     ]
-    assert {row.locator(".mark").inner_text() for row in shown.all()} == {"done"}
+    assert {row.locator(".mark").inner_text() for row in shown.all()} == {"ran"}
 
     page.get_by_role("link", name="Report").click()
     expect(page).to_have_title(re.compile(f"{document['run_id']}$"))
