@@ -21,7 +21,10 @@ _NO_NOTES: Mapping[str, str] = {}
 def print_run(console: Console, record: RunRecord) -> None:
     """Prints the record of a run, in progress or ended."""
     console.print(plain(f"{record.pipeline}  run {record.run_id}", "bold"))
-    lines = [f"status    {record.status}", f"started   {record.started_at}"]
+    lines = [
+        f"status    {record.status.replace('_', ' ')}",
+        f"started   {record.started_at}",
+    ]
     lines += [f"resumed   {at}" for at in record.resumed_at]
     if record.ended_at:
         lines.append(f"ended     {record.ended_at}")

@@ -45,7 +45,7 @@ def _print_pipelines(records: list[RunRecord]) -> None:
         table.add_row(
             plain(record.pipeline),
             plain(record.run_id),
-            plain(record.status, RUN_STYLES[record.status]),
+            plain(record.status.replace("_", " "), RUN_STYLES[record.status]),
             plain(", ".join(versions)),
             plain(_why(record)),
         )

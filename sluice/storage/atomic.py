@@ -96,7 +96,8 @@ def write_json(path: str | Path, value: Any) -> None:
       ValueError: a number is not finite, which JSON does not support.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(path, text + "\n")
+    # A lone surrogate, as of an argument that is not UTF-8, becomes JSON's own escape.
+    write_bytes(path, f"{text}\n".encode("utf-8", errors="backslashreplace"))
 
 
 def sync_directory(directory: str | Path) -> None:
