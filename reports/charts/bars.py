@@ -6,9 +6,10 @@ Data sets have different sizes, so heights are shares of each one's values.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from markupsafe import Markup
 
@@ -41,31 +42,62 @@ class Histogram:
         strings for infinities.
       counts: of each bucket.
       style: which of the four dashes and colours, from 0.
+      quantiles: edges and counts of more buckets of the same data, such as quantiles.
     """
 
     name: str
     edges: Sequence[float | str]
     counts: Sequence[float | str]
     style: int = 0
+    quantiles: tuple[Sequence[float | str], Sequence[float | str]] | None = None
 
     def buckets(self) -> list[tuple[float, float, float]]:
         """Returns low, high and count of each bucket with finite edges."""
-        rows = []
-        for (low, high), count in zip(pairwise(self.edges), self.counts, strict=False):
-            if is_finite(low) and is_finite(high) and is_finite(count):
-                edges = clamp(float(low)), clamp(float(high))
-                rows.append((*edges, max(0.0, clamp(float(count)))))
-        return rows
+        return _buckets(self.edges, self.counts)
+
+    def shares_below(self) -> list[tuple[float, float]]:
+        """Returns values, ascending, and the share of all values that is below each.
+
+        Between them, values are taken to be spread evenly.
+        """
+        points = []
+        for rows in (self.buckets(), _buckets(*(self.quantiles or ((), ())))):
+            total = sum(count for _, _, count in rows)
+            below = 0.0
+            for low, high, count in rows if total else ():
+                points.append((low, below / total))
+                below += count
+                points.append((high, below / total))
+        points.sort()
+        # Both are estimates: neither may go down.
+        highest = accumulate((share for _, share in points), max)
+        return [(x, share) for (x, _), share in zip(points, highest, strict=True)]
+
+
+def _buckets(
+    edges: Sequence[float | str], counts: Sequence[float | str]
+) -> list[tuple[float, float, float]]:
+    rows = []
+    for (low, high), count in zip(pairwise(edges), counts, strict=False):
+        if is_finite(low) and is_finite(high) and is_finite(count):
+            ends = clamp(float(low)), clamp(float(high))
+            rows.append((*ends, max(0.0, clamp(float(count)))))
+    return rows
 
 
 def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Markup:
     """Returns one chart of all histograms: the first filled, the others as outlines.
 
-    Histograms with other edges are brought to common ones; the values of a bucket are
-    taken to be spread evenly over it, as TFDV takes them.
+    Histograms with other edges are brought to common ones.
+
+    Args:
+      title: read by a screen reader.
+      histograms: of the data sets.
+      x: the axis; values below its ``low`` and above its ``high`` are not shown, but
+        count in the shares.
     """
     known = [item for item in histograms if item.buckets()]
-    edges = common_edges(known)
+    edges = common_edges(known, x.low, x.high)
     shares = [_shares(item, edges) for item in known]
     values = [share for row in shares for share in row]
     y_axis = Axis("share of values", low=0.0, percent=True)
@@ -94,20 +126,36 @@ def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Mar
     return image(WIDTH, _HEIGHT, title, summary or "no values", *parts)
 
 
-def common_edges(histograms: Sequence[Histogram]) -> list[float]:
-    """Returns the edges that all share, or as many equal buckets over all of them."""
+def common_edges(
+    histograms: Sequence[Histogram],
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> list[float]:
+    """Returns the edges that all share, or as many equal buckets over all of them.
+
+    Args:
+      histograms: with at least one bucket each.
+      at_least: where the edges begin; None for the lowest value.
+      at_most: where they end; None for the highest value.
+    """
     rows = [item.buckets() for item in histograms]
     if not rows:
         return []
-    low = min(row[0][0] for row in rows)
-    high = max(row[-1][1] for row in rows)
+    lowest, highest = min(row[0][0] for row in rows), max(row[-1][1] for row in rows)
+    low = lowest if at_least is None else max(lowest, at_least)
+    high = highest if at_most is None else min(highest, at_most)
     if not high - low > max(abs(low), abs(high)) * 1e-9:
         pad = abs(low) * 0.1 or 0.5
         return [low - pad, low + pad]
-    first = [low for low, _, _ in rows[0]] + [rows[0][-1][1]]
-    ours = [[low for low, _, _ in row] + [row[-1][1]] for row in rows]
-    if all(edges == first for edges in ours) and len(set(first)) == len(first):
-        return first
+    first = [start for start, _, _ in rows[0]] + [rows[0][-1][1]]
+    ours = [[start for start, _, _ in row] + [row[-1][1]] for row in rows]
+    if (low, high) == (lowest, highest):
+        if all(edges == first for edges in ours) and len(set(first)) == len(first):
+            return first
+        if all(
+            (b - a, a % 1) == (1.0, 0.5) for edges in ours for a, b in pairwise(edges)
+        ):
+            return [low + i for i in range(round(high - low) + 1)]
     count = max(map(len, rows))
     width = (high - low) / count
     return [*(low + i * width for i in range(count)), high]
@@ -115,18 +163,24 @@ def common_edges(histograms: Sequence[Histogram]) -> list[float]:
 
 def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
     """Returns the share of a histogram's values that lies in each common bucket."""
-    counts = [0.0] * max(len(edges) - 1, 0)
-    for low, high, count in histogram.buckets():
-        for i, (start, end) in enumerate(pairwise(edges)):
-            if low == high:
-                is_last = i == len(counts) - 1
-                inside = float(start <= low < end or (is_last and low == end))
-            else:
-                overlap = min(high, end) - max(low, start)
-                inside = max(0.0, overlap / (high - low))
-            counts[i] += count * inside
-    total = sum(counts)
-    return [count / total if total else 0.0 for count in counts]
+    points = histogram.shares_below()
+    below = [_share_below(points, edge) for edge in edges[:-1]]
+    # The last bucket has its upper edge.
+    last = bisect_right(points, (edges[-1], math.inf)) if edges else 0
+    is_inside = last < len(points)
+    below.append(_share_below(points, edges[-1]) if is_inside else 1.0)
+    return [max(0.0, high - low) for low, high in pairwise(below)]
+
+
+def _share_below(points: Sequence[tuple[float, float]], value: float) -> float:
+    i = bisect_left(points, (value, -1.0))
+    if i == len(points):
+        return 1.0
+    x, share = points[i]
+    if x == value or i == 0:
+        return share
+    before, share_before = points[i - 1]
+    return share_before + (share - share_before) * (value - before) / (x - before)
 
 
 def _outline(

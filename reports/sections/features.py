@@ -304,18 +304,20 @@ def _chart(feature: Feature) -> tuple[Markup | None, str]:
     numeric = {n: s["numeric"] for n, s in shown.items() if s["numeric"]}
     with_buckets = {n: s for n, s in numeric.items() if s["histogram"]}
     if with_buckets:
-        is_cut = _is_cut(next(iter(with_buckets.values())))
+        first = next(iter(with_buckets.values()))
+        is_cut = _is_cut(first)
         histograms = []
         for name, item in with_buckets.items():
-            buckets = _whole(item["histogram"], shown[name]["type"])
-            if is_cut and item["quantiles"]:
-                buckets = {key: part[1:-1] for key, part in item["quantiles"].items()}
-            histograms.append(
-                Histogram(name, buckets["edges"], buckets["counts"], styles[name])
-            )
+            buckets, quantiles = _whole(item["histogram"], shown[name]["type"]), None
+            if buckets is item["histogram"] and item["quantiles"]:
+                quantiles = item["quantiles"]["edges"], item["quantiles"]["counts"]
+            edges, counts = buckets["edges"], buckets["counts"]
+            histograms.append(Histogram(name, edges, counts, styles[name], quantiles))
         title = f"Values of {feature.name}"
-        remark = "The chart leaves out the lowest and the highest tenth of the values."
-        axis = Axis(whole=feature.reference["type"] == "INT")
+        remark = "The lowest and the highest tenth of the values are not in the chart."
+        is_whole = feature.reference["type"] == "INT"
+        ends = first["quantiles"]["edges"][1:-1] if is_cut else [None]
+        axis = Axis(low=ends[0], high=ends[-1], whole=is_whole)
         chart = histogram_chart(title, histograms, axis)
         return chart, remark if is_cut else ""
     strings = {n: s for n, s in shown.items() if s["string"]}

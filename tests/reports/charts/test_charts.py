@@ -255,3 +255,16 @@ def test_buckets_at_the_limits_of_floats(
     histograms = [Histogram("a", edges, counts), Histogram("b", [0.0, 1.0], [1.0])]
     chart = str(histogram_chart("Any", histograms, Axis()))
     assert not re.search(r'="[^"]*(nan|inf)', chart)
+
+
+def test_quantiles_refine_histograms_that_are_brought_to_common_edges() -> None:
+    """Half of b's first bucket lies in a's; its quantiles say that it is all of it."""
+    a = Histogram("a", [0, 1, 2], [1, 1])
+    without = Histogram("b", [0, 2, 4], [8, 2])
+    refined = Histogram("b", [0, 2, 4], [8, 2], 0, ([0, 0.5, 1, 4], [4, 4, 2]))
+    svg = parse(histogram_chart("Two", [a, without], Axis(high=2)))
+    hints = [item.findtext("title") for item in by_class(svg, "hover")]
+    assert hints == ["0 to 1\na: 50 %\nb: 40 %", "1 to 2\na: 50 %\nb: 40 %"]
+    svg = parse(histogram_chart("Two", [a, refined], Axis(high=2)))
+    hints = [item.findtext("title") for item in by_class(svg, "hover")]
+    assert hints == ["0 to 1\na: 50 %\nb: 80 %", "1 to 2\na: 50 %\nb: 0 %"]

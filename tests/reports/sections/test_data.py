@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -187,13 +188,18 @@ def test_a_histogram_in_one_bucket_shows_the_middle_of_the_values(
     run_with: RunWith,
 ) -> None:
     quantiles = {"edges": [float(i * i) for i in range(11)], "counts": [10.0] * 10}
-    skewed = numeric("fare", [99.0, 1.0], quantiles=quantiles)
+    quantiles["edges"][-1] = 200.0
+    wide = {"edges": [0.0, 100.0, 200.0], "counts": [95.0, 5.0]}
+    skewed = numeric("fare", [], histogram=wide, quantiles=quantiles)
     run = run_with({"statistics": statistics(train=[skewed])})
     found = features.build(run)
     assert found is not None
     chart = str(found.cards[0].chart)
-    assert "<title>1 to 4\n" in chart and "<title>64 to 81\n" in chart
-    assert "0 to 1\n" not in chart and "81 to 100" not in chart
+    assert "<title>1 to 41\n" in chart and "<title>41 to 81\n" in chart
+    # Of all values: the quantiles at 1, 36, 49 and 81 are 10, 60, 70 and 90 %.
+    shares = [float(share) for share in re.findall(r"train: ([\d.]+) %<", chart)]
+    assert sum(shares) == pytest.approx(80, abs=0.2)
+    assert shares[0] == pytest.approx(50 + 10 * 5 / 13, abs=0.2)
     assert "lowest and the highest tenth" in found.cards[0].remarks[0]
 
 
