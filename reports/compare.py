@@ -1,8 +1,8 @@
 """Compares two runs by their records: outcome, config, code, data, metrics, time.
 
 Pure: it reads what two runs hold and decides nothing. What only one of the runs has a
-value for is a difference too, with None for the other; what neither record says is no
-difference.
+value for is a difference too, with None for the other. Of what a run lacks altogether,
+such as metrics if it failed before, there is no difference.
 """
 
 from __future__ import annotations
@@ -293,10 +293,12 @@ def _spans(record: RunRecord) -> dict[str, list[str]]:
 
 def _rows(before: RunRecord, after: RunRecord) -> tuple[RowChange, ...]:
     old, new = _by_check(before), _by_check(after)
+    # Not those of a gate that one of the runs has not reached.
+    reached = {key[0] for key in old} & {key[0] for key in new}
     return tuple(
         RowChange(*key, old.get(key), new.get(key))
         for key in {**old, **new}
-        if _decisive(old.get(key)) != _decisive(new.get(key))
+        if key[0] in reached and _decisive(old.get(key)) != _decisive(new.get(key))
     )
 
 
@@ -324,6 +326,8 @@ def _by_check(record: RunRecord) -> dict[tuple[str, str, str], dict[str, Any]]:
 
 def _metrics(before: RunData, after: RunData) -> tuple[MetricChange, ...]:
     old, new = metrics(before), metrics(after)
+    if not old or not new:
+        return ()
     directions: dict[str, Better | None] = {}
     config = after.record.config or before.record.config
     for _, name in {**new, **old}:

@@ -120,9 +120,12 @@ def test_what_one_record_does_not_have_is_no_change():
     """As that of a run that failed before it read anything, or of an old version."""
     span = {"span": 3, "version": None, "date": None}
     facts: dict[str, Any] = {"config": {"a": 1}, "packages": {"tfx": "1"}}
-    full = _run(_record(spans={"data": [span]}, **facts), _statistics())
+    facts["gates"] = [Verdict("data", (Check("a", "b", "c", 1, 2, True),)).to_dict()]
+    documents = {**_statistics(), "metrics": {"metrics": [_metrics({"auc": 0.9})]}}
+    full = _run(_record(spans={"data": [span]}, **facts), documents)
     for found in (compare(full, _run(_record())), compare(_run(_record()), full)):
         assert not (found.config or found.packages or found.spans or found.examples)
+        assert not (found.gates or found.metrics)
 
 
 def test_digests_tell_which_input_differs():
