@@ -41,22 +41,23 @@ def stop_unless_passed(verdict: Verdict, pipeline: str) -> None:
     if verdict.passed:
         return
     count = len(verdict.failures)
+    ways_out = dict.fromkeys(_way_out(row, pipeline) for row in verdict.failures)
     raise GateError(
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],
-        hint=f"{_way_out(verdict, pipeline)}; then run again. "
+        hint=f"{'; '.join(ways_out)}; then run again. "
         'Or override the gate once, with a reason: --accept-data "..."',
     )
 
 
-def _way_out(verdict: Verdict, pipeline: str) -> str:
-    """Returns a hint for the first failed row."""
-    kind = verdict.failures[0].kind
+def _way_out(row: Check, pipeline: str) -> str:
+    """Returns a hint for a failed row."""
+    kind = row.kind
     if kind == "corrupt":
         return "write or copy the files again, or raise examples.max_corrupt_fraction"
     if kind in ("duplicate_shard", "missing_shard", "manifest"):
-        return "fix the files"
+        return "make the files and their manifest agree"
     if kind in SCHEMA_KINDS:
         return (
             "correct the data; or, if the data is right, the schema: "

@@ -146,6 +146,8 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
         return tone, f"Interrupted{while_}: nothing was pushed"
     if push and push.state == "pushed":
         text = f"Version {push.version} was pushed: {_passed(verdicts)}"
+        if any(verdict.override is not None for verdict in verdicts):
+            tone = "warn"
         return (
             tone,
             text if record.status != "failed" else f"{text}, but the run failed{where}",
@@ -188,15 +190,21 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         return [record.error.message.partition("\n")[0]]
     if record.status in ("failed", "interrupted", "running"):
         return []
+    by_hand = [
+        f"{formats.plural(len(item.failures), 'check')} of the {item.gate} gate "
+        f"failed, accepted by hand: {item.override}"
+        for item in verdicts
+        if item.override is not None
+    ]
     measured = [
         (margin, row)
         for row in (verdicts[-1].rows if verdicts else ())
-        if (margin := _margin(row)) is not None
+        if row.passed and (margin := _margin(row)) is not None
     ]
-    if not measured:
-        return []
-    _, closest = min(measured, key=lambda item: item[0])
-    return [f"Closest to its limit: {_sentence(closest)}"]
+    if measured:
+        _, closest = min(measured, key=lambda item: item[0])
+        return [*by_hand, f"Closest to its limit: {_sentence(closest)}"]
+    return by_hand
 
 
 def _sentence(row: Check) -> str:
@@ -286,17 +294,15 @@ def _gate(verdict: Verdict) -> Gate:
                 Column("Limit"),
                 numbers("Baseline"),
                 numbers("Actual"),
-                Column("Why"),
             ),
             rows=[
                 (
                     _RESULTS[row.result],
-                    row.check,
+                    _check(row),
                     row.slice,
                     formats.limit_text(row.limit) if row.limit else None,
                     row.baseline,
                     row.actual,
-                    _why(row),
                 )
                 for row in rows
             ],
@@ -306,16 +312,20 @@ def _gate(verdict: Verdict) -> Gate:
     )
 
 
-def _why(row: Check) -> str | Markup:
-    text = f"{row.why} ({row.policy})" if row.policy else row.why
-    if not row.examples:
-        return text
+def _check(row: Check) -> str | Markup:
+    """Returns a check with its reason and examples below, also on a narrow screen."""
+    why = f"{row.why} ({row.policy})" if row.policy else row.why
+    if not (why or row.examples):
+        return row.check
     items = Markup().join(
         Markup("<li><code>{}</code></li>").format(formats.shorten(example, 300))
         for example in row.examples
     )
-    return Markup("{}<details><summary>Examples</summary><ul>{}</ul></details>").format(
-        formats.shorten(text, 600), items
+    examples = Markup("<details><summary>Examples</summary><ul>{}</ul></details>")
+    return Markup('{}<div class="why muted small">{}</div>{}').format(
+        formats.shorten(row.check, 200),
+        formats.shorten(why, 600),
+        examples.format(items) if items else "",
     )
 
 
@@ -331,20 +341,19 @@ def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
     failed = _failed(verdicts)
     if failed and failed.gate == "data":
         hint = _HINT.search(record.error.message) if record.error else None
+        steps = [Step(hint[1][:1].upper() + hint[1][1:])] if hint else []
+        if hint and "sluice schema diff" in hint[1]:
+            text = "What the data suggests to change in the schema"
+            steps.append(Step(text, _command(record, "schema", "diff")))
         text = "Or override the gate once, with a reason that is recorded"
-        accept = Step(text, f"{record.command} --accept-data 'REASON'")
-        return [Step(_sentence_case(hint[1])), accept] if hint else [accept]
+        return [*steps, Step(text, f"{record.command} --accept-data 'REASON'")]
     if record.status in ("blocked", "failed"):
         text = "Change the config, the data or the code, then run it again: nodes that "
         return [Step(text + "have not changed come from the cache", record.command)]
     return []
 
 
-def _command(record: RunRecord, verb: str) -> str:
+def _command(record: RunRecord, *verb: str) -> str:
     """Returns a command for the same pipeline and workspace."""
     found = _WORKSPACE.search(record.command)
-    return shlex.join(["sluice", verb, record.pipeline]) + (found[0] if found else "")
-
-
-def _sentence_case(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return shlex.join(["sluice", *verb, record.pipeline]) + (found[0] if found else "")

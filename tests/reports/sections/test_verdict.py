@@ -18,6 +18,11 @@ pytestmark = pytest.mark.unit
 RunWith = Callable[..., RunData]
 BLOCKED = [PushRecord("/serving", "blocked")]
 NOT_REACHED = [PushRecord("/serving", "not_reached")]
+SCHEMA_MESSAGE = """\
+the data gate has not passed: 1 check failed; nothing was trained
+  try:      correct the data; or, if the data is right, the schema: \
+`sluice schema diff digits` lists the changes; then run again. Or override the gate once
+"""
 GATE_MESSAGE = """\
 the data gate has not passed: 1 check failed; nothing was trained
   - damaged records, all splits
@@ -84,11 +89,20 @@ def test_blocked_by_the_data_gate(run_with: RunWith) -> None:
     ]
 
 
+def test_an_anomaly_leads_to_the_schema(run_with: RunWith) -> None:
+    row = check("feature 'label'", 11, "<= 9", passed=False)
+    error = ErrorRecord("DataGate", SCHEMA_MESSAGE, None)
+    run = run_with(status="blocked", pushes=[], gates=[gate("data", row)], error=error)
+    commands = [step.command for step in build(run).steps]
+    assert commands[1] == "sluice schema diff digits"
+
+
 def test_a_data_gate_that_a_person_overrode(run_with: RunWith) -> None:
     row = check("damaged records", 3, "<= 0", passed=False)
     view = build(run_with(gates=[gate("data", row, override="known")]))
     assert view.headline == "Version 3 was pushed: data gate overridden by hand"
-    assert view.gates[0].mark.word == "overridden"
+    assert view.tone == "warn" and view.gates[0].mark.word == "overridden"
+    assert view.decisive == ["1 check of the data gate failed, accepted by hand: known"]
 
 
 def test_failed(run_with: RunWith) -> None:
