@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,12 +29,14 @@ class Series:
       x: of each point, ascending.
       y: of each point; None and what is not finite interrupts the line.
       style: which of the four dashes and colours, from 0.
+      counts: how many values each point stands for: its area is in proportion.
     """
 
     name: str
     x: Sequence[float]
     y: Sequence[float | str | None]
     style: int = 0
+    counts: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,16 @@ def _line(series: Series, runs: list[_Run], x: Scale, y: Scale) -> Markup:
     drawn = [[(x.at(a), y.at(b)) for a, b in _thin(run, width)] for run in runs]
     line = "".join(path(run) for run in drawn if len(run) > 1)
     few = sum(map(len, runs)) <= _MAX_MARKERS
+    counts = dict(zip(series.x, series.counts, strict=False))
+    most = max(series.counts, default=1) or 1
     points = [
-        tag("circle", tag("title", _value(series, a, b)), cx=x.at(a), cy=y.at(b), r=2.5)
+        tag(
+            "circle",
+            tag("title", _value(series, a, b, counts.get(a))),
+            cx=x.at(a),
+            cy=y.at(b),
+            r=1.5 + 4.5 * math.sqrt(counts[a] / most) if a in counts else 2.5,
+        )
         for run in runs
         if few or len(run) == 1
         for a, b in run
@@ -160,8 +171,9 @@ def _line(series: Series, runs: list[_Run], x: Scale, y: Scale) -> Markup:
     )
 
 
-def _value(series: Series, x: float, y: float) -> str:
-    return f"{series.name}: {formats.number(y)} at {formats.number(x)}"
+def _value(series: Series, x: float, y: float, count: int | None) -> str:
+    of = "" if count is None else f", of {count:,}"
+    return f"{series.name}: {formats.number(y)} at {formats.number(x)}{of}"
 
 
 def _mark(mark: Mark, at: float, area: PlotArea) -> Markup:

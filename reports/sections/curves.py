@@ -121,6 +121,7 @@ def calibration(
         _, buckets = histogram["shape"]
         values = [int(value) for value in histogram["values"]]
         enough = max(_MIN_GROUP, sum(values) / _CALIBRATION_POINTS)
+        counts: list[int] = []
         x: list[float] = []
         y: list[float | str | None] = []
         count, right, probability = 0, 0, 0.0
@@ -129,10 +130,11 @@ def calibration(
             count, right = count + found, right + values[buckets + i]
             probability += found * (i + 0.5) / buckets
             if count >= enough:
+                counts.append(count)
                 x.append(probability / count)
                 y.append(right / count)
                 count, right, probability = 0, 0, 0.0
-        series.append(Series(model, x, y, _STYLES.get(model, 1)))
+        series.append(Series(model, x, y, _STYLES.get(model, 1), counts))
     if not any(item.x for item in series):
         return []
     what = "share of positive examples" if is_binary else "share of right predictions"
@@ -144,7 +146,7 @@ def calibration(
         Axis(what, 0.0, 1.0),
         diagonal=True,
     )
-    return [("Calibration", chart)]
+    return [("Calibration; the area of a point is its number of predictions", chart)]
 
 
 def plotted(plots: Sequence[dict[str, Any]]) -> list[tuple[str, Markup]]:
@@ -229,11 +231,15 @@ def thresholds(counts: Counts, positive: str) -> Thresholds:
     names = ("Precision", "Recall", "False positive rate", "Accuracy")
     counted = ("True positive", "False positive", "True negative", "False negative")
     columns = [numbers("Threshold", "", "{:.2f}".format)]
-    columns += [numbers(name, "", score) for name in names]
+    columns += [numbers(name, "", _three_decimals) for name in names]
     columns += [numbers(name) for name in counted]
     return Thresholds(
         counts, positive, Table("thresholds", "Thresholds", columns, rows)
     )
+
+
+def _three_decimals(value: float | None) -> str:
+    return formats.MISSING if value is None else f"{value:.3f}"
 
 
 def score(value: float | None) -> str:

@@ -7,7 +7,7 @@ requests. Features with anomalies come first, then those closest to their drift 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -212,19 +212,26 @@ def _table(features: Sequence[Feature]) -> Table:
         numbers("Limit"),
         Column("Data gate"),
     )
-    rows = [_row(i, feature) for i, feature in enumerate(features)]
+    first = _first(name for feature in features for name in feature.statistics)
+    rows = [_row(i, feature, first) for i, feature in enumerate(features)]
     used = [any(row[i] is not None for row in rows) for i in range(len(columns))]
     return Table(
         id="features",
-        caption="Features",
+        caption=f"Features, as they are in {first}",
         columns=list(compress(columns, used)),
         rows=[list(compress(row, used)) for row in rows],
         limit=100,
     )
 
 
-def _row(index: int, feature: Feature) -> tuple[Any, ...]:
+def _first(names: Iterable[str]) -> str:
+    order = list(_STYLES)
+    return min(names, key=lambda name: order.index(name) if name in order else 99)
+
+
+def _row(index: int, feature: Feature, first: str) -> tuple[Any, ...]:
     statistics = feature.reference
+    own = next(iter(feature.statistics))
     numeric, string = statistics["numeric"], statistics["string"]
     total = statistics["present"] + statistics["missing"]
     name: Any = formats.shorten(feature.name, 80)
@@ -244,7 +251,7 @@ def _row(index: int, feature: Feature) -> tuple[Any, ...]:
     distance = feature.distances[0] if feature.distances else None
     return (
         name,
-        kind_of(statistics),
+        kind_of(statistics) + (f" (of {own})" if own != first else ""),
         statistics["missing"] / total if total else None,
         (string or statistics["bytes"] or {}).get("unique"),
         spark,

@@ -28,12 +28,16 @@ class Picture:
       alt: what it is, for those who do not see it.
       place: split, file and record.
       is_tiny: whether it is shown with its pixels.
+      width: of the image, in pixels.
+      height: likewise.
     """
 
     src: str | None
     alt: str
     place: str
     is_tiny: bool
+    width: int
+    height: int
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ def picture(image: dict[str, Any], what: str) -> Picture:
         alt=f"{formats.shorten(what, 60)}, {size} {image['format']}",
         place=formats.shorten(place, 200),
         is_tiny=max(image["width"], image["height"]) < _PIXELATED_BELOW,
+        width=image["width"],
+        height=image["height"],
     )
 
 

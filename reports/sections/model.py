@@ -159,7 +159,7 @@ def _evaluation(
             order = f"Worst first, by the {by}." if " " in by else f"Worst {by} first."
     return Evaluation(
         node=artifact["node"],
-        overall=_overall(index, overall, rows),
+        overall=_overall(index, overall, rows, _split(run)),
         slices=table,
         order=order,
         left_out=artifact["metrics_left_out"],
@@ -221,7 +221,25 @@ def _number(value: Any) -> tuple[float | None, str | None]:
     return (float(value), None) if is_finite(value) else (None, str(value))
 
 
-def _overall(index: int, overall: Slice, rows: Sequence[dict[str, Any]]) -> Table:
+def _split(run: RunData) -> str:
+    """Returns the split that was evaluated; empty if unknown."""
+    return next((str(item["split"]) for item in run.artifacts("mistakes")), "")
+
+
+def _limit(row: dict[str, Any]) -> str:
+    limit = formats.limit_text(row["limit"])
+    if not row["check"].endswith(" change"):
+        return limit
+    return f"change {limit}".replace("change absolute", "change")
+
+
+def _decimals(value: Any) -> str:
+    return f"{value:.4f}" if is_finite(value) else formats.number(value)
+
+
+def _overall(
+    index: int, overall: Slice, rows: Sequence[dict[str, Any]], split: str
+) -> Table:
     baseline = overall.models.get("baseline")
     has_interval = any(value.interval for value in overall.candidate.values())
     limits = {
@@ -246,13 +264,12 @@ def _overall(index: int, overall: Slice, rows: Sequence[dict[str, Any]]) -> Tabl
             last = baseline.get(name)
             row += [last.value if last else None, overall.change(name)]
         if any(limits.values()):
-            text = " and ".join(
-                formats.limit_text(item["limit"]) for item in limits[name]
-            )
+            text = " and ".join(map(_limit, limits[name]))
             row.append(text or None)
             row.append(_result(limits[name]))
         table.append(row)
-    return Table(f"metrics-{index}", "Metrics of all examples", columns, table)
+    caption = "Metrics of all examples" + (f" of {split}" if split else "")
+    return Table(f"metrics-{index}", caption, columns, table)
 
 
 def _result(rows: Sequence[dict[str, Any]]) -> Mark | None:
@@ -282,7 +299,11 @@ def _slices(
         if name in item.candidate and item.candidate[name].interval
     }
     for name in shown:
-        columns.append(numbers(name))
+        found = [
+            item.candidate[name].value for item in slices if name in item.candidate
+        ]
+        is_share = all(value is None or 0 <= value <= 1 for value in found)
+        columns.append(numbers(name, "", _decimals if is_share else formats.number))
         columns += [Column("Interval")] if name in with_interval else []
         columns += [numbers("Change")] if has_baseline else []
     rows = []

@@ -161,14 +161,15 @@ def _tiles(
             for item in speed.values()
             if item["input_bound"] is not None
         ]
-        tiles.append(("Time in epochs", formats.seconds(spent), "without validation"))
+        first = min(facts.get("time_to_first_step_s") or 0.0, spent)
+        remark = f"{formats.seconds(first)} until the first step"
+        tiles.append(("Time in epochs", formats.seconds(spent), remark))
         tiles.append(("Examples per second", f"{median(rates):,.0f}", "median epoch"))
         if waited:
-            share = sum(a for a, _ in waited) / (sum(b for _, b in waited) or 1.0)
-            tiles.append(("Waiting for input", formats.percent(share), "of that time"))
-    if facts.get("time_to_first_step_s") is not None:
-        first = formats.seconds(facts["time_to_first_step_s"])
-        tiles.append(("First step after", first, ""))
+            trained = max(sum(b for _, b in waited) - first, 0.001)
+            share = min(sum(a for a, _ in waited) / trained, 1.0)
+            remark = "of the time after the first step"
+            tiles.append(("Waiting for input", formats.percent(share), remark))
     if facts.get("batch_size"):
         of = formats.plural(facts["replicas"], "replica")
         remark = f"{of}, {facts['precision']}"
@@ -176,7 +177,7 @@ def _tiles(
     if facts.get("trainable_parameters") is not None:
         frozen = facts["non_trainable_parameters"]
         trainable = formats.number(facts["trainable_parameters"])
-        remark = f"and {frozen:,} frozen"
+        remark = f"and {frozen:,} non-trainable"
         tiles.append(("Trainable parameters", trainable, remark if frozen else ""))
     if facts.get("device_memory_peak_bytes"):
         memory = formats.size(facts["device_memory_peak_bytes"])
@@ -215,6 +216,7 @@ def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
     trainable = artifact["trainable_parameters"]
     frozen = artifact["parameters"] - trainable
     total = f"{artifact['parameters']:,} parameters: {trainable:,} trainable, "
+    size = formats.size(artifact["size_bytes"])
     columns = [Column("Layer"), Column("Class")]
     rows = [
         [
@@ -222,7 +224,7 @@ def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
             item["class"],
             _shape(item["output_shape"]),
             item["parameters"],
-            _trained(item["parameters"], item["trainable_parameters"]),
+            _trainable(item["parameters"], item["trainable_parameters"]),
         ]
         for item in layers or []
     ]
@@ -234,18 +236,18 @@ def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
                 item["dtype"],
                 _shape(item["shape"]),
                 item["parameters"],
-                "trained" if item["trainable"] else "frozen",
+                "yes" if item["trainable"] else "no",
             ]
             for item in variables
         ]
     columns.append(Column("Output shape" if layers else "Shape"))
-    columns += [numbers("Parameters", bar=True), Column("Trained or frozen")]
+    columns += [numbers("Parameters", bar=True), Column("Trainable")]
     return ModelSummary(
         node=artifact["node"],
         table=Table(
             f"model-{index}", "Layers" if layers else "Variables", columns, rows
         ),
-        total=f"{total}{frozen:,} frozen, {formats.size(artifact['size_bytes'])}.",
+        total=f"{total}{frozen:,} non-trainable, {size}.",
         left_out=artifact["layers_left_out" if layers else "variables_left_out"],
     )
 
@@ -258,9 +260,9 @@ def _shape(sizes: Sequence[int | None] | None) -> str | None:
     )
 
 
-def _trained(parameters: int, trainable: int) -> str | None:
+def _trainable(parameters: int, trainable: int) -> str | None:
     if not parameters:
         return None
     if trainable == parameters:
-        return "trained"
-    return f"{trainable:,} trained" if trainable else "frozen"
+        return "yes"
+    return f"{trainable:,} of {parameters:,}" if trainable else "no"

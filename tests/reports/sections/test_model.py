@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -120,7 +121,11 @@ def test_metrics_with_interval_baseline_and_limit(run_with: RunWith) -> None:
                 row({"auc": 0.1}, change=True),
             )
         },
-        gates=[model_gate(("auc", ">= 0.7", True), ("auc change", "absolute", False))],
+        gates=[
+            model_gate(
+                ("auc", ">= 0.7", True), ("auc change", "absolute >= -0.1", False)
+            )
+        ],
     )
     view = build(run)
     assert view is not None and str(view.mark) == "not passed"
@@ -130,7 +135,7 @@ def test_metrics_with_interval_baseline_and_limit(run_with: RunWith) -> None:
     assert column(table, "Interval") == ["0.8000 to 0.9500", None, None]
     assert column(table, "Baseline") == [0.8, 0.5, None]
     assert column(table, "Change") == [pytest.approx(0.1), None, None]
-    assert column(table, "Limit") == ["≥ 0.7 and absolute", None, None]
+    assert column(table, "Limit") == ["≥ 0.7 and change ≥ -0.1", None, None]
     assert list(map(str, column(table, "Result"))) == ["fail", "None", "None"]
     assert view.evaluations[0].slices is None
 
@@ -184,11 +189,9 @@ def test_two_classes_have_curves_and_thresholds(run_with: RunWith) -> None:
     assert view is not None
     found = view.evaluations[0].classification
     assert found is not None and found.thresholds is not None
-    assert [title for title, _ in found.charts] == [
-        "ROC",
-        "Precision and recall",
-        "Calibration",
-    ]
+    titles = [title for title, _ in found.charts]
+    assert titles[:2] == ["ROC", "Precision and recall"]
+    assert titles[2].startswith("Calibration")
     shown = found.thresholds
     assert shown.positive == "tip"
     for threshold, expected in {
@@ -212,7 +215,9 @@ def test_two_classes_have_curves_and_thresholds(run_with: RunWith) -> None:
     calibration = str(found.charts[2][1])
     # At least ten examples each: the mean probability, and the share of positive ones.
     for at, share in (("0.1050", "0"), ("0.5450", "0.2000"), ("0.9050", "1")):
-        assert f"candidate: {share} at {at}" in calibration
+        assert f"candidate: {share} at {at}, of " in calibration
+    radii = re.findall(r'r="([\d.]+)"><title>', calibration)
+    assert radii == ["6", "4.4", "3.8"], "60, 25 and 15 examples"
     assert 'data-thresholds="0.0 0.01 ' in render_run(run) and not run.notices
 
 

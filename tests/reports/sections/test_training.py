@@ -111,8 +111,11 @@ def test_curves_of_train_and_eval_mark_the_chosen_epoch(run_with: RunWith) -> No
     tiles = {name: (value, remark) for name, value, remark in training.tiles}
     assert tiles["Epochs"] == ("3", "weights of epoch 2")
     assert tiles["Examples per second"] == ("200", "median epoch")
-    assert tiles["Waiting for input"] == ("37.5 %", "of that time")
-    assert tiles["Trainable parameters"] == ("1,000", "and 20 frozen")
+    # 1.5 of 4 s, 1.5 s of which are before the first step.
+    waiting = ("60 %", "of the time after the first step")
+    assert tiles["Waiting for input"] == waiting
+    assert tiles["Time in epochs"] == ("6.0 s", "1.5 s until the first step")
+    assert tiles["Trainable parameters"] == ("1,000", "and 20 non-trainable")
     assert training.epochs.rows[1] == [2, 0.6, 0.5, 0.6, 0.1, 2.0, 200.0, 0.25]
     assert "Numbers by epoch" in render_run(run) and not run.notices
 
@@ -138,10 +141,10 @@ def test_layers_with_their_parameters(run_with: RunWith) -> None:
     view = build(run)
     assert view is not None
     (summary,) = view.models
-    assert summary.total == "18 parameters: 12 trainable, 6 frozen, 2 MB."
+    assert summary.total == "18 parameters: 12 trainable, 6 non-trainable, 2 MB."
     assert summary.table.rows == [
-        ["dense", "Dense", "any x 3", 6, "trained"],
-        ["norm", "BatchNormalization", "any x 3", 12, "6 trained"],
+        ["dense", "Dense", "any x 3", 6, "yes"],
+        ["norm", "BatchNormalization", "any x 3", 12, "6 of 12"],
         ["flat", "Flatten", None, 0, None],
     ]
     assert "Model summary" in render_run(run) and not run.notices
@@ -158,4 +161,4 @@ def test_variables_where_layers_are_unknown(run_with: RunWith) -> None:
     view = build(run_with({"model": model(layers=None, variables=[variable])}))
     assert view is not None
     assert view.models[0].table.caption == "Variables"
-    assert view.models[0].table.rows == [["w", "float32", "scalar", 1, "frozen"]]
+    assert view.models[0].table.rows == [["w", "float32", "scalar", 1, "no"]]
