@@ -189,7 +189,8 @@ def compare(before: RunData, after: RunData) -> Comparison:
         after=_side(new),
         config=_known_changes(*parameters([old, new])),
         code=_sources(old, new, "code"),
-        files=_sources(old, new, "files"),
+        # Of a config's nodes they are the schema and files of our own.
+        files=() if new.config else _sources(old, new, "files"),
         inputs=tuple(
             name
             for name, digest in new.digests.items()

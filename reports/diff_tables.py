@@ -12,6 +12,7 @@ from reports.tables import Column, Mark, Table, Tone, numbers
 from sluice.record.states import NODE_TONES
 
 _OUTCOMES: dict[str, Tone] = {"better": "good", "worse": "bad"}
+_MAX_VALUE = 30
 _ORDER = ("worse", "better", "differs", "same")
 _RESULTS: dict[str, Tone] = {"pass": "good", "FAIL": "bad", "warn": "warn"}
 _BEFORE_AFTER = (Column("before"), Column("after"))
@@ -76,7 +77,9 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
             (
                 *(Column("node"), numbers("before", "s", _tenths), Column("state")),
                 *(numbers("after", "s", _tenths), Column("state")),
-                numbers("change", "s", lambda value: _tenths(value, "+")),
+                numbers(
+                    "change", "s", lambda value: _tenths(value, "+" if value else "")
+                ),
             ),
             [_time_row(item) for item in found.times],
         ),
@@ -129,7 +132,7 @@ def _gate_row(item: RowChange) -> tuple[object, ...]:
     ]
     values = [side.get("value") for side in (before, after)]
     why = after.get("why", "")
-    if any(isinstance(value, str) for value in values):
+    if any(isinstance(value, str) and len(value) > _MAX_VALUE for value in values):
         # Such as the name of the baseline, which needs more room than a number.
         why, values = " -> ".join(value_texts(*values)), [None, None]
     return (
@@ -153,7 +156,7 @@ def _time_row(item: NodeTime) -> tuple[object, ...]:
         item.node,
         *(item.before_s, _state(item.before_state)),
         *(item.after_s, _state(item.after_state)),
-        (item.after_s or 0) - (item.before_s or 0) if known else None,
+        round(item.after_s or 0, 1) - round(item.before_s or 0, 1) if known else None,
     )
 
 

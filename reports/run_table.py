@@ -165,11 +165,13 @@ def _sorted(
     values = {row.run_id: value_of(row) for row in rows}
     known = {key for key, item in values.items() if item is not None and item == item}
     if not known:
+        _keep_what_differs(rows)
+        differing = dict.fromkeys(name for row in rows for name in row.parameters)
         names = [*own, *dict.fromkeys(name for row in rows for name in row.metrics)]
         raise UsageError(
             f"no run has {sort!r} to sort by",
             expected=f"{', '.join(names)}, or a parameter such as train.epochs",
-            hint=did_you_mean(sort, [*names, *paths]),
+            hint=did_you_mean(sort, [*names, *differing]),
         )
     if not all(isinstance(values[key], int | float) for key in known):
         values = {key: json.dumps(item) for key, item in values.items()}

@@ -7,6 +7,7 @@ older version or of a run that has failed, is missing or None.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,10 @@ from sluice.json_paths import flatten
 from sluice.record.run_record import RunRecord
 
 OVERALL = "overall"
+
+PER_CLASS = "examples_per_class"
+# Metrics that have no meaning where all examples are of one class.
+_OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 
 Better = Literal["higher", "lower"]
 
@@ -139,7 +144,7 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
     """Returns the candidate's metrics by slice and name, all examples first.
 
     A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
-    tables and metrics that could not be computed are left out.
+    tables, and metrics that could not be computed or measured are left out.
     """
     found: dict[tuple[str, str], float] = {}
     for artifact in run.artifacts("metrics"):
@@ -149,10 +154,26 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
             if row["model"] == "baseline":
                 continue
             where = slice_name(row["slice"])
+            counts = row["metrics"].get(PER_CLASS)
+            per_class = counts.get("values", ()) if isinstance(counts, Mapping) else ()
             for name, value in row["metrics"].items():
-                if (number := _number(value)) is not None:
+                number = _number(value)
+                if number is not None and is_measured(name, per_class):
                     found.setdefault((where, metric_name(name, row)), number)
     return found
+
+
+def is_measured(metric: str, per_class: Sequence[float]) -> bool:
+    """Returns whether a slice has examples of the classes that a metric needs.
+
+    TFMA's AUC of a slice with one of two classes is 0.
+
+    Args:
+      metric: its name.
+      per_class: the number of examples of each class; empty if unknown.
+    """
+    needs = _OF_CLASSES.search(metric.lower())
+    return not needs or len(per_class) != 2 or all(per_class)
 
 
 def slice_name(slice_values: Mapping[str, Any]) -> str:

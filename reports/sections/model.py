@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,16 +9,21 @@ from typing import Any
 from reports import formats
 from reports.charts.svg import is_finite
 from reports.read_run import RunData
-from reports.run_values import OVERALL, Better, better, metric_name, slice_name
+from reports.run_values import (
+    OVERALL,
+    PER_CLASS,
+    Better,
+    better,
+    is_measured,
+    metric_name,
+    slice_name,
+)
 from reports.sections import classification, mistakes
 from reports.sections.classification import HISTOGRAM, ClassificationView
 from reports.sections.mistakes import MistakesView
 from reports.tables import Column, Mark, Table, numbers
 
 EXAMPLES = "example_count"
-_PER_CLASS = "examples_per_class"
-# Metrics that have no meaning where all examples are of one class.
-_OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 _MAX_METRICS = 12
 
 
@@ -79,8 +83,7 @@ class Slice:
 
     def is_measured(self, name: str) -> bool:
         """Whether the slice has examples of the classes that the metric needs."""
-        needs = _OF_CLASSES.search(name.lower())
-        return not needs or len(self.per_class) != 2 or all(self.per_class)
+        return is_measured(name, self.per_class)
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,7 @@ def _read(artifact: dict[str, Any]) -> tuple[dict[str, Slice], dict[str, Any]]:
         for metric, value in row["metrics"].items():
             if metric == HISTOGRAM and isinstance(value, dict) and "values" in value:
                 histograms[row["model"]] = value
-            elif metric == _PER_CLASS:
+            elif metric == PER_CLASS:
                 if isinstance(value, dict) and row["model"] != "baseline":
                     found.per_class = [int(n) for n in value.get("values", ())]
             elif metric != HISTOGRAM:

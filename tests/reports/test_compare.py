@@ -230,6 +230,14 @@ def test_metrics_of_each_slice_improve_in_their_own_direction():
     assert len(found.changed_metrics) == 3
 
 
+def test_metrics_of_classes_are_left_out_where_there_is_only_one():
+    counts = {"shape": [2], "values": [7, 0]}
+    cash = {"payment_type": "Cash"}
+    values = {"auc": 0.0, "accuracy": 1.0}
+    run = _evaluated(_metrics({**values, "examples_per_class": counts}, cash))
+    assert metrics(run) == {("payment_type: Cash", "accuracy"): 1.0}
+
+
 def test_only_numbers_of_the_candidate_are_metrics():
     run = _evaluated(
         _metrics({"auc": 0.1}, model="baseline"),

@@ -56,26 +56,38 @@ def test_cells_of_each_table(same: Comparison) -> None:
         gates=(
             RowChange("model", "auc", "overall", row, failed),
             RowChange("model", "new", "overall", None, {**row, "limit": None}),
-            RowChange("model", "base", "overall", {**row, "value": "v1"}, None),
+            RowChange("model", "base", "overall", {**row, "value": "v" * 40}, None),
+            RowChange("data", "label", "train", {**row, "value": "0 to 9"}, None),
         ),
         metrics=(
             MetricChange("overall", "auc", 0.95, 0.8, "higher"),
             MetricChange("overall", "loss", 0.5, None, "lower"),
         ),
-        times=(NodeTime("A", "ran", 3.0, "not_reached", None),),
+        times=(
+            NodeTime("A", "ran", 3.0, "not_reached", None),
+            NodeTime("B", "ran", 16.84, "ran", 16.76),
+        ),
     )
     rows = {table.id: table.rows for table in diff_tables(found)}
     good, bad = Mark("good", "pass"), Mark("bad", "fail")
     assert rows["gates"] == [
         ("model", "auc", "overall", ">= 0.9", 0.95, good, 0.8, bad, "too low"),
         ("model", "new", "overall", "", None, None, 0.95, good, ""),
-        ("model", "base", "overall", ">= 0.9", None, good, None, None, "v1 -> none"),
+        (
+            *("model", "base", "overall", ">= 0.9"),
+            *(None, good, None, None, f"{'v' * 40} -> none"),
+        ),
+        ("data", "label", "train", ">= 0.9", "0 to 9", good, None, None, ""),
     ]
     change, mark = rows["metrics"][0][4:]
     assert change == pytest.approx(-0.15) and mark == Mark("bad", "worse")
     assert rows["metrics"][1][2:] == (0.5, None, None, Mark("quiet", "differs"))
     unreached = Mark("quiet", "not reached")
-    assert rows["time"] == [("A", 3.0, Mark("good", "done"), None, unreached, None)]
+    done = Mark("good", "done")
+    assert rows["time"] == [
+        ("A", 3.0, done, None, unreached, None),
+        ("B", 16.84, done, 16.76, done, 0.0),
+    ]
 
 
 def test_markdown_has_at_most_50_rows_per_table(same: Comparison) -> None:
