@@ -1,4 +1,4 @@
-"""Reads what a page shows of a run: its record, its documents, the ends of its logs.
+"""Reads what a page shows of a run: record, documents, progress, the ends of its logs.
 
 Nothing else is read, so that a run in a bucket is drawn as a local one is.
 """
@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from reports import formats
+from reports.epoch_reports import EpochReports
 from sluice.errors import WorkspaceError
 from sluice.record.load_record import load_record
 from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
 
-# Of a remote run: run.json, the journal, record/<node>.<kind>.json and the logs.
-_FILES = ("run.json", "journal.jsonl", "*.*.json", "*.log")
+# Of a remote run: run.json, record/<node>.<kind>.json, journal, progress and logs.
+_FILES = ("run.json", "*.*.json", "*.jsonl", "*.log")
 _TAIL_LINES = 30
 _TAIL_BYTES = 16_384
 _MAX_EARLIER_RUNS = 100
@@ -35,12 +36,14 @@ class RunData:
       record: ``run.json``.
       previous: the last run before it that pushed a model; None if there is none.
       notices: what could not be read, for the top of the page.
+      epoch_reports: of trainings without a document.
     """
 
     run_dir: Path
     record: RunRecord
     previous: RunData | None = None
     notices: list[str] = field(default_factory=list)
+    epoch_reports: EpochReports = field(default_factory=EpochReports)
     _documents: dict[str, dict[str, Any] | None] = field(default_factory=dict)
 
     def documents(self, kind: str) -> list[dict[str, Any]]:
@@ -63,6 +66,17 @@ class RunData:
             for document in self.documents(kind)
             for artifact in document["artifacts"]
         ]
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """Returns the artifacts of the kind ``epochs``, also of unfinished trainings.
+
+        Those have neither ``output``, ``id`` nor ``uri``.
+        """
+        found = self.artifacts("epochs")
+        documented = {artifact["node"] for artifact in found}
+        others = [node.id for node in self.record.nodes if node.id not in documented]
+        reported = (self.epoch_reports.of(self.run_dir, node) for node in others)
+        return [*found, *(artifact for artifact in reported if artifact)]
 
     def _document(self, path: str) -> dict[str, Any] | None:
         if path not in self._documents:

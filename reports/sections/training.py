@@ -64,9 +64,7 @@ class TrainingView:
 
 def build(run: RunData) -> TrainingView | None:
     """Returns the view; None if nothing was trained."""
-    trainings = [
-        _training(i, artifact) for i, artifact in enumerate(run.artifacts("epochs"))
-    ]
+    trainings = [_training(i, artifact) for i, artifact in enumerate(run.epochs())]
     models = [
         summary
         for i, artifact in enumerate(run.artifacts("model"))

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from pipeline.graph.choose_spans import choose_spans
+from reports.epoch_reports import EpochReports
 from runners.operations.find_run import FoundRun
 from runners.operations.models import ListedModel, list_models
 from runners.operations.pipeline_request import PipelineRequest
@@ -26,7 +27,7 @@ from runners.ui.run_tables import (
     span_table,
     version_table,
 )
-from runners.ui.run_view import EpochReports, run_values
+from runners.ui.run_view import run_values
 from runners.ui.tensorboard import address
 from sluice.errors import SluiceError
 

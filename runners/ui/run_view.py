@@ -6,20 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from markupsafe import Markup
 
 from reports import formats
+from reports.epoch_reports import EpochReports
 from reports.read_run import RunData, last_pushed
 from reports.run_page import SECTIONS, render_section
 from reports.sections.run import build
 from reports.sections.training import curves
-from runners.local.follow_progress import progress_file
 from runners.operations.find_run import FoundRun
 from runners.operations.logs import START
-from sluice import progress
 from sluice.record.run_record import NodeRecord
 
 Drawn = TypeVar("Drawn")
@@ -38,7 +36,7 @@ def run_values(
     """
     record = found.record
     nodes = [_with_duration(node) for node in record.nodes]
-    run = RunData(found.run_dir, replace(record, nodes=nodes))
+    run = RunData(found.run_dir, replace(record, nodes=nodes), epoch_reports=epochs)
     section = _drawn(run, partial(build, run))
     verdict = None
     if record.status != "running":
@@ -54,7 +52,7 @@ def run_values(
         "nodes": [(node, remark(node)) for node in nodes],
         "timeline": section and section.timeline,
         "graph": section and section.graph,
-        "charts": _drawn(run, partial(_curves, run, epochs)),
+        "charts": _drawn(run, partial(_curves, run)),
         "logs": logs,
         "log": shown,
         "log_text": run.log_tail(shown) if shown else "",
@@ -98,43 +96,5 @@ def remark(node: NodeRecord) -> str:
     return node.reason or ", ".join(formats.progress(node.progress or {}))
 
 
-def _curves(run: RunData, epochs: EpochReports) -> list[tuple[str, Markup]]:
-    """Returns title and chart of each metric; without a document, of the progress."""
-    artifacts = run.artifacts("epochs")
-    documented = {artifact["node"] for artifact in artifacts}
-    for node in run.record.nodes:
-        if node.id not in documented:
-            reports = epochs.of(progress_file(run.run_dir, node.id))
-            artifacts += [_as_artifact(reports)] if reports else []
-    return [chart for artifact in artifacts for chart in curves(artifact)]
-
-
-def _as_artifact(reports: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns reports of epochs in the form of the record's document."""
-    values = [report.get("metrics", {}) for report in reports]
-    names = dict.fromkeys(name for item in values for name in item)
-    speed = {"duration_s": None, "examples_per_second": None, "input_bound": None}
-    return {
-        "epochs": [report["epoch"] for report in reports],
-        "metrics": {name: [item.get(name) for item in values] for name in names},
-        "training": {"epochs": [{**speed, **report} for report in reports]},
-    }
-
-
-class EpochReports:
-    """The last report of each epoch, by the file of a node's progress.
-
-    Only what is new is read: a training of days reports often.
-    """
-
-    def __init__(self) -> None:
-        self._read: dict[Path, tuple[int, dict[int, dict[str, Any]]]] = {}
-
-    def of(self, path: Path) -> list[dict[str, Any]]:
-        """Returns the reports by epoch, in order; a resumed training repeats some."""
-        offset, known = self._read.get(path, (0, {}))
-        lines, end = progress.read(path, offset)
-        new = {line["epoch"]: line for line in lines if line.get("event") == "epoch"}
-        known = {**known, **new}
-        self._read[path] = end, known
-        return [known[epoch] for epoch in sorted(known)]
+def _curves(run: RunData) -> list[tuple[str, Markup]]:
+    return [chart for artifact in run.epochs() for chart in curves(artifact)]

@@ -87,6 +87,8 @@ def test_a_run_is_followed_to_its_end(
     # The curves of a failed training are those of its progress.
     assert "from 0.5000 to 0.2500" in text and "/do/cancel" not in text
     assert "data-live" not in client.get(RUN).text
+    report = client.get(f"{RUN}report.html").text
+    assert 'id="training"' in report and "from 0.5000 to 0.2500" in report
 
 
 def test_a_killed_run_ends_the_page_and_can_be_resumed(
