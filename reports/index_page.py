@@ -128,7 +128,6 @@ def _table(table: RunTable, links: Sequence[str | Markup]) -> Table:
     columns = [
         Column("Run"),
         Column("Started"),
-        Column("Status"),
         Column("Verdict"),
         numbers("Version"),
         *(numbers(name) for name in metrics),
@@ -147,9 +146,8 @@ def _table(table: RunTable, links: Sequence[str | Markup]) -> Table:
                 formats.time(row.started_at),
                 Mark(
                     RUN_TONES[row.status],  # type: ignore[arg-type]
-                    row.status.replace("_", " "),
+                    row.verdict,
                 ),
-                row.verdict,
                 row.version,
                 *(row.metrics.get(name) for name in metrics),
                 sum(row.examples.values()) or None,

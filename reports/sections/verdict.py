@@ -263,7 +263,8 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
         tiles.append(("Examples", formats.number(records), "in all splits"))
     if record.ended_at:
         begin, end = map(datetime.fromisoformat, (record.started_at, record.ended_at))
-        resumed = f"resumed {formats.plural(len(record.resumed_at), 'time')}"
+        times = formats.plural(len(record.resumed_at), "time")
+        resumed = f"pauses included: resumed {times}"
         length = formats.seconds((end - begin).total_seconds())
         tiles.append(("Duration", length, resumed if record.resumed_at else ""))
     states = Counter(node.state.replace("_", " ") for node in record.nodes)
