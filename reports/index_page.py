@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,9 +20,6 @@ from sluice.record.states import RUN_TONES
 MAX_RUNS = 300
 _MAX_METRICS = 6
 _MAX_PARAMETERS = 8
-_DRIFT = "drift since the data accepted last"
-# Of components.data_verdict.drift: "'fare' is closest to its limit: ... 0.013 of 0.05".
-_CLOSEST = re.compile(r" ([\d.e+-]+) of ([\d.e+-]+)$")
 
 
 def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
@@ -69,14 +65,15 @@ def make_index(
 
 
 def _drift(run: RunData) -> float | None:
-    """Returns the distance closest to its limit, as a fraction of the limit."""
-    rows = [row for gate in run.record.gates for row in gate["rows"]]
-    found = [
-        match
-        for row in rows
-        if row["check"] == _DRIFT and (match := _CLOSEST.search(row["why"]))
+    """Returns the largest distance from the accepted data, relative to its limit."""
+    ratios = [
+        float(feature["distance"]) / float(feature["limit"])
+        for artifact in run.artifacts("distances")
+        for comparison in artifact["comparisons"]
+        if comparison["check"] == "drift"
+        for feature in comparison["features"]
+        if float(feature["limit"])
     ]
-    ratios = [float(match[1]) / float(match[2]) for match in found if float(match[2])]
     return max(ratios, default=None)
 
 
@@ -91,7 +88,7 @@ def _charts(
     charts["Examples"] = [
         (split, [row.examples.get(split) for row in rows]) for split in splits[:4]
     ]
-    charts["Drift: distance in parts of its limit"] = [
+    charts["Drift: distance relative to its limit"] = [
         ("", [drift[row.run_id] for row in rows])
     ]
     charts["Duration in seconds"] = [("", [row.duration_s for row in rows])]
@@ -118,7 +115,8 @@ def _chart(title: str, lines: list[tuple[str, list]]) -> Markup:
         )
         for style, (name, values) in enumerate(lines)
     ]
-    x = Axis("run, the oldest first", whole=True)
+    count = len(lines[0][1])
+    x = Axis("run, the oldest first", low=1, high=count, whole=True)
     return line_chart(f"{title}, over the runs", series, x, Axis())
 
 

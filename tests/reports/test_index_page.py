@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
-from reports.index_page import MAX_RUNS, render_index
+from reports.index_page import MAX_RUNS, make_index, render_index
 from reports.read_run import RunData
 from sluice.record.run_record import RunRecord
-from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -30,25 +30,32 @@ def metrics(value: float) -> dict:
     return {"metrics": [row], "plots": []}
 
 
-def drift(distance: str) -> dict:
-    row = Check(
-        "drift since the data accepted last",
-        "train",
-        "as in the schema",
-        "span 1",
-        "1 feature compared",
-        True,
-        f"'fare' is closest to its limit: Jensen-Shannon {distance} of 0.05",
-    )
-    return Verdict("data", (row,)).to_dict()
+def distances(**by_split: float) -> dict:
+    """The closest feature of each split comes first; train against eval is no drift."""
+    return {
+        "comparisons": [
+            {
+                "check": check,
+                "split": split,
+                "features": [
+                    {"feature": "fare", "distance": distance, "limit": 0.05},
+                    {"feature": "tips", "distance": 0.0, "limit": 0.0},
+                ],
+            }
+            for check, found in (
+                ("drift", by_split),
+                ("split_drift", {"train": 9.0}),
+            )
+            for split, distance in found.items()
+        ]
+    }
 
 
 def test_trends_and_links(run_with: RunWith) -> None:
-    old = run_with({"metrics": metrics(0.8)}, gates=[drift("0.01")])
+    old = run_with({"metrics": metrics(0.8)})
     new = run_with(
         {"metrics": metrics(0.9)},
         run_id="20260102T000000Z-bbbb",
-        gates=[drift("2.5e-02")],
         tags={"<b>": ""},
     )
     (new.run_dir / "report.html").touch()
@@ -56,9 +63,28 @@ def test_trends_and_links(run_with: RunWith) -> None:
     assert 'href="runs/20260102T000000Z-bbbb/report.html"' in page
     assert f'href="runs/{old.record.run_id}' not in page
     assert "auc, over the runs" in page and "example_count" not in page
-    assert "Drift: distance in parts of its limit" in page and "0.5" in page
+    assert "Drift" not in page
     assert "Examples, over the runs" not in page
     assert "&lt;b&gt;" in page and "<b>" not in page
+
+
+def test_the_drift_of_a_run_is_its_largest_also_of_one_that_a_gate_stopped(
+    run_with: RunWith,
+) -> None:
+    old = run_with({"distances": distances(train=0.01, eval=0.0)}, run_id="a")
+    new = run_with({"distances": distances(train=0.06, eval=0.0)}, run_id="b")
+    page = render_index("digits", [run_with(run_id="c"), new, old])
+    assert "Drift: distance relative to its limit" in page
+    assert "0.2000 at 1" in page and "1.200 at 2" in page
+
+
+def test_a_run_is_at_the_same_place_in_each_chart(run_with: RunWith) -> None:
+    first, second = (
+        run_with({"metrics": metrics(value)}, run_id=str(value)) for value in (0.8, 0.9)
+    )
+    index = make_index([run_with(run_id="blocked"), second, first], lambda run: "")
+    auc = dict(index.charts)["auc"]
+    assert re.findall(r">(\d)</text>", auc) == ["1", "2", "3"]
 
 
 def test_one_run_has_no_trends(run_with: RunWith) -> None:
