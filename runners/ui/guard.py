@@ -123,6 +123,9 @@ class Guard:
             return PlainTextResponse("unknown host\n", 421)
         if not _is_from_here(request, f"http://{host}"):
             return PlainTextResponse("a request of another site\n", 403)
+        if request.url.path == "/favicon.ico":
+            # Of pages without a head, such as a log.
+            return Response(status_code=204)
         if request.url.path == LOGIN and request.method == "GET":
             return self._log_in(request)
         if self._session.has_entered(request):

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from reports.formats import seconds, time, visible
+from reports.formats import seconds, shorten, time, visible
 from reports.index_page import Index, make_index
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
@@ -94,7 +94,7 @@ def _run_cells(found: FoundRun) -> list[object]:
 def _remark(record: RunRecord) -> str:
     """Returns what a run does now, or why it has failed."""
     if record.error:
-        return record.error.message.partition("\n")[0]
+        return shorten(record.error.message.partition("\n")[0], 100)
     running = [node for node in record.nodes if node.state == "running"]
     return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
 
@@ -119,13 +119,13 @@ def version_table(
                 link(url, run_id) if url else run_id,
                 *(values.get(name) for name in table.metrics),
                 (pushed.digest or "")[:12],
-                str(pushed.path),
             ]
         )
     columns = [numbers("Version"), Column("State"), Column("Published"), Column("Run")]
     columns += map(numbers, table.metrics)
-    columns += [Column("Digest", code=True), Column("Path", code=True)]
-    return Table("versions", "Pushed versions, newest first", columns, rows)
+    columns.append(Column("Digest", code=True))
+    where = listed[0].version.path.parent if listed else ""
+    return Table("versions", f"Versions in {where}, newest first", columns, rows)
 
 
 def span_table(runs: Sequence[FoundRun]) -> Table | None:

@@ -150,6 +150,10 @@ def test_other_ports_of_a_tunnel_are_allowed(client: Any, host: str) -> None:
     assert client.get("/", Host=host).status == 200
 
 
+def test_an_icon_is_no_error(client: Any) -> None:
+    assert client.get("/favicon.ico", Cookie=None).status == 204
+
+
 def test_headers(client: Any) -> None:
     for path in ("/", "/nowhere", "/static/ui.js", "/login"):
         headers = client.get(path).headers
