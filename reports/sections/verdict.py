@@ -338,7 +338,11 @@ def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
         ]
     if record.resume_command:
         text = "Resume the run: nodes that have finished are not run again"
-        return [Step(text, record.resume_command)]
+        steps = [Step(text, record.resume_command)]
+        if record.status == "failed":
+            text = "Or, once config or code is corrected, run it again: that keeps them"
+            steps.append(Step(text, record.command))
+        return steps
     failed = _failed(verdicts)
     if failed and failed.gate == "data":
         hint = _HINT.search(record.error.message) if record.error else None

@@ -118,7 +118,9 @@ def test_failed(run_with: RunWith) -> None:
     view = build(run)
     assert view.headline == "Failed in Trainer: nothing was pushed"
     assert view.error == error
-    assert [step.command for step in view.steps] == [resume]
+    # A run whose code has changed cannot be resumed.
+    assert [step.command for step in view.steps] == [resume, run.record.command]
+    assert "corrected" in view.steps[1].text
     page = render_run(run)
     assert "out of memory" in page and resume in page
 
