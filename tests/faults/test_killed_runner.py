@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from reports.run_page import write_report
 from sluice import progress
 from sluice.process_tree import descendants
 from sluice.record.events import Stopping
@@ -128,15 +130,18 @@ def terminated(
 ) -> dict[str, Any]:
     """A SIGTERM while training, and a second run just before it."""
     training = Training(place, wait_for)
+    report = write_report(place.run_dir, place.project / "running.html")
     second = place.end(place.start("run", "digits", "--json"))
     training.interrupt(signal.SIGTERM)
     training.let_go()
     return {
         "pid": training.process.pid,
+        "running_report": Path(report),
         "second": second,
         "outcome": training.end(),
         "gone": all(map(is_gone, training.pids)),
         "record": json.loads((place.run_dir / "run.json").read_text()),
+        "report": shutil.copy(place.run_dir / "report.html", place.project),
         "checkpoints": list(place.workspace.checkpoints.glob("Trainer/*/ckpt-*.index")),
     }
 
@@ -169,7 +174,13 @@ def without_zygote(
     os.kill(training.zygote, signal.SIGKILL)
     outcome = training.end()
     wait_for(lambda: all(map(is_gone, training.pids)), "the end of all processes")
-    return {"outcome": outcome, "open": place.executions(1, 2)}
+    return {
+        "outcome": outcome,
+        "open": place.executions(1, 2),
+        "report": shutil.copy(
+            place.run_dir / "report.html", place.project / "failed.html"
+        ),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -261,6 +272,31 @@ def test_sigterm_lets_training_write_a_checkpoint(terminated: Any) -> None:
     assert states["Evaluator"] == "not_reached"
     assert terminated["checkpoints"]
     assert terminated["gone"]
+
+
+def headline(report: Path, report_pages: Any) -> str:
+    """Checks the page of a run whose training has not ended; returns its verdict."""
+    report_pages.check(report, ("Verdict", "Run", "Data", "Provenance"))
+    with report_pages.open(report) as page:
+        return page.locator("#verdict .headline").inner_text().strip()
+
+
+@pytest.mark.browser
+def test_the_page_of_a_run_in_progress(terminated: Any, report_pages: Any) -> None:
+    shown = headline(terminated["running_report"], report_pages)
+    assert shown.startswith("Running: ")
+
+
+@pytest.mark.browser
+def test_the_page_of_an_interrupted_run(terminated: Any, report_pages: Any) -> None:
+    shown = headline(Path(terminated["report"]), report_pages)
+    assert shown == "Interrupted while Trainer ran: nothing was pushed."
+
+
+@pytest.mark.browser
+def test_the_page_of_a_failed_run(without_zygote: Any, report_pages: Any) -> None:
+    shown = headline(Path(without_zygote["report"]), report_pages)
+    assert shown.startswith("Failed")
 
 
 def test_a_second_ctrl_c_kills_at_once(interrupted_twice: Any) -> None:
