@@ -148,6 +148,18 @@ def test_metrics_on_the_page_are_those_of_tfma(record, tables: _Tables) -> None:
     assert right / examples == pytest.approx(accuracy["doubleValue"])
 
 
+@pytest.mark.browser
+def test_the_page_in_a_browser(record, report_pages: Any) -> None:
+    report = Path(record.report_uri)
+    report_pages.check(report)
+    with report_pages.open(report) as page:
+        assert page.get_by_role("slider").is_visible()
+        slices = page.locator("#model .table").filter(has_text="Credit Card").first
+        assert slices.locator("tbody tr").count() >= 6
+        cards = page.locator("#data figure.card").filter(has_text="payment_type")
+        assert cards.locator("svg[role=img]").count() == 1
+
+
 def test_plain_values_and_tf_examples_get_the_same_prediction(
     project: Path, record, tmp_path: Path
 ) -> None:

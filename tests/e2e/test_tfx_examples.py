@@ -80,13 +80,15 @@ def test_hello_world(tmp_path: Path, process_pool: ProcessPool) -> None:
     assert list(Path(copied["uri"]).glob("Split-train/*.gz"))
 
 
-def test_penguin_with_a_rolling_window(
-    tmp_path: Path, process_pool: ProcessPool
-) -> None:
-    """In a first run there is no analyzer cache for Transform to read."""
+@pytest.fixture(scope="module")
+def penguin(
+    tmp_path_factory: pytest.TempPathFactory, process_pool: ProcessPool
+) -> tuple[Path, dict[str, NodeResult]]:
+    """Where TFX's penguin pipeline has run, and its nodes."""
     from tfx.examples.penguin import penguin_pipeline_local
     from tfx.proto import example_gen_pb2, range_config_pb2
 
+    tmp_path = tmp_path_factory.mktemp("penguin")
     code = Path(penguin_pipeline_local.__file__).with_name("penguin_utils_keras.py")
     data = tmp_path / "data"
     assert _write_penguins(data / "labelled" / "day1" / "penguins.csv") == 334
@@ -111,18 +113,23 @@ def test_penguin_with_a_rolling_window(
         beam_pipeline_args=[],
         enable_transform_input_cache=True,
     )
+    return tmp_path, _run(pipeline, process_pool)
 
-    nodes = _run(pipeline, process_pool)
 
+def test_penguin_with_a_rolling_window(
+    penguin: tuple[Path, dict[str, NodeResult]],
+) -> None:
+    """In a first run there is no analyzer cache for Transform to read."""
+    folder, nodes = penguin
     assert {node.state for node in nodes.values()} == {"ran"}
     reasons = {name: node.reason for name, node in nodes.items() if node.reason}
     assert reasons == {
         "transform_cache_resolver": "found nothing",
         "latest_blessed_model_resolver": "found nothing",
     }
-    (version,) = (tmp_path / "serving").iterdir()
+    (version,) = (folder / "serving").iterdir()
     assert (version / "saved_model.pb").is_file()
-    (run_dir,) = (tmp_path / "runs").iterdir()
+    (run_dir,) = (folder / "runs").iterdir()
     record = RunRecord.load(run_dir)
     assert record.notes == []
     found = {item.kind: run_dir / item.path for item in record.documents}
@@ -132,3 +139,12 @@ def test_penguin_with_a_rolling_window(
     assert mistakes["examples"] > 50
     assert 0 < mistakes["wrong"] < mistakes["examples"] / 2
     assert set(mistakes["mistakes"][0]["values"]) == {*PENGUIN}
+
+
+@pytest.mark.browser
+def test_the_page_of_a_foreign_pipeline(
+    penguin: tuple[Path, dict[str, NodeResult]], report_pages: Any
+) -> None:
+    folder, _ = penguin
+    (report,) = (folder / "runs").glob("*/report.html")
+    report_pages.check(report)
