@@ -115,21 +115,36 @@ class ReportPages:
         """
         assert path.stat().st_size < MAX_BYTES
         with self.open(path) as page:
-            headings = page.locator("main > section > h2").all_inner_texts()
-            assert tuple(headings) == tuple(sections)
-            assert page.locator("nav.sections a").all_inner_texts() == headings
-            assert page.get_by_text("cannot be drawn").count() == 0
-            page.evaluate(_OPEN_DETAILS)
+            self.check_layout(page, sections)
             self.check_accessibility(page)
             page.emulate_media(color_scheme="dark")
             self.check_accessibility(page, _AXE_COLORS)
-            self.check_widths(page)
             page.emulate_media(media="print")
             for selector in ("nav.sections", "button.small-button", ".tools"):
                 assert page.locator(f"{selector} >> visible=true").count() == 0
-            header = page.locator("thead button").first
-            assert header.is_visible()
+            assert page.locator("thead button").first.is_visible()
             assert page.pdf().startswith(b"%PDF")
+
+    def check_layout(self, page: Page, sections: Sequence[str] = SECTIONS) -> None:
+        """Asserts that sections are there, and that it fits, with all details open.
+
+        Args:
+          page: stays so.
+          sections: the headings that it must have, in this order.
+        """
+        headings = page.locator("main > section > h2").all_inner_texts()
+        assert tuple(headings) == tuple(sections)
+        assert page.locator("nav.sections a").all_inner_texts() == headings
+        assert page.get_by_text("cannot be drawn").count() == 0
+        page.evaluate(_OPEN_DETAILS)
+        self.check_widths(page)
+
+    def check_widths(self, page: Page) -> None:
+        """Asserts that the page itself never scrolls sideways."""
+        for width in (PHONE, TABLET, DESKTOP):
+            page.set_viewport_size({"width": width, "height": _HEIGHT})
+            assert (width, page.evaluate(_TOO_WIDE)) == (width, [])
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
     def check_accessibility(self, page: Page, options: dict[str, Any] = _AXE) -> None:
         """Asserts that axe-core finds nothing serious."""
@@ -140,10 +155,3 @@ class ReportPages:
             if item["impact"] in _IMPACTS
             for node in item["nodes"][:3]
         ] == []
-
-    def check_widths(self, page: Page) -> None:
-        """Asserts that the page itself never scrolls to the side."""
-        for width in (PHONE, TABLET, DESKTOP):
-            page.set_viewport_size({"width": width, "height": _HEIGHT})
-            assert (width, page.evaluate(_TOO_WIDE)) == (width, [])
-            assert page.evaluate("document.documentElement.scrollWidth") <= width

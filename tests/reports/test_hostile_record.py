@@ -129,13 +129,13 @@ def test_hostile_texts_are_only_shown(
             " node.nodeType === Node.TEXT_NODE).map((node) => node.length))))"
         )
         assert longest <= 12_000
-    report_pages.check(report)
+        report_pages.check_layout(page)
+        report_pages.check_accessibility(page)
 
 
 def test_hostile_numbers(draw: Callable[..., Path], report_pages: Any) -> None:
-    report = draw(with_hostile_numbers)
-    report_pages.check(report)
-    with report_pages.open(report) as page:
+    with report_pages.open(draw(with_hostile_numbers)) as page:
+        report_pages.check_layout(page)
         assert page.get_by_text("NaN").count() > 5
         broken = page.evaluate(
             "[...document.querySelectorAll('svg *')].flatMap((element) =>"
@@ -146,7 +146,9 @@ def test_hostile_numbers(draw: Callable[..., Path], report_pages: Any) -> None:
 
 
 def test_empty_names(draw: Callable[..., Path], report_pages: Any) -> None:
-    report_pages.check(draw(without_texts))
+    with report_pages.open(draw(without_texts)) as page:
+        report_pages.check_layout(page)
+        report_pages.check_accessibility(page)
 
 
 def test_what_is_hostile_is_in_every_document(
