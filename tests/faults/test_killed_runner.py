@@ -276,7 +276,7 @@ def test_sigterm_lets_training_write_a_checkpoint(terminated: Any) -> None:
 
 def headline(report: Path, report_pages: Any) -> str:
     """Checks the page of a run whose training has not ended; returns its verdict."""
-    report_pages.check(report, ("Verdict", "Run", "Data", "Provenance"))
+    report_pages.check(report, ("Verdict", "Run", "Data", "Training", "Provenance"))
     with report_pages.open(report) as page:
         return page.locator("#verdict .headline").inner_text().strip()
 
