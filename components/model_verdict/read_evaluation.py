@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from components.model_verdict import class_counts
 from components.model_verdict.judge import Evaluation, SliceKey
@@ -54,11 +55,14 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
         }
         if (counted := values.pop(EXAMPLES_PER_CLASS, None)) is not None:
             examples[key] = class_counts.counts(counted, classes)
-        numbers = {
-            name: float(value.get("doubleValue", math.nan))
-            for name, value in values.items()
-        }
+        numbers = {name: _number(value) for name, value in values.items()}
         metrics[key] = {
             name: number for name, number in numbers.items() if math.isfinite(number)
         }
     return Evaluation(metrics, examples)
+
+
+def _number(value: dict[str, Any]) -> float:
+    """Returns a metric's value, with or without a confidence interval; else NaN."""
+    bounded = value.get("boundedValue", {}).get("value", math.nan)
+    return float(value.get("doubleValue", bounded))

@@ -48,6 +48,12 @@ class Evaluate(Section):
         description="Each a list of features, whose values are crossed; all examples "
         "together are always measured.",
     )
+    confidence_intervals: Annotated[bool, Field(strict=True)] = Field(
+        default=False,
+        description="Whether TFMA estimates 95 % confidence intervals of the metrics, "
+        "by jackknife, which the page of the run shows. Evaluation takes longer: each "
+        "metric is also computed without each twentieth of the examples.",
+    )
     thresholds: tuple[Threshold, ...] = Field(
         default=(),
         description="Thresholds that must all be met before the model is pushed.",

@@ -233,7 +233,9 @@ def of_evaluator(context: GraphContext) -> Arguments:
     label = context.feature_set.label
     return {
         "example_splits": [context.judged_split],
-        "eval_config": eval_config(metrics, given.slices, label),
+        "eval_config": eval_config(
+            metrics, given.slices, label, intervals=given.confidence_intervals
+        ),
     }
 
 
@@ -291,6 +293,8 @@ def eval_config(
     metrics: Sequence[tuple[str, str | None, dict[str, Any]]],
     slices: Sequence[Sequence[str]],
     label: Label,
+    *,
+    intervals: bool = False,
 ) -> Any:
     """Returns a ``tfma.EvalConfig`` with a candidate and a baseline model.
 
@@ -302,6 +306,7 @@ def eval_config(
       metrics: class name, result name (None: TFMA's own) and parameters of each.
       slices: lists of features to slice by; the overall slice is always there.
       label: the label and its classes.
+      intervals: whether metrics have confidence intervals.
     """
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
@@ -322,7 +327,7 @@ def eval_config(
         "preprocessing_function_names": ["transform_features"],
         "model_type": "tf_generic",
     }
-    document = {
+    document: dict[str, Any] = {
         "model_specs": [model],
         "metrics_specs": [
             {"metrics": [_metric(*metric) for metric in metrics]},
@@ -330,6 +335,8 @@ def eval_config(
         ],
         "slicing_specs": [{}, *({"feature_keys": list(keys)} for keys in slices)],
     }
+    if intervals:
+        document["options"] = {"compute_confidence_intervals": True}
     return json_format.ParseDict(document, config_pb2.EvalConfig())
 
 

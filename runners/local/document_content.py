@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sluice.node_kinds import CANDIDATE
+from sluice.node_kinds import BASELINE, CANDIDATE
 from sluice.record.documents.anomalies_document import anomalies_document
 from sluice.record.documents.epochs_document import epochs_document
 from sluice.record.documents.example_request import ExampleRequests
@@ -165,7 +165,10 @@ def _metrics(source: Source) -> Content:
 
 def _mistakes(source: Source) -> Content:
     inputs = source.node.inputs
-    models, examples = inputs.get(CANDIDATE), inputs.get("examples")
+    # ML Metadata has one event of an artifact: a model that is its own baseline is only
+    # found as such.
+    models = inputs.get(CANDIDATE) or inputs.get(BASELINE)
+    examples = inputs.get("examples")
     if not (models and examples and models[0]["type"] == "Model"):
         return None
     evaluated = Evaluated(

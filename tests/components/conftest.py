@@ -29,12 +29,14 @@ class Evaluations:
       classes: of the label, whose values are the class ids.
       metrics: class names of the metrics.
       slices: lists of features to slice by.
+      intervals: whether metrics have confidence intervals.
     """
 
     folder: Path
     classes: int
     metrics: Sequence[str] = ("ExampleCount",)
     slices: Sequence[Sequence[str]] = (("region",),)
+    intervals: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
@@ -147,7 +149,7 @@ class Evaluations:
 
         label = Label("label", tuple(range(self.classes)))
         metrics: list[Any] = [(name, None, {}) for name in self.metrics]
-        config = eval_config(metrics, self.slices, label)
+        config = eval_config(metrics, self.slices, label, intervals=self.intervals)
         return {
             "eval_config": json_format.MessageToJson(config),
             "example_splits": '["test"]',

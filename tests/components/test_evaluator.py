@@ -149,6 +149,29 @@ def test_a_model_that_is_its_own_baseline_is_evaluated_once(
     assert _described(after) == _described(stock)
 
 
+def test_a_metric_with_an_interval_has_the_same_value_for_the_gate(
+    place: Any, evaluations: Any, tmp_path: Path
+) -> None:
+    from components.model_verdict.read_evaluation import read_candidate
+
+    examples = place.write_examples("examples", _records(1))
+    old, new = place.write_model("old", 1.0), place.write_model("new", -2.0)
+    plain = read_candidate(str(place.evaluate(examples, new)), place.class_names)
+    bounded = evaluations(tmp_path / "bounded", 2, place.metrics, intervals=True)
+    evaluation = bounded.evaluate(examples, new, old)
+
+    found = read_candidate(str(evaluation), place.class_names)
+    assert found.examples_per_class == plain.examples_per_class
+    for key, metrics in plain.metrics.items():
+        values = {name: found.metrics[key][name] for name in metrics}
+        assert values == pytest.approx(metrics)
+    rows = {row["model"]: row for row in _document(evaluation)["metrics"][:2]}
+    assert rows.keys() == {"baseline", "candidate"}
+    for row in rows.values():
+        auc = row["metrics"]["auc"]
+        assert auc["lower_bound"] < auc["value"] < auc["upper_bound"]
+
+
 _CHANGE = {"change_threshold": {"absolute": 0, "direction": "HIGHER_IS_BETTER"}}
 
 

@@ -274,6 +274,9 @@ def test_a_forced_node_runs_and_an_unknown_one_is_rejected(
     record = run_config(config, workspace, forced=("Pusher",))
     ran = {node.id for node in record.nodes if node.state == "ran"}
     assert "Pusher" in ran and ran <= MAY_RUN_AGAIN | {"Pusher"}
+    # The model is its own baseline, and described as the candidate nevertheless.
+    record = run_config(config, workspace, forced=("Evaluator",))
+    assert "mistakes" in {item.kind for item in record.documents}
     before = workspace.run_ids()
     with pytest.raises(UsageError, match="SchemaGen"):
         run_config(config, workspace, forced=("SchemaGen",))
