@@ -165,7 +165,8 @@ def test_a_metric_with_an_interval_has_the_same_value_for_the_gate(
     for key, metrics in plain.metrics.items():
         values = {name: found.metrics[key][name] for name in metrics}
         assert values == pytest.approx(metrics)
-    rows = {row["model"]: row for row in _document(evaluation)["metrics"][:2]}
+    document: Any = _document(evaluation)
+    rows = {row["model"]: row for row in document["metrics"][:2]}
     assert rows.keys() == {"baseline", "candidate"}
     for row in rows.values():
         auc = row["metrics"]["auc"]
