@@ -166,7 +166,7 @@ def out_of_range(case: Case) -> Iterator[Change]:
         text = "values outside the schema's range"
         yield case.change("out_of_range", text, refusal=_SENSITIVE)
         return
-    text = f"values {messages.bounds(seen.low, seen.high)} are outside "
+    text = f"values are {messages.bounds(seen.low, seen.high)}, the schema allows "
     refusal = "a boolean is 0 or 1" if name == "bool_domain" else None
     text += messages.bounds(low, high)
     yield case.change("out_of_range", text, *edits, refusal=refusal)
