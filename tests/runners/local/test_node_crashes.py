@@ -83,8 +83,12 @@ def test_the_log_tail_has_the_last_lines(crashed, way: str) -> None:
 
 
 def test_the_error_that_is_raised_shows_the_log_tail(crashed) -> None:
-    failed = next(node for node in crashed.nodes.values() if node.error)
     shown = str(crashed.error).splitlines()
+    # Nodes run side by side: the error names the one that failed first.
+    finished = [event["node"] for event in crashed.of("node_finished")]
+    failed = next(
+        node for name in finished if (node := crashed.nodes[name]).error is not None
+    )
     assert shown[0] == failed.error.message.splitlines()[0]
     assert shown[-1] == f"  log:      {crashed.run_dir}/logs/{failed.node}.log"
     assert [line for line in shown if line.startswith("  | ")] == [

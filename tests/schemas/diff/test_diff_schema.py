@@ -102,13 +102,20 @@ def test_a_sensitive_feature_shows_counts_and_is_not_accepted() -> None:
 @pytest.mark.parametrize(
     ("domain", "values", "text"),
     [
-        ("float_domain { min: 0 max: 300 }", [-3.0, 400.0], "-3.0 .. 400.0, the schema allows "
-         "0.0 .. 300.0"),
-        ("float_domain { max: 42.1 }", [1.0, 42.2], "1.0 .. 42.2, the schema allows .. 42.1"),
+        (
+            "float_domain { min: 0 max: 300 }",
+            [-3.0, 400.0],
+            "-3.0 .. 400.0, the schema allows 0.0 .. 300.0",
+        ),
+        (
+            "float_domain { max: 42.1 }",
+            [1.0, 42.2],
+            "1.0 .. 42.2, the schema allows .. 42.1",
+        ),
         ("int_domain { min: 0 }", [-1, 7], "-1 .. 7, the schema allows 0 .."),
         ("bool_domain {}", [0, 2], "0 .. 2, the schema allows 0 .. 1"),
     ],
-)  # fmt: skip
+)
 def test_out_of_range(domain: str, values: list, text: str) -> None:
     kind = "FLOAT" if isinstance(values[0], float) else "INT"
     records = [{"x": [value]} for value in values]
