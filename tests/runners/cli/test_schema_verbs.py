@@ -172,7 +172,8 @@ def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
         "tip: present in 66.6 % of records of split train, the schema requires 100 %",
         'payment: new value "Apple Pay" (2 records, 40 %)  [payment.new_value]',
         "name: 1 new value (2 records, 40 %)  [name.new_value]",
-        "fare: values are -3.0 .. 400.0, the schema allows 0.0 .. 300.0  [fare.out_of_range]",
+        "fare: values are -3.0 .. 400.0, the schema allows 0.0 .. 300.0  "
+        "[fare.out_of_range]",
         "user: not in the schema (BYTES, 1 value)  [user.new_feature]",
         "cannot be accepted: it may not be missing: it is the label",
     ):
