@@ -8,20 +8,21 @@ from pydantic import Field
 
 from sluice.config_section import Number, Section, Text
 
-_LONGEST_WAIT_S = 300.0
+MAX_RETRIES = 20
+LONGEST_WAIT_S = 300.0
 
 
 class Retries(Section):
-    """Further attempts after transient failures, on local runs.
+    """Further attempts after transient failures.
 
-    Such as a service that does not answer or a broken connection; never a gate, bad
-    data or a bug.
+    Such as a service that does not answer or a broken connection; locally never a gate,
+    bad data or a bug. A cloud service repeats after every failure, but not gates.
     """
 
-    default: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
+    default: Annotated[int, Field(strict=True, ge=0, le=MAX_RETRIES)] = Field(
         default=0, description="Further attempts of every node that is not named."
     )
-    nodes: dict[Text, Annotated[int, Field(strict=True, ge=0, le=20)]] = Field(
+    nodes: dict[Text, Annotated[int, Field(strict=True, ge=0, le=MAX_RETRIES)]] = Field(
         default={}, description="Further attempts by node, such as `{Trainer: 2}`."
     )
     backoff_s: Annotated[Number, Field(ge=0)] = Field(
@@ -36,4 +37,4 @@ class Retries(Section):
 
     def wait_s(self, attempt: int) -> float:
         """Returns the wait in seconds after attempt number ``attempt`` (from 1)."""
-        return min(self.backoff_s * 2 ** (attempt - 1), _LONGEST_WAIT_S)
+        return min(self.backoff_s * 2 ** (attempt - 1), LONGEST_WAIT_S)

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from pipeline.config.applications import APPLICATIONS
+from pipeline.config.cloud import Cloud
 from pipeline.config.custom_node import OwnNodes
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
@@ -33,6 +34,7 @@ from sluice.config_section import (
     Section,
     Text,
 )
+from sluice.errors import ConfigError
 from sluice.retries import Retries
 from sluice.storage.output_path import resolve_output_path
 from sluice.storage.storage import is_remote
@@ -125,6 +127,11 @@ class Config(Section):
     )
     retries: Retries = Retries()
     memory_mb: Memory = Memory()
+    cloud: Cloud | None = Field(
+        default=None,
+        description="Where and how a service runs the pipeline; profiles such as "
+        "`vertex` set it. null: nowhere.",
+    )
     private: Annotated[bool, Field(strict=True)] = Field(
         default=False,
         description="Whether only this user may read what a run writes into the "
@@ -183,6 +190,23 @@ class Config(Section):
         """The reviewed schema, absolute."""
         default = f"schemas/{self.name}/schema.pbtxt"
         return self.root / (self.schema_file or default)
+
+    @property
+    def cloud_dir(self) -> str:
+        """The pipeline's folder in the bucket, ``<cloud.root>/<name>``.
+
+        Raises:
+          ConfigError: the config has none.
+        """
+        if self.cloud is None or self.cloud.root is None:
+            raise ConfigError(
+                "cloud.root is not set",
+                where=self.origin.location(("cloud",)),
+                expected="a folder in a bucket, such as gs://my-bucket/sluice",
+                hint="set it in the config or a profile, or pass "
+                "--set cloud.root=gs://BUCKET/FOLDER",
+            )
+        return f"{self.cloud.root}/{self.name}"
 
     @property
     def serving_dir(self) -> Path | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from pipeline.config.cloud import CloudBeam, CloudPush
 from pipeline.config.config import Config
 from pipeline.config.learning_rate import DEFAULT_SCHEDULE
 from pipeline.config.train import (
@@ -42,6 +43,7 @@ The keys of `configs/NAME.yaml`. This page is generated: \
 checks it, and `sluice config --schema` prints a JSON schema for editors. \
 Paths are relative to the project root, the directory that holds `configs/`.
 """
+_CLOUD = (CloudBeam, CloudPush)
 _BOUNDS = {
     "minimum": "at least",
     "exclusiveMinimum": "above",
@@ -65,7 +67,7 @@ class _Generate(GenerateJsonSchema):
 
 def json_schema() -> _Json:
     """Returns the JSON schema (draft 2020-12) of a whole config, without overlays."""
-    for section in (KerasObject, TensorBoard, Input, Augment, Devices):
+    for section in (KerasObject, TensorBoard, Input, Augment, Devices, *_CLOUD):
         section.model_rebuild()  # Defaults, which are not built when imported.
     schema = Config.model_json_schema(schema_generator=_Generate)
     return {"$schema": _Generate.schema_dialect, **schema}

@@ -39,7 +39,7 @@ PACKAGES = (
     "tfx",
     "tfx-bsl",
 )
-_NO_RESULT = ("description", "memory_mb", "private", "retries")
+_NO_RESULT = ("cloud", "description", "memory_mb", "private", "retries")
 
 
 @dataclass(frozen=True)

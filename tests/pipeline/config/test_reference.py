@@ -43,6 +43,24 @@ MORE: dict[str, Any] = {
     "sensitive": ["name"],
     "retries": {"default": 1, "nodes": {"Trainer": 3}, "backoff_s": 10},
     "push": {"serving_dir": "/models"},
+    "cloud": {
+        "engine": "vertex",
+        "root": "gs://bucket/folder",
+        "image": "region-docker.pkg.dev/project/repository/sluice:tag",
+        "env": {"TZ": "UTC"},
+        "nodes": {
+            "default": {"cpu": 4, "memory_gb": 16},
+            "Trainer": {
+                "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2},
+                "workers": 2,
+                "tpu": {"topology": "2x2", "runtime_version": "2.16.1"},
+            },
+        },
+        "beam": {"runner": "dataflow", "nodes": ["StatisticsGen"], "args": ["--x=1"]},
+        "push": {"registry": {"serving_image": "image"}, "endpoint": {"name": "a"}},
+        "kubeflow": {"host": "https://kfp.example"},
+        "schedule": {"cron": "0 3 * * *", "timezone": "UTC"},
+    },
 }
 DOCUMENTS = [*BUNDLED, {**BUNDLED[0], **MORE}]
 
