@@ -1,0 +1,1 @@
+"""Compiled pipelines: what the engines of cloud services share."""
