@@ -155,6 +155,12 @@ class NodeError(SluiceError):
     exit_code = ExitCode.NODE
 
 
+class RemoteError(SluiceError):
+    """A service in the cloud refuses a request, or does not answer."""
+
+    exit_code = ExitCode.REMOTE
+
+
 class TransientError(NodeError):
     """A temporary failure, such as a service that does not answer.
 
