@@ -34,8 +34,8 @@ setup(
     packages=find_packages(
         include=[*PACKAGES, *(f"{package}.*" for package in PACKAGES)]
     ),
-    # The one package that is needed for one command only.
-    extras_require={"mlflow": ["mlflow-skinny"]},
+    # Packages that are needed for one command or one engine only.
+    extras_require={"mlflow": ["mlflow-skinny"], "kubeflow": ["kfp-server-api"]},
     package_data={
         "schemas": ["**/*.pbtxt"],
         "pipeline": ["**/*.json"],
