@@ -81,6 +81,12 @@ def kind_of(class_path: str) -> NodeKind:
     return _KINDS.get(class_path) or NodeKind(class_path)
 
 
+def find_kind(module: str) -> NodeKind | None:
+    """Returns the kind of the component in a module; None if it is not known."""
+    of_module = (kind for path, kind in _KINDS.items() if path.startswith(f"{module}."))
+    return next(of_module, None)
+
+
 # The class names of gates, which is all that a record has of a node's kind.
 GATES = frozenset(kind.name for kind in _KINDS.values() if kind.gate)
 

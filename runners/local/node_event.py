@@ -37,7 +37,7 @@ def node_finished(
     gates, unread = _verdicts(result)
     push = _push(node, result)
     if push and push.state == "blocked" and result.state != "blocked":
-        names = " and ".join(_refused_by(result)) or "a missing blessing"
+        names = " and ".join(_refused_by(node, result)) or "a missing blessing"
         result = replace(result, state="blocked", reason=f"stopped by {names}")
     return NodeFinished(
         node=result.node,
@@ -90,16 +90,18 @@ def _push(node: PlannedNode, result: NodeResult) -> Push | None:
     return Push("blocked") if result.state == "blocked" else None
 
 
-def _refused_by(result: NodeResult) -> Iterator[str]:
+def _refused_by(node: PlannedNode, result: NodeResult) -> Iterator[str]:
     """Yields the nodes that have not blessed the model.
 
-    TFX's URIs end in NODE/OUTPUT/EXECUTION.
+    TFX's URIs end in NODE/OUTPUT/EXECUTION, those of a service do not.
     """
-    for artifacts in result.inputs.values():
+    for key, artifacts in result.inputs.items():
         for artifact in artifacts:
             is_blessing = artifact["type"] in JUDGEMENTS - VERDICTS
             if is_blessing and not artifact["properties"].get("blessed"):
-                yield artifact["uri"].split("/")[-3]
+                makers = node.needs.get(key, ())
+                by_uri = artifact["uri"].split("/")[-3]
+                yield makers[0] if len(makers) == 1 else by_uri
 
 
 def _outputs(result: NodeResult) -> Iterator[dict[str, Any]]:

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Event:
-    """Base of all events; the journal sets ``at`` (UTC, ISO 8601)."""
+    """Base of all events.
+
+    The journal sets ``at`` (UTC, ISO 8601) where it is empty; a service's events have
+    the service's time.
+    """
 
     at: str = ""
 
@@ -201,6 +205,14 @@ class NodeFinished(_Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DocumentsAdded(_Event):
+    """Documents of nodes that ended before; another process has written them."""
+
+    event: Literal["documents_added"] = "documents_added"
+    documents: tuple[DocumentRecord, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stopping(_Event):
     """A request to stop the run while ``nodes`` were running."""
 
@@ -292,6 +304,7 @@ Event = Union[  # noqa: UP007 (pydantic evaluates it on Python 3.10)
     NodeStarted,
     NodeRetried,
     NodeFinished,
+    DocumentsAdded,
     Stopping,
     Stopped,
     Note,

@@ -15,6 +15,7 @@ from typing import NoReturn
 from sluice.errors import ExitCode
 from sluice.record.events import (
     Artifact,
+    DocumentsAdded,
     Event,
     Finished,
     GraphCompiled,
@@ -35,6 +36,7 @@ from sluice.record.events import (
 )
 from sluice.record.run_record import (
     ArtifactRecord,
+    DocumentRecord,
     ErrorRecord,
     NodeRecord,
     NodeState,
@@ -119,6 +121,8 @@ class Fold:
                 self._node_retried(event)
             case NodeFinished():
                 self._node_finished(event)
+            case DocumentsAdded():
+                self._add_documents(event.documents)
             case Stopping():
                 pass
             case Stopped():
@@ -205,11 +209,7 @@ class Fold:
         node.cache = event.cache
         node.inputs, node.outputs = _uris(event.inputs), _uris(event.outputs)
         self._add_artifacts(event)
-        for document in event.documents:
-            documents = [
-                item for item in record.documents if item.path != document.path
-            ]
-            record.documents = [*documents, document]
+        self._add_documents(event.documents)
         for text in event.notes:
             self._note(text)
         for verdict in event.gates:
@@ -230,6 +230,13 @@ class Fold:
                 log=event.log,
                 log_tail=error.log_tail,
             )
+
+    def _add_documents(self, added: Iterable[DocumentRecord]) -> None:
+        for document in added:
+            others = [
+                item for item in self.record.documents if item.path != document.path
+            ]
+            self.record.documents = [*others, document]
 
     def _add_artifacts(self, event: NodeFinished) -> None:
         known = self.record.artifacts

@@ -31,12 +31,12 @@ class Journal:
         self._last: tuple[bytes, Event] | None = None
 
     def append(self, event: Event) -> Event:
-        """Writes an event and returns it with ``at``, the time of writing.
+        """Writes an event and returns it with ``at``, by default the time of writing.
 
         Raises:
           OSError: it could not be written completely, such as on a full disk.
         """
-        dated = replace(event, at=utc_now("microseconds"))
+        dated = event if event.at else replace(event, at=utc_now("microseconds"))
         content = json.dumps(dated.to_dict()).encode()
         line = content + b"\n"
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
