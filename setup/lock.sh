@@ -20,11 +20,25 @@ main() {
     provide_uv "$PYTHON" "$scratch/uv" || exit 2
 
     # Early 2025: resolved freely, TFX 1.16 takes a Beam without dill and breaks at import.
-    resolve tfx-1.16 2025-02-01 --python-version 3.10 \
+    resolve_tfx 1.16 2025-02-01 --python-version 3.10 \
         --python-platform x86_64-manylinux_2_28
-    resolve tfx-1.21 2026-10-01 --python-version 3.12 \
+    resolve_tfx 1.21 2026-10-01 --python-version 3.12 \
         --python-platform x86_64-manylinux_2_39
-    resolve uv 2026-10-01 --python-version 3.10 --universal
+    resolve uv 2026-10-01 --python-version 3.10 --universal requirements/uv.in
+}
+
+# resolve_tfx VERSION DATE OPTION...: one lock holds the tools too, so that what is
+# tested and what tests it are resolved together. The locks of the images have the same
+# versions without the tools; TensorFlow's own packages for GPUs are added in one.
+resolve_tfx() {
+    tfx=$1
+    date=$2
+    shift 2
+    set -- "$date" "$@" "requirements/tfx-$tfx.in"
+    resolve "tfx-$tfx" "$@" requirements/dev.in
+    set -- "$@" --constraint "requirements/tfx-$tfx.txt" --no-annotate
+    resolve "image-$tfx" "$@"
+    resolve "image-$tfx-gpu" "$@" requirements/gpu.in
 }
 
 # resolve NAME DATE OPTION...: the old lock stays until the new one is whole.
@@ -33,8 +47,7 @@ resolve() {
     date=$2
     shift 2
     "$UV" pip compile --quiet --generate-hashes --exclude-newer "$date" "$@" \
-        --custom-compile-command "make lock" \
-        --output-file "$scratch/$name.txt" "requirements/$name.in"
+        --custom-compile-command "make lock" --output-file "$scratch/$name.txt"
     cat "$scratch/$name.txt" >"requirements/$name.txt"
     echo "requirements/$name.txt" >&2
 }

@@ -1,0 +1,135 @@
+"""What is in an image, its fingerprint, and the check before a run is submitted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.config import Config
+from pipeline.config.load import load_config
+from runners.cloud.image import check_image, image_of, with_tag
+from sluice.compat import child_environment
+from sluice.errors import ConfigError, UsageError
+from sluice.project import OWN_PACKAGES, own_root
+
+pytestmark = pytest.mark.unit
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write(tmp_path, "my_models/__init__.py", "my_models/cnn.py", "features.py")
+    return tmp_path
+
+
+def test_an_image_holds_both_projects_packages_and_the_lock(project: Path) -> None:
+    write(project, "configs/a.yaml", "data/a.tfrecord", "tests/test_a.py", "setup.py")
+    write(project, "my_models/.env", "my_models/key.pem", "my_models/credentials.json")
+    write(project, "my_models/__pycache__/cnn.pyc", "my_models/words.txt")
+    files = image_of(project, "1.16").files
+    assert sorted(name for name in files if name.startswith("project/")) == [
+        "project/features.py",
+        "project/my_models/__init__.py",
+        "project/my_models/cnn.py",
+        "project/my_models/words.txt",
+    ]
+    others = {name.partition("/")[0] for name in files}
+    assert others == {*OWN_PACKAGES, "requirements", "LICENSE", "project"}
+    assert "reports/templates/run.html.j2" in files
+    assert "requirements/image-1.16.txt" in files
+
+
+def test_own_checkout_as_the_project_has_no_second_copy() -> None:
+    files = image_of(own_root(), "1.16").files
+    assert not [name for name in files if name.startswith(("project/", "tests/"))]
+    assert "setup.py" not in files
+
+
+def test_the_fingerprint_is_that_of_code_and_lock(project: Path) -> None:
+    before = image_of(project, "1.16")
+    write(project, "configs/b.yaml", "workspace/x", "my_models/__pycache__/a.pyc")
+    assert image_of(project, "1.16").fingerprint == before.fingerprint
+    (project / "my_models" / "cnn.py").write_text("UNITS = 8\n")
+    after = image_of(project, "1.16")
+    variants = [image_of(project, "1.16", gpu=True), image_of(project, "1.21")]
+    assert len({item.fingerprint for item in (before, after, *variants)}) == 4
+    assert re.fullmatch(r"eu/me:[0-9a-f]{16}", after.name("eu/me"))
+
+
+def test_the_dockerfile_has_the_arguments_of_its_version(project: Path) -> None:
+    image = image_of(project, "1.21", gpu=True)
+    assert "\nARG BASE=python:3.12-slim-trixie\n" in image.dockerfile
+    assert "\nARG LOCK=image-1.21-gpu\n" in image.dockerfile
+    beam = image.arguments["BEAM"].rpartition(":")[2]
+    lock = (own_root() / "requirements" / "image-1.21-gpu.txt").read_text()
+    assert f"\napache-beam=={beam} " in lock
+
+
+def test_the_dockerfile_by_hand_is_that_of_tfx_1_16(project: Path) -> None:
+    assert (
+        image_of(project, "1.16").dockerfile == (own_root() / "Dockerfile").read_text()
+    )
+    ignored = (own_root() / ".dockerignore").read_text().splitlines()
+    assert {f"!{name}" for name in OWN_PACKAGES} < set(ignored)
+
+
+def test_the_image_has_the_environment_of_local_runs(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    text = image_of(project, "1.16").dockerfile
+    for name, value in child_environment().items():
+        assert re.search(rf"^ENV .*\b{name}={value}\b", text, re.MULTILINE)
+
+
+def test_an_unknown_version_is_refused(project: Path) -> None:
+    with pytest.raises(UsageError, match="no image for this version of TFX") as caught:
+        image_of(project, "1.15")
+    assert caught.value.expected == "one of 1.16, 1.21"
+
+
+def test_a_tag_is_added_where_there_is_none(project: Path) -> None:
+    tagged = image_of(project).name("localhost:5000/me")
+    assert with_tag("localhost:5000/me", project) == tagged
+    for whole in ("eu/me:latest", "eu/me@sha256:12"):
+        assert with_tag(whole, project) == whole
+
+
+@pytest.fixture
+def config() -> Config:
+    return load_config("digits", cwd=own_root())
+
+
+def never(image: str) -> str:
+    raise AssertionError("the tag was enough")
+
+
+def test_an_image_is_known_by_its_tag_or_its_label(config: Config) -> None:
+    image = image_of(config.root)
+    check_image(image.name("eu/me"), config, never)
+    check_image(image_of(config.root, gpu=True).name("eu/me"), config, never)
+    check_image("eu/me:latest", config, lambda name: image.fingerprint)
+
+
+def test_an_image_of_other_code_is_refused(config: Config) -> None:
+    with pytest.raises(ConfigError, match="does not hold the code") as caught:
+        check_image("eu/me:latest", config, lambda name: "0123")
+    assert caught.value.actual == "the label 0123"
+    assert image_of(config.root).name("eu/me") in str(caught.value.expected)
+    assert caught.value.hint == "sluice image push --repository eu/me"
+
+
+def test_code_that_is_in_no_image_is_refused(project: Path, config: Config) -> None:
+    write(project, "loose/deep.py")
+    own = config.model_copy(update={"model": "loose.deep:build", "root": project})
+    with pytest.raises(ConfigError, match="would not be in the image") as caught:
+        check_image("eu/me:latest", own, never)
+    assert caught.value.examples == ("loose.deep",)
+    assert caught.value.hint == "touch loose/__init__.py"
