@@ -1,0 +1,125 @@
+"""Lints the machines of nodes against the table of ``machine_types``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.config.cloud import Accelerator, NodeResources
+from runners.cloud.lint import machine_types
+from runners.cloud.lint.finding import Finding, error, warning
+from sluice.errors import did_you_mean
+
+TRAINER = "Trainer"
+
+
+def lint_resources(name: str, own: NodeResources, where: str) -> Iterator[Finding]:
+    """Yields findings about what a node is given on Vertex AI.
+
+    Args:
+      name: of the node, or ``default``.
+      own: its settings.
+      where: of these settings.
+    """
+    limits = {"cpu": ("CPU cores", own.cpu, machine_types.MAX_CPU)}
+    limits["memory_gb"] = "GB of memory", own.memory_gb, machine_types.MAX_MEMORY_GB
+    for key, (unit, value, most) in limits.items():
+        if value is not None and value > most:
+            what = f"{value:g} {unit} are more than the {most} that a step can have"
+            yield error(f"{where}.{key}", what, f"take at most {most}")
+    for key in ("machine_type", "workers", "tpu"):
+        if getattr(own, key) is not None and name != TRAINER:
+            yield error(
+                f"{where}.{key}",
+                f"only the Trainer can have {key}; other nodes get a machine by cpu, "
+                "memory_gb and accelerator",
+                f"leave {key} out",
+            )
+    if own.accelerator is not None:
+        machine = own.machine_type if name == TRAINER else None
+        yield from lint_gpu(machine, own.accelerator, f"{where}.accelerator")
+
+
+def lint_trainer(
+    own: NodeResources, strategy: str, region: str | None, where: str
+) -> Iterator[Finding]:
+    """Yields findings about the Trainer's machines on Vertex AI.
+
+    Args:
+      own: its settings.
+      strategy: ``train.strategy``.
+      region: ``cloud.region``.
+      where: of these settings.
+    """
+    wanted = {"multi_worker": (own.workers or 1) > 1, "tpu": own.tpu is not None}
+    for name, given in wanted.items():
+        if given and strategy not in (name, "auto"):
+            yield error(
+                f"{where}.{'tpu' if name == 'tpu' else 'workers'}",
+                f"train.strategy is {strategy}, which does not use it",
+                f"write train: {{strategy: {name}}}",
+            )
+    machine = own.machine_type
+    if machine is not None:
+        yield from lint_machine_name(machine, f"{where}.machine_type")
+        built_in = machine_types.needs_gpu(machine)
+        if built_in and own.accelerator is None:
+            gpu, count = built_in
+            yield error(
+                f"{where}.machine_type",
+                f"{machine} has {count} {gpu}, which the service wants to be named",
+                f"write accelerator: {{type: {gpu}, count: {count}}}",
+            )
+        if own.tpu is None and machine_types.is_tpu(machine):
+            what = f"{machine} has a TPU, whose topology is missing"
+            yield error(f"{where}.machine_type", what, "write tpu: {topology: ...}")
+    if own.tpu is not None:
+        yield from _lint_tpu(own, machine, own.tpu.topology, region, where)
+
+
+def _lint_tpu(
+    own: NodeResources,
+    machine: str | None,
+    topology: str,
+    region: str | None,
+    where: str,
+) -> Iterator[Finding]:
+    if own.accelerator is not None:
+        what = "a machine has a TPU or GPUs, not both"
+        yield error(f"{where}.accelerator", what, "leave one of them out")
+    if machine is None:
+        what, fix = "a TPU needs a machine_type", "write one, such as ct5lp-hightpu-4t"
+        yield error(f"{where}.tpu", what, fix)
+        return
+    what, fix = machine_types.tpu_problem(machine, topology)
+    if what:
+        yield error(f"{where}.tpu.topology", what, fix)
+    regions = machine_types.tpu_regions(machine)
+    if regions and region is not None and region not in regions:
+        yield warning(
+            f"{where}.machine_type",
+            f"{region} had no {machine} in {machine_types.AS_OF}",
+            f"regions that had: {', '.join(sorted(regions))}",
+        )
+
+
+def lint_gpu(machine: str | None, gpu: Accelerator, where: str) -> Iterator[Finding]:
+    """Yields findings about the GPUs of a machine, None for one of the service's."""
+    what, fix = machine_types.gpu_problem(machine, gpu.type, gpu.count)
+    if what:
+        yield error(where, what, fix)
+    elif gpu.type not in machine_types.GPUS:
+        yield warning(
+            where,
+            f"Vertex AI had no accelerator {gpu.type!r} in {machine_types.AS_OF}",
+            did_you_mean(gpu.type, machine_types.GPUS) or "check its name",
+        )
+
+
+def lint_machine_name(machine: str, where: str) -> Iterator[Finding]:
+    """Yields a warning if the table has no such machine."""
+    if not (machine_types.is_known(machine) or machine == "cloud-tpu"):
+        yield warning(
+            where,
+            f"Vertex AI had no machine type {machine!r} in {machine_types.AS_OF}",
+            "check its name",
+        )
