@@ -126,9 +126,12 @@ def test_an_image_of_other_code_is_refused(config: Config) -> None:
     assert caught.value.hint == "sluice image push --repository eu/me"
 
 
-def test_code_that_is_in_no_image_is_refused(project: Path, config: Config) -> None:
-    write(project, "loose/deep.py")
-    own = config.model_copy(update={"model": "loose.deep:build", "root": project})
+def test_code_that_is_in_no_image_is_refused(project: Path) -> None:
+    write(project, "loose/deep.py", "configs/own.yaml")
+    text = (own_root() / "configs" / "digits.yaml").read_text()
+    text = re.sub(r"(?m)^model: .*", "model: loose.deep:build", text)
+    (project / "configs" / "own.yaml").write_text(text)
+    own = load_config("own", cwd=project)
     with pytest.raises(ConfigError, match="would not be in the image") as caught:
         check_image("eu/me:latest", own, never)
     assert caught.value.examples == ("loose.deep",)
