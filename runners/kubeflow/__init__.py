@@ -1,0 +1,1 @@
+"""Runs pipelines on Kubeflow Pipelines, by the client generated from its REST API."""
