@@ -14,7 +14,7 @@ from pathlib import Path
 from sluice.errors import ServingError
 from sluice.storage import atomic, digest
 
-_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
+MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _CHUNK_BYTES = 1 << 20
 
 
@@ -46,14 +46,14 @@ class SavedModelTree:
             directories, files, strange = _list(root)
             sizes = {
                 name: os.stat(root / name).st_size
-                for name in _MODEL_FILES
+                for name in MODEL_FILES
                 if Path(name) in files
             }
             if not any(sizes.values()):
                 raise ServingError(
                     "this is not a SavedModel; nothing was pushed",
                     where=root,
-                    expected=f"{' or '.join(_MODEL_FILES)}, with content",
+                    expected=f"{' or '.join(MODEL_FILES)}, with content",
                     actual=f"an empty {next(iter(sizes))}"
                     if sizes
                     else f"{len(files)} other files",
@@ -92,7 +92,15 @@ class SavedModelTree:
             # A server may run as another user, whatever the umask.
             directory.chmod(0o755)
             atomic.sync_directory(directory)
-        if digest.of_tree(target) != self.digest:
+        self.check_copied(digest.of_tree(target))
+
+    def check_copied(self, copied: str) -> None:
+        """Raises if a copy has another digest.
+
+        Raises:
+          ServingError: the source changed since it was read.
+        """
+        if copied != self.digest:
             raise ServingError(
                 "the model changed while it was being copied; nothing was pushed",
                 where=self.root,

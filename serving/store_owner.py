@@ -13,6 +13,7 @@ from typing import Any
 from serving.regular_files import read_file
 from sluice.errors import UsageError
 from sluice.storage import atomic
+from sluice.storage.storage import is_remote, storage_for
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Owner:
         return f"the pipeline {self.pipeline!r}{workspace}"
 
 
-def check_owner(file: Path, publisher: Owner | None) -> None:
+def check_owner(file: str | Path, publisher: Owner | None) -> None:
     """Raises if the store belongs to another pipeline.
 
     Args:
@@ -54,37 +55,53 @@ def check_owner(file: Path, publisher: Owner | None) -> None:
         return
     raise UsageError(
         "this serving directory belongs to another pipeline",
-        where=file.parent.parent,
+        where=str(file).removesuffix("/.versions/owner.json"),
         expected=f"a push by {owner}, see {file}",
         actual=f"a push by {publisher or 'a publisher without a pipeline name'}",
         hint="give this pipeline a push.serving_dir of its own; or, for the next push "
-        f"to take this one over: rm {file}",
+        f"to take this one over: {_delete(file)}",
     )
 
 
-def claim(file: Path, publisher: Owner | None, facts: dict[str, Any]) -> None:
+def claim(file: str | Path, publisher: Owner | None, facts: dict[str, Any]) -> None:
     """Writes the owner file, if the publisher adds to what it says.
 
     Args:
       file: the owner file of the store.
       publisher: the checked publisher.
       facts: about the push, for information.
+
+    Raises:
+      UsageError: another publisher has claimed a store in a bucket meanwhile.
     """
     owner = read_owner(file)
     if publisher is None or (owner and not publisher.workspace_id):
         return
-    if owner != publisher:
-        atomic.write_json(file, {**asdict(publisher), "claimed_by": facts})
+    if owner == publisher:
+        return
+    claimed = {**asdict(publisher), "claimed_by": facts}
+    if not is_remote(str(file)):
+        atomic.write_json(file, claimed)
+        return
+    storage, content = storage_for(file), json.dumps(claimed, indent=2).encode()
+    if owner:
+        storage.write_atomically(str(file), content)
+    elif not storage.write_if_absent(str(file), content):
+        check_owner(file, publisher)
 
 
-def read_owner(file: Path) -> Owner | None:
+def read_owner(file: str | Path) -> Owner | None:
     """Returns the owner of a store; None if it has none.
 
     Raises:
       UsageError: the file is damaged, or a link.
     """
     try:
-        known = json.loads(read_file(file))
+        known = json.loads(
+            storage_for(file).read(str(file))
+            if is_remote(str(file))
+            else read_file(Path(file))
+        )
         return Owner(known["pipeline"], known["workspace_id"])
     except FileNotFoundError:
         return None
@@ -94,5 +111,9 @@ def read_owner(file: Path) -> Owner | None:
             where=file,
             expected='JSON such as {"pipeline": "digits", "workspace_id": null}',
             actual=str(error),
-            hint=f"for the next push to take the directory over: rm {file}",
+            hint=f"for the next push to take the directory over: {_delete(file)}",
         ) from error
+
+
+def _delete(file: str | Path) -> str:
+    return f"gcloud storage rm {file}" if is_remote(str(file)) else f"rm {file}"

@@ -68,7 +68,7 @@ def _pattern(value: str) -> str:
 
 
 def _destination(value: str) -> str:
-    if problem := output_path_problem(value):
+    if problem := output_path_problem(value, may_be_gcs=True):
         expect(problem)
     return value
 

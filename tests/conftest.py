@@ -94,6 +94,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return LongestFirst(config, log)
 
 
+@pytest.fixture
+def make_saved_model(tmp_path: Path) -> Callable[..., Path]:
+    """Makes directories that look like a SavedModel; no TensorFlow can load them."""
+
+    def make(name: str = "model", content: bytes = b"weights") -> Path:
+        root = tmp_path / name
+        (root / "variables").mkdir(parents=True)
+        (root / "assets").mkdir()
+        (root / "saved_model.pb").write_bytes(b"graph")
+        (root / "variables" / "variables.index").write_bytes(b"index")
+        (root / "variables" / "variables.data-00000-of-00001").write_bytes(content)
+        return root
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def run_started() -> RunStarted:
     """The first event of a run without options."""

@@ -6,7 +6,7 @@ model that it was copied from.
 
 from __future__ import annotations
 
-from serving.model_store import ModelStore
+from serving.model_store import store_at
 from sluice.storage.storage import storage_for
 
 LOOK_UP, NO_BASELINE = "", "none"
@@ -23,7 +23,7 @@ def latest_pushed_model(serving_dir: str) -> str | None:
     Raises:
       ServingError: the model store cannot be read.
     """
-    for version in reversed(ModelStore(serving_dir).versions()):
+    for version in reversed(store_at(serving_dir).versions()):
         uri = version.facts.get("model_uri")
         if uri and storage_for(uri).exists(f"{uri}/{_MODEL_DIR}"):
             return uri

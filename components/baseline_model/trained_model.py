@@ -10,7 +10,7 @@ from typing import Any
 from tfx.dsl.components.common import resolver
 
 from components.baseline_model.blessed_models import damage_of
-from serving.model_store import ModelStore
+from serving.model_store import store_at
 from sluice.mlmd_items import Artifact
 from sluice.storage.contents import Contents
 
@@ -33,7 +33,7 @@ class TrainedModel(resolver.ResolverStrategy):
         """Returns the model, or none."""
         wanted = None
         if self._served_in is not None:
-            newest = ModelStore(self._served_in).newest()
+            newest = store_at(self._served_in).newest()
             if newest is None or newest.digest is None:
                 return {"model": []}
             wanted = newest.digest

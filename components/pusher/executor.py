@@ -12,13 +12,12 @@ from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
 from tfx.utils import proto_utils
 
-from serving.model_store import ModelStore
+from serving.model_store import store_at
 from serving.store_owner import Owner
 from sluice.errors import UsageError
 from sluice.mlmd_items import plain_properties
 from sluice.storage.contents import Contents
-from sluice.storage.local_copy import local_copy
-from sluice.storage.output_path import resolve_output_path
+from sluice.storage.output_path import resolve_output_uri
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
 
@@ -43,23 +42,22 @@ class Executor(executor.Executor):
             pushed.set_string_custom_property("state", "blocked")
             return
         source = input_dict.get("model") or input_dict["infra_blessing"]
-        store = ModelStore(_directory(exec_properties["push_destination"]))
+        store = store_at(_directory(exec_properties["push_destination"]))
         model_dir = self.GetModelPath(input_dict)
         run_id = self._context.pipeline_run_id if self._context else None
-        with local_copy(model_dir) as local_dir:
-            publication = store.publish(
-                local_dir,
-                expected_digest=_digest_when_made(source, model_dir),
-                facts={
-                    "pipeline_run_id": run_id,
-                    "model_uri": artifact_utils.get_single_uri(source),
-                },
-                owner=self._owner(exec_properties),
-            )
+        publication = store.publish(
+            model_dir,
+            expected_digest=_digest_when_made(source, model_dir),
+            facts={
+                "pipeline_run_id": run_id,
+                "model_uri": artifact_utils.get_single_uri(source),
+            },
+            owner=self._owner(exec_properties),
+        )
         pushed.set_int_custom_property("pushed", 1)
         pushed.set_string_custom_property("state", publication.state)
         pushed.set_string_custom_property("pushed_version", str(publication.version))
-        pushed.set_string_custom_property("pushed_destination", str(publication.path))
+        pushed.set_string_custom_property("pushed_destination", publication.uri)
         pushed.set_string_custom_property("digest", publication.digest)
 
     def CheckBlessing(self, input_dict: dict[str, list[Any]]) -> bool:
@@ -89,7 +87,7 @@ def _digest_when_made(source: list[Any], model_dir: str) -> str | None:
     return recorded.model_digest if is_same else None
 
 
-def _directory(push_destination: str) -> Path:
+def _directory(push_destination: str) -> str:
     """Returns the directory that a ``PushDestination``, as JSON, names."""
     given = pusher_pb2.PushDestination()
     proto_utils.json_to_proto(push_destination, given)
@@ -102,6 +100,4 @@ def _directory(push_destination: str) -> Path:
             "numbered one by one",
             actual=push_destination,
         )
-    return resolve_output_path(
-        filesystem.base_directory, Path.cwd(), "push_destination"
-    )
+    return resolve_output_uri(filesystem.base_directory, Path.cwd(), "push_destination")

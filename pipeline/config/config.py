@@ -36,7 +36,7 @@ from sluice.config_section import (
 )
 from sluice.errors import ConfigError
 from sluice.retries import Retries
-from sluice.storage.output_path import resolve_output_path
+from sluice.storage.output_path import resolve_output_uri
 from sluice.storage.storage import is_remote
 
 CONFIG_VERSION = 1
@@ -54,8 +54,8 @@ class Push(Section):
 
     serving_dir: Destination | None = Field(
         default=None,
-        description="Relative to the project root, absolute, or below `~`; of one "
-        "pipeline only. null: `serving/` in the workspace.",
+        description="Relative to the project root, absolute, below `~`, or a `gs://` "
+        "address; of one pipeline only. null: `serving/` in the workspace.",
     )
 
 
@@ -209,9 +209,9 @@ class Config(Section):
         return f"{self.cloud.root}/{self.name}"
 
     @property
-    def serving_dir(self) -> Path | None:
-        """The serving directory, absolute; None for the workspace's own."""
+    def serving_dir(self) -> str | None:
+        """The serving directory, absolute, or its address; None for the workspace's."""
         given = self.push.serving_dir
         if given is None:
             return None
-        return resolve_output_path(given, self.root, "push.serving_dir")
+        return resolve_output_uri(given, self.root, "push.serving_dir")

@@ -16,6 +16,7 @@ own, see ``runners.cache.key``. In addition:
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -238,17 +239,17 @@ def still_served(pushed_model: Any) -> bool:
     if pushed_model.get_int_custom_property("pushed") != 1:
         return True
     destination = pushed_model.get_string_custom_property("pushed_destination")
-    if is_remote(destination) or destination.startswith("projects/"):
+    pushed = pushed_model.get_string_custom_property("digest")
+    by_another = not pushed and is_remote(destination)
+    if by_another or destination.startswith("projects/"):
         return True
     # Imported here: foreign pipelines may hide `serving` and rarely push.
-    from serving.model_store import ModelStore
+    from serving.model_store import store_at
 
-    path = Path(destination)
     try:
-        newest = ModelStore(path.parent).newest()
-        if newest is None or newest.path != path:
+        newest = store_at(os.path.dirname(destination)).newest()
+        if newest is None or Path(newest.uri) != Path(destination):
             return False
-        pushed = pushed_model.get_string_custom_property("digest")
         if not pushed and newest.digest is None:
             return True  # By another Pusher, which keeps no record.
         return pushed in ("", newest.digest) and newest.is_intact()

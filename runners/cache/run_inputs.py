@@ -83,7 +83,7 @@ class RunInputs:
 def run_inputs(
     config: Config,
     workspace_root: Path,
-    serving_dir: Path,
+    serving_dir: str,
     choice: SpanChoice,
     digests: FileDigests,
 ) -> RunInputs:
@@ -103,7 +103,7 @@ def run_inputs(
     """
     source_files.use_cache_file(Workspace(workspace_root).sources_file)
     roots = list(dict.fromkeys([own_root(), config.root]))
-    remote = remote_modules(f"{config.data} {config.nodes}")
+    remote = remote_modules(f"{config.data} {config.nodes} {serving_dir}")
     entries = ["pipeline.graph.create_pipeline", *modules_of(config), *remote]
     code = code_fingerprint.digests_of(entries, roots)
     for path in files_of(config):
@@ -117,7 +117,7 @@ def run_inputs(
         places={
             "root": str(config.root),
             "workspace": str(workspace_root),
-            "serving": str(serving_dir),
+            "serving": serving_dir,
         },
         schema=digest.of_file(config.schema_path),
         code=code,

@@ -136,16 +136,18 @@ def _made(workspace: Workspace, record: RunRecord) -> dict[str, Any]:
       OSError: an output is missing.
     """
     # Imported here: ``is_probably_up_to_date`` must be fast and does not need it.
-    from serving.model_store import ModelStore
+    from serving.model_store import generations_of, store_at
 
     local = [uri for uri in record.artifacts if uri and not is_remote(uri)]
     push = record.pushes[0]
-    newest = ModelStore(push.destination).newest()
-    if newest is None or newest.digest is None or str(newest.path) != push.uri:
+    newest = store_at(push.destination).newest()
+    if newest is None or newest.digest is None or newest.uri != push.uri:
         raise FileNotFoundError(push.uri)
     return {
         "artifacts": {uri: _state_of_tree(Path(uri)) for uri in sorted(local)},
-        "served": _state_of_tree(newest.path),
+        "served": generations_of(newest.uri)
+        if is_remote(newest.uri)
+        else _state_of_tree(Path(newest.uri)),
         "accepted": _state_of_tree(workspace.root / "state" / "accepted"),
         "metadata": _state_of_file(workspace.metadata_db),
     }

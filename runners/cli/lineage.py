@@ -88,7 +88,7 @@ def _summary_rows(traced: Lineage) -> list[tuple[str, str]]:
         version, by = item.version, f", by run {item.run_id}" if item.run_id else ""
         since = f", since {_time(version.published_at)}" if version.published_at else ""
         rows.append(("served", f"version {version.version}{since}{by}"))
-        rows.append(("", str(version.path)))
+        rows.append(("", version.uri))
     return rows
 
 

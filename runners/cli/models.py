@@ -55,7 +55,7 @@ def _print_versions(listed: list[operation.ListedModel]) -> None:
             plain(str(version.facts.get("pipeline_run_id") or "")),
             plain((version.digest or "")[:12]),
             plain(", ".join(item.flaws) or "ok", "yellow" if item.flaws else ""),
-            plain(str(version.path)),
+            plain(version.uri),
         )
     console = make_console()
     console.print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from components.baseline_model.blessed_models import search_baseline, served_copy
@@ -10,6 +11,7 @@ from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import ServedModel, served_models
 from runners.retention.retire_model import find_blessed_models, model_name
 from sluice.errors import bounded
+from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace
 
 _NAME = "baselines"
@@ -58,7 +60,7 @@ def check_serving(folder: Path) -> Check:
       folder: as for ``check_baselines``.
     """
     served = [item for path in _databases(folder) for item in _served(path)]
-    newest = {item.version.path.parent: item.version for item in served}
+    newest = {os.path.dirname(item.version.uri): item.version for item in served}
     differing = [
         (item.version, difference)
         for item in served
@@ -69,13 +71,14 @@ def check_serving(folder: Path) -> Check:
         found = f"{count} version{'' if count == 1 else 's'}" if count else "none yet"
         return Check("serving", "ok", found)
     lines = [
-        f"{version.path} differs from what was pushed: {difference}"
+        f"{version.uri} differs from what was pushed: {difference}"
         for version, difference in differing
     ]
     # A server loads the highest number.
     is_loaded = any(version in newest.values() for version, _ in differing)
-    path = differing[0][0].path
-    hint = f"inspect it, then: mv {path} {path}.aside, and run the pipeline again"
+    uri = differing[0][0].uri
+    move = "gcloud storage mv" if is_remote(uri) else "mv"
+    hint = f"inspect it, then: {move} {uri} {uri}.aside, and run the pipeline again"
     state: CheckState = "problem" if is_loaded else "warning"
     return Check("serving", state, "; ".join(bounded(lines)), hint)
 

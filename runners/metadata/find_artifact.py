@@ -88,7 +88,7 @@ def _of_version(item: ServedModel, read_as: str) -> Found:
     if item.model_id is None:
         raise UsageError(
             f"the model behind version {item.version.version} is unknown",
-            where=item.version.path,
+            where=item.version.uri,
             expected="a version that a run of this workspace has pushed",
             actual=f"run {item.run_id}" if item.run_id else "no record of a push",
         )
@@ -114,7 +114,7 @@ def _by_path(
         places += [os.path.abspath(reference), os.path.realpath(reference)]
     for place in dict.fromkeys(places):
         for item in served:
-            if _is_in(place, str(item.version.path)):
+            if _is_in(place, item.version.uri):
                 return _of_version(item, f"version {item.version.version}")
         inside = [
             (len(artifact.uri), artifact.state == "live", artifact.id)
@@ -151,7 +151,7 @@ def _unknown(
     versions = [f"v{item.version.version}" for item in served]
     if "/" in reference:
         known = [artifact.uri for artifact in graph.artifacts.values()]
-        known += [str(item.version.path) for item in served]
+        known += [item.version.uri for item in served]
     else:
         known = [*versions, *outputs]
     near = difflib.get_close_matches(reference, known, n=MAX_EXAMPLES, cutoff=0.5)

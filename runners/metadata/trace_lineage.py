@@ -112,7 +112,7 @@ class Lineage:
             "served": [
                 {
                     "version": item.version.version,
-                    "uri": str(item.version.path),
+                    "uri": item.version.uri,
                     "digest": item.version.digest,
                     "published_at": item.version.published_at,
                     "run_id": item.run_id,

@@ -13,10 +13,11 @@ from pipeline.graph.node_registry import PUSHER
 from runners.engine import Observer
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.complete_killed_runs import complete_killed_runs
-from serving.model_store import ModelStore
+from serving.model_store import store_at
 from serving.store_owner import Owner
 from sluice.errors import UsageError
 from sluice.run_lock import RunLock
+from sluice.storage.storage import is_remote
 from sluice.storage.storage_errors import explain_full_disk, require_free_space
 from sluice.workspace import Workspace
 
@@ -92,7 +93,7 @@ def lock_workspace(
 
 
 def prepare_store(
-    serving_dir: Path, config: Config, workspace: Workspace, to_nodes: Sequence[str]
+    serving_dir: str, config: Config, workspace: Workspace, to_nodes: Sequence[str]
 ) -> None:
     """Checks that the run can push its model; see ``ModelStore.prepare``.
 
@@ -108,10 +109,12 @@ def prepare_store(
     if to_nodes and not is_needed_for(config, PUSHER, to_nodes):
         return
     for own in workspace.folders:
-        if serving_dir.resolve().is_relative_to(own.resolve()):
+        if is_remote(serving_dir):
+            break
+        if Path(serving_dir).resolve().is_relative_to(own.resolve()):
             raise UsageError(
                 "push.serving_dir is inside a folder that runs of this pipeline use",
                 where=serving_dir,
                 expected=f"a directory outside of {own}",
             )
-    ModelStore(serving_dir).prepare(Owner(config.name, workspace.id))
+    store_at(serving_dir).prepare(Owner(config.name, workspace.id))

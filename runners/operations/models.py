@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.read_metadata import read_metadata
-from runners.metadata.served_models import served_models
+from runners.metadata.served_models import resolved, served_models
 from runners.operations.find_run import Warn, ignore
 from runners.operations.pipeline_request import PipelineRequest
 from runners.retention.retire_model import Retired, find_blessed_models, retire
-from serving.model_store import ModelStore, ModelVersion
+from serving.model_store import ModelVersion, store_at
 from sluice.errors import WorkspaceError
 
 
@@ -40,7 +41,7 @@ class ListedModel:
         """Returns the JSON form."""
         return {
             "version": self.version.version,
-            "uri": str(self.version.path),
+            "uri": self.version.uri,
             "digest": self.version.digest,
             "published_at": self.version.published_at,
             "facts": self.version.facts,
@@ -58,7 +59,7 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
     """
     config = request.load_config()
     serving_dir = request.serving_dir_of(config)
-    versions = ModelStore(serving_dir).versions()[::-1]
+    versions = store_at(serving_dir).versions()[::-1]
     if not versions:
         return []
     try:
@@ -67,14 +68,16 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
         warn(f"{error.what}: cannot tell which models are retired")
         graph = MetadataGraph()
     models = {
-        item.version.path.name: item.model_id
+        os.path.basename(item.version.uri): item.model_id
         for item in served_models(graph, [serving_dir])
-        if item.version.path.parent == serving_dir.resolve()
+        if os.path.dirname(item.version.uri) == resolved(serving_dir)
     }
     retired = {item.model.id: item.retired for item in find_blessed_models(graph)}
     return [
         ListedModel(
-            item, item.difference(), retired.get(models.get(item.path.name) or 0)
+            item,
+            item.difference(),
+            retired.get(models.get(os.path.basename(item.uri)) or 0),
         )
         for item in versions
     ]

@@ -74,9 +74,9 @@ class PipelineRequest:
         """Returns the workspace of the config's pipeline."""
         return locate(config.root, config.name, self.workspace_dir)
 
-    def serving_dir_of(self, config: Config) -> Path:
+    def serving_dir_of(self, config: Config) -> str:
         """Returns the serving directory, where versions of the model are pushed."""
-        return config.serving_dir or self.workspace_of(config).serving
+        return config.serving_dir or str(self.workspace_of(config).serving)
 
     def next_command(self, *words: str) -> str:
         """Returns a ``sluice`` command to copy, for the same workspace."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,14 @@ from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from runners.engine import Observer
 from runners.operations.pipeline_request import PipelineRequest, next_command
-from serving.model_store import ModelStore, ModelVersion
+from serving.model_store import ModelVersion, store_at
 from sluice.errors import ServingError, UsageError
 from sluice.record.run_record import RunRecord
+from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
 
 if TYPE_CHECKING:
-    from serving.predictor import Prediction
+    from serving.predictor import Prediction, Predictor
 
 
 def suggest_predict(
@@ -90,40 +92,54 @@ def predict(request: PredictRequest) -> Iterator[Prediction]:
       ServingError: the version differs from what was pushed, or cannot be loaded.
     """
     config = request.load_config()
-    store = ModelStore(request.serving_dir_of(config))
+    store = store_at(request.serving_dir_of(config))
     versions = {item.version: item for item in store.versions()}
     if not versions:
         raise UsageError(
             f"no version of {request.name} has been pushed yet",
-            where=store.root,
+            where=store.uri,
             hint=request.next_command("run", request.name),
         )
     if request.version is not None and request.version not in versions:
         raise UsageError(
             f"there is no version {request.version}",
-            where=store.root,
+            where=store.uri,
             expected=", ".join(map(str, sorted(versions))),
         )
     chosen = versions[max(versions) if request.version is None else request.version]
-    if not request.trust:
-        _check_pushed(chosen)
+    with ExitStack() as stack:
+        local_dir = stack.enter_context(local_copy(chosen.uri))
+        if not request.trust:
+            _check_pushed(replace(chosen, uri=str(local_dir)), chosen.uri)
+        predictions = _load(local_dir).predict_files(
+            list(request.files),
+            limit=request.limit,
+            max_row_bytes=config.examples.max_record_bytes,
+        )
+        return _closing(stack.pop_all(), predictions)
+
+
+def _load(model_dir: Path) -> Predictor:
     # At import, native libraries print errors about missing GPUs; failures still raise.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from serving.predictor import Predictor
 
-    return Predictor(chosen.path).predict_files(
-        list(request.files),
-        limit=request.limit,
-        max_row_bytes=config.examples.max_record_bytes,
-    )
+    return Predictor(model_dir)
 
 
-def _check_pushed(chosen: ModelVersion) -> None:
+def _closing(
+    stack: ExitStack, predictions: Iterator[Prediction]
+) -> Iterator[Prediction]:
+    with stack:
+        yield from predictions
+
+
+def _check_pushed(chosen: ModelVersion, uri: str) -> None:
     """Refuses a version that was not recorded by a push, or has changed since."""
     if difference := chosen.difference():
         raise ServingError(
             f"version {chosen.version} differs from what was pushed: it was not loaded",
-            where=chosen.path,
+            where=uri,
             expected=f"files with the digest {chosen.digest}"
             if chosen.digest
             else "a version that Sluice has pushed",

@@ -52,7 +52,7 @@ class PreparedRun:
     config: Config
     choice: SpanChoice
     workspace: Workspace
-    serving_dir: Path
+    serving_dir: str
 
     def read_inputs(self) -> RunInputs:
         """Returns digests of config, schema, code, data and packages as they are now.
@@ -81,9 +81,7 @@ def load_prepared_run(workspace: Workspace, recorder: Recorder) -> PreparedRun:
     activate(config.root)
     stored = SpanChoice.load(run_dir)
     choice = stored.restat() if stored else choose_spans(config)
-    return PreparedRun(
-        config, choice, workspace, Path(recorder.run_started.destination)
-    )
+    return PreparedRun(config, choice, workspace, recorder.run_started.destination)
 
 
 def record_inputs(

@@ -229,7 +229,7 @@ def begin_record(
         run_id=run_id,
         pipeline=config.name,
         command=request.command,
-        destination=str(prepared.serving_dir),
+        destination=prepared.serving_dir,
         config=plain_config(config),
         workers=request.workers or usable_cores(),
         use_cache=request.use_cache,

@@ -29,7 +29,7 @@ from sluice.workspace import Workspace
 
 def collect_garbage(
     workspace: Workspace,
-    serving_dirs: Sequence[Path],
+    serving_dirs: Sequence[str | Path],
     *,
     keep: int,
     dry_run: bool = False,
@@ -65,7 +65,7 @@ def collect_garbage(
 
 
 def _find(
-    workspace: Workspace, serving_dirs: Iterable[Path], keep: int, running: bool
+    workspace: Workspace, serving_dirs: Iterable[str | Path], keep: int, running: bool
 ) -> tuple[Garbage, MetadataGraph, Kept]:
     graph = read_metadata(workspace.metadata_db)
     records = _records(workspace)

@@ -62,7 +62,7 @@ class Retired:
 
 def retire(
     workspace: Workspace,
-    serving_dirs: Sequence[Path],
+    serving_dirs: Sequence[str | Path],
     reference: str | None,
     *,
     reason: str,

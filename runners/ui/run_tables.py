@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from urllib.parse import quote
@@ -124,7 +125,7 @@ def version_table(
     columns = [numbers("Version"), Column("State"), Column("Published"), Column("Run")]
     columns += map(numbers, table.metrics)
     columns.append(Column("Digest", code=True))
-    where = listed[0].version.path.parent if listed else ""
+    where = os.path.dirname(listed[0].version.uri) if listed else ""
     return Table("versions", f"Versions in {where}, newest first", columns, rows)
 
 

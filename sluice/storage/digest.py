@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from sluice.storage.storage import Entry, storage_for
@@ -30,11 +31,16 @@ def of_tree(root: str | Path) -> str:
 
     Empty directories do not count; a file renamed, added, removed or changed does.
     """
+    return of_contents({e.name: of_file(e.uri) for e in files_below(root)})
+
+
+def of_contents(digests: Mapping[str, str]) -> str:
+    """Returns the digest of a directory from its files' digests, by relative name."""
     digest = hashlib.sha256()
-    for entry in files_below(root):
-        name = os.fsencode(entry.name)
-        digest.update(len(name).to_bytes(8, "little") + name)
-        digest.update(bytes.fromhex(of_file(entry.uri)))
+    for name in sorted(digests, key=lambda name: name.split("/")):
+        encoded = os.fsencode(name)
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        digest.update(bytes.fromhex(digests[name]))
     return digest.hexdigest()
 
 

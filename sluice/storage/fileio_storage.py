@@ -78,6 +78,10 @@ class FileioStorage(Storage):
     def write_if_absent(self, uri: str, data: bytes) -> bool:
         raise _unsupported("write a file only where there is none", uri)
 
+    def copy(self, source: str, target: str) -> None:
+        with _os_errors(source):
+            fileio.copy(source, target, overwrite=True)
+
     def rename(self, source: str, target: str) -> None:
         with _os_errors(source):
             fileio.rename(source, target, overwrite=True)

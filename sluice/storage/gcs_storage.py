@@ -7,6 +7,7 @@ client for two minutes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
@@ -161,13 +162,18 @@ class GcsStorage(Storage):
             if not self._made_by(blob.metadata, uri):
                 raise
 
-    def rename(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str) -> None:
         old, new = _blob(source), _blob(target)
         with _os_errors(source):
             token, *_ = new.rewrite(old, retry=RETRY)
             while token is not None:
                 token, *_ = new.rewrite(old, token=token, retry=RETRY)
-            old.delete(retry=RETRY)
+
+    def rename(self, source: str, target: str) -> None:
+        self.copy(source, target)
+        # An earlier attempt may have deleted it, with its response lost.
+        with contextlib.suppress(FileNotFoundError):
+            self.delete(source)
 
     def delete(self, uri: str) -> None:
         with _os_errors(uri):

@@ -69,6 +69,9 @@ class LocalStorage(Storage):
     def write_if_absent(self, uri: str, data: bytes) -> bool:
         return atomic.create(uri, data)
 
+    def copy(self, source: str, target: str) -> None:
+        shutil.copyfile(source, target)
+
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
 

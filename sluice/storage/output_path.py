@@ -13,19 +13,26 @@ from pathlib import Path
 
 from sluice.errors import UsageError
 
+_GCS = re.compile(r"gs://[^/]+(/.*)?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _VARIABLE = re.compile(r"(^|/)\$[A-Za-z_{]")
 
 
-def output_path_problem(text: str) -> str | None:
-    """Returns the expected form of an output path; None if the path is valid."""
+def output_path_problem(text: str, *, may_be_gcs: bool = False) -> str | None:
+    """Returns the expected form of an output path; None if the path is valid.
+
+    Args:
+      text: as given by the user.
+      may_be_gcs: whether it may be a ``gs://`` address.
+    """
     odd = any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
     if odd or not text or text != text.strip():
         return "a path without control characters, and without blanks at its ends"
+    if may_be_gcs and text.startswith("gs:"):
+        return None if _GCS.fullmatch(text) else "an address such as gs://bucket/folder"
     if _SCHEME.match(text):
-        return (
-            "a directory or file of this machine; writing to gs:// and other file "
-            "systems is not supported yet"
+        return "a directory or file of this machine" + (
+            ", or a gs:// address" if may_be_gcs else ""
         )
     if _VARIABLE.search(text):
         return "a path as it is; variables such as $HOME are not replaced, ~ is"
@@ -55,3 +62,18 @@ def resolve_output_path(text: str, base: Path, what: str) -> Path:
         raise UsageError(
             f"{what} is not a usable output path", where=text, actual=str(error)
         ) from error
+
+
+def resolve_output_uri(text: str, base: Path, what: str) -> str:
+    """Returns a ``gs://`` address, or else the absolute path; see above.
+
+    Raises:
+      UsageError: neither can be used.
+    """
+    if not text.startswith("gs:"):
+        return str(resolve_output_path(text, base, what))
+    if expected := output_path_problem(text, may_be_gcs=True):
+        raise UsageError(
+            f"{what} is not a usable address", expected=expected, actual=repr(text)
+        )
+    return text.rstrip("/")

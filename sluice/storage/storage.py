@@ -151,6 +151,10 @@ class Storage(ABC):
         """
 
     @abstractmethod
+    def copy(self, source: str, target: str) -> None:
+        """Copies a file, within one file system or bucket; replaces the target."""
+
+    @abstractmethod
     def rename(self, source: str, target: str) -> None:
         """Renames a file, within one file system or bucket; replaces the target."""
 

@@ -91,7 +91,7 @@ def test_a_config_finds_its_files_and_sees_new_ones(
     def data() -> dict[str, str]:
         digests = FileDigests(tmp_path / "digests")
         choice = choose_spans(config)
-        serving = tmp_path / "serving"
+        serving = str(tmp_path / "serving")
         return run_inputs(config, tmp_path, serving, choice, digests).data
 
     window = choose_data(config)

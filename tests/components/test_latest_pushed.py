@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from components.baseline_model.pushed_baseline import latest_pushed_model
-from serving.model_store import ModelStore
+from serving.model_store import store_at
 
 _JOB = "0d4c6f0e-4f5e-4a3b-9d43-2d0d6f7a9c11"
 
@@ -21,7 +21,7 @@ def _push(tmp_path: Path, name: str) -> str:
     serving = model / "Format-Serving"
     serving.mkdir(parents=True)
     (serving / "saved_model.pb").write_text(name)
-    store = ModelStore(tmp_path / "serving")
+    store = store_at(tmp_path / "serving")
     store.publish(serving, facts={"model_uri": str(model)})
     return str(model)
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from sluice.errors import ServingError, UsageError
 from sluice.storage.contents import PROPERTY, Contents
 from sluice.storage.storage import storage_for
@@ -76,10 +76,10 @@ def test_a_model_with_all_connected_blessings_is_pushed(
 ) -> None:
     pushed = push(**blessings)
 
-    (version,) = ModelStore(tmp_path / "serving").versions()
+    (version,) = LocalModelStore(tmp_path / "serving").versions()
     assert pushed.get_int_custom_property("pushed") == 1
     assert pushed.get_string_custom_property("state") == "pushed"
-    assert pushed.get_string_custom_property("pushed_destination") == str(version.path)
+    assert pushed.get_string_custom_property("pushed_destination") == version.uri
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_a_model_of_a_remote_pipeline_root_is_pushed(
 
     pushed = push(model_uri=model_uri, model_blessing=1)
 
-    (version,) = ModelStore(tmp_path / "serving").versions()
-    assert pushed.get_string_custom_property("pushed_destination") == str(version.path)
-    assert (version.path / "saved_model.pb").read_bytes() == b"graph"
+    (version,) = LocalModelStore(tmp_path / "serving").versions()
+    assert pushed.get_string_custom_property("pushed_destination") == version.uri
+    assert (Path(version.uri) / "saved_model.pb").read_bytes() == b"graph"
     storage_for(remote).write_atomically(remote, b"GRAPH")
     with pytest.raises(ServingError, match="has changed since it was trained"):
         push(model_uri=model_uri, model_blessing=1)
@@ -129,7 +129,7 @@ def test_only_the_evaluated_bytes_are_pushed(
     (model_dir / "Format-Serving" / "saved_model.pb").write_bytes(b"GRAPH")
     with pytest.raises(ServingError, match="has changed since it was trained"):
         push(model_blessing=1)
-    assert ModelStore(tmp_path / "serving").versions() == []
+    assert LocalModelStore(tmp_path / "serving").versions() == []
 
 
 @pytest.mark.parametrize(

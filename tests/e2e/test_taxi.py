@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from reports import formats
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from serving.store_owner import Owner, read_owner
 from sluice.storage import digest
 from sluice.tfrecords import tfrecord
@@ -301,7 +301,7 @@ def test_tfx_components_run_beside_ours(record, process_pool, tmp_path: Path) ->
     )
 
     assert {node.state for node in result.nodes} == {"ran"}
-    (ours,) = ModelStore(tmp_path / "ours").versions()
+    (ours,) = LocalModelStore(tmp_path / "ours").versions()
     (theirs,) = (tmp_path / "theirs").iterdir()
     assert digest.of_tree(theirs) == ours.digest == digest.of_tree(record.pushes[0].uri)
     assert read_owner(tmp_path / "ours" / ".versions" / "owner.json") == Owner("beside")

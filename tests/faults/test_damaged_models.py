@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 
 pytestmark = pytest.mark.fault
 
@@ -46,7 +46,7 @@ def test_a_damaged_model_is_neither_pushed_nor_the_baseline(served: Any) -> None
     pushed = served.here("run", "digits", "--only", "Pusher", "--force", "Pusher")
     assert pushed.code == 5, pushed.out
     assert str(model) in pushed.out
-    assert ModelStore(serving).versions() == []
+    assert LocalModelStore(serving).versions() == []
     assert served.here("resume", "digits").code == 5
 
     # Its bytes are served: they are restored, and nothing is left to do.
@@ -78,8 +78,8 @@ def test_a_damaged_model_is_neither_pushed_nor_the_baseline(served: Any) -> None
 
     # Neither an older nor a served copy: the gate holds until a person decides.
     _damage(served)
-    for version in ModelStore(serving).versions():
-        (version.path / "saved_model.pb").write_bytes(b"garbage")
+    for version in LocalModelStore(serving).versions():
+        (Path(version.uri) / "saved_model.pb").write_bytes(b"garbage")
     models = served.workspace.artifacts / "Trainer" / "model"
     for path in models.glob("*/Format-Serving/saved_model.pb"):
         path.unlink()

@@ -15,7 +15,8 @@ from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.read_metadata import read_metadata
 from runners.retention.collect_garbage import collect_garbage
 from runners.retention.find_garbage import Garbage
-from serving.model_store import ModelStore, Publication
+from serving.local_store import LocalModelStore
+from serving.model_store import Publication
 from sluice.record.run_record import NodeRecord, RunRecord
 from sluice.storage.contents import PROPERTY, Contents
 from sluice.workspace import Workspace
@@ -105,7 +106,7 @@ class Past:
                 "pushed": 1,
                 "digest": publication.digest,
                 "pushed_version": str(publication.version),
-                "pushed_destination": str(publication.path),
+                "pushed_destination": publication.uri,
             }
         inputs = {"model": [model], "model_blessing": [blessing]}
         self._node(
@@ -134,7 +135,7 @@ class Past:
         (artifact,) = self.store.get_artifacts_by_id([model])
         facts = {"pipeline_run_id": run_id, "model_uri": artifact.uri}
         model_dir = Path(artifact.uri) / MODEL_DIR
-        return ModelStore(self.workspace.serving).publish(model_dir, facts=facts)
+        return LocalModelStore(self.workspace.serving).publish(model_dir, facts=facts)
 
     def record(self, run_id: str, status: str) -> Path:
         """Writes the folder of a run."""

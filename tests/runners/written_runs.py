@@ -65,7 +65,7 @@ class WrittenRuns:
         digests = FileDigests(self.workspace.digests_file)
         choice = choose_spans(config)
         inputs = run_inputs(
-            config, self.workspace.root, self.workspace.serving, choice, digests
+            config, self.workspace.root, str(self.workspace.serving), choice, digests
         )
         (run_dir / "inputs.json").write_text(json.dumps(inputs.to_dict()))
         recorder = Recorder(run_dir)

@@ -1,9 +1,8 @@
-"""Fixtures: model directories of plain files, and two real SavedModels."""
+"""Fixtures: two real SavedModels."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -11,22 +10,6 @@ import pytest
 
 IMAGE_CLASSES = ["dark", "grey", "bright"]
 TABULAR_CLASSES = ["no", "yes"]
-
-
-@pytest.fixture
-def make_saved_model(tmp_path: Path) -> Callable[..., Path]:
-    """Makes directories that look like a SavedModel; no TensorFlow can load them."""
-
-    def make(name: str = "model", content: bytes = b"weights") -> Path:
-        root = tmp_path / name
-        (root / "variables").mkdir(parents=True)
-        (root / "assets").mkdir()
-        (root / "saved_model.pb").write_bytes(b"graph")
-        (root / "variables" / "variables.index").write_bytes(b"index")
-        (root / "variables" / "variables.data-00000-of-00001").write_bytes(content)
-        return root
-
-    return make
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.fault
@@ -17,8 +17,8 @@ TOP = 2**63 - 1
 
 
 @pytest.fixture
-def store(tmp_path: Path, make_saved_model) -> ModelStore:
-    store = ModelStore(tmp_path / "serving")
+def store(tmp_path: Path, make_saved_model) -> LocalModelStore:
+    store = LocalModelStore(tmp_path / "serving")
     store.publish(make_saved_model("first", b"first"), facts={"n": 1})
     return store
 
@@ -95,7 +95,7 @@ def test_foreign_files_in_a_new_store_are_kept(precious, make_saved_model) -> No
         shutil.copytree(precious, precious / name)
     before = _contents(precious)
 
-    store = ModelStore(precious)
+    store = LocalModelStore(precious)
     (precious / ".versions" / "next").unlink()
     store.publish(make_saved_model("b", b"b"), facts={})
 

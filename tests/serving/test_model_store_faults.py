@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from sluice.errors import ServingError, UsageError
 from sluice.storage import atomic, digest
 
@@ -42,34 +42,35 @@ os.rename = stop
 
 PUBLISHER = """
 import os, shutil, sys, time
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from sluice.storage import atomic
 def wait(*_):
     print("waiting", flush=True)
     time.sleep(600)
 {stop}
-ModelStore(sys.argv[1]).publish(sys.argv[2], facts={{}})
+LocalModelStore(sys.argv[1]).publish(sys.argv[2], facts={{}})
 """
 
 RACER = """
 import json, sys
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 print("ready", flush=True)
 sys.stdin.readline()
-publication = ModelStore(sys.argv[1]).publish(sys.argv[2], facts={"who": sys.argv[3]})
+store = LocalModelStore(sys.argv[1])
+publication = store.publish(sys.argv[2], facts={"who": sys.argv[3]})
 print(json.dumps([publication.version, publication.state]))
 """
 
 OWNING_RACER = """
 import sys
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from serving.store_owner import Owner
 from sluice.errors import UsageError
 print("ready", flush=True)
 sys.stdin.readline()
 root, model, name = sys.argv[1:]
 try:
-    done = ModelStore(root).publish(model, facts={"who": name}, owner=Owner(name))
+    done = LocalModelStore(root).publish(model, facts={"who": name}, owner=Owner(name))
     print(done.version, name)
 except UsageError as error:
     print(error.what)
@@ -104,7 +105,7 @@ def assert_tidy(root: Path, versions: set[int]) -> None:
 
 @pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS.keys())
 def test_killed_publisher_shows_nothing_and_is_swept(tmp_path, make_saved_model, stop):
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     store.publish(make_saved_model("a", b"a"), facts={})
     source = make_saved_model("b", b"b")
 
@@ -118,12 +119,12 @@ def test_killed_publisher_shows_nothing_and_is_swept(tmp_path, make_saved_model,
 
     assert after.state == "pushed"
     assert after.version > 1
-    assert digest.of_tree(after.path) == digest.of_tree(source)
+    assert digest.of_tree(after.uri) == digest.of_tree(source)
     assert_tidy(store.root, {1, after.version})
 
 
 def test_killed_after_the_rename_is_published(tmp_path, make_saved_model):
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     source = make_saved_model()
 
     code = PUBLISHER.format(stop=AFTER_THE_RENAME)
@@ -135,7 +136,7 @@ def test_killed_after_the_rename_is_published(tmp_path, make_saved_model):
 
 
 def test_next_publish_sweeps_even_if_it_pushes_nothing(tmp_path, make_saved_model):
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     source = make_saved_model("a", b"a")
     store.publish(source, facts={})
     code = PUBLISHER.format(stop=STOPS["before the rename"])
@@ -148,7 +149,7 @@ def test_next_publish_sweeps_even_if_it_pushes_nothing(tmp_path, make_saved_mode
 
 def test_kill_at_any_moment_of_a_large_copy(tmp_path, make_saved_model):
     """No code is replaced here: the clock decides where the kill falls."""
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     store.publish(make_saved_model("a", b"a"), facts={})
     source = make_saved_model("large", os.urandom(64 << 20))
 
@@ -172,7 +173,7 @@ def test_kill_at_any_moment_of_a_large_copy(tmp_path, make_saved_model):
 
 
 def race(
-    store: ModelStore, sources: list[Path], watch: Callable[[], None]
+    store: LocalModelStore, sources: list[Path], watch: Callable[[], None]
 ) -> list[tuple[int, str]]:
     """Publishes from one process per source at once; calls ``watch`` meanwhile."""
     racers = [
@@ -193,7 +194,7 @@ def race(
 
 
 def test_racing_publishers_of_different_models(tmp_path, make_saved_model):
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     sources = [make_saved_model(f"m{i}", os.urandom(4 << 20)) for i in range(4)]
 
     def watch():
@@ -212,7 +213,7 @@ def test_racing_publishers_of_different_models(tmp_path, make_saved_model):
 
 
 def test_racing_publishers_of_one_model(tmp_path, make_saved_model):
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     source = make_saved_model(content=os.urandom(4 << 20))
 
     results = race(store, [source] * 4, watch=lambda: time.sleep(0.01))
@@ -223,7 +224,7 @@ def test_racing_publishers_of_one_model(tmp_path, make_saved_model):
 
 def test_racing_pipelines_leave_one_owner(tmp_path, make_saved_model):
     """The store is nobody's before: whoever is first under the lock keeps it."""
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     racers = [
         start(
             OWNING_RACER,
@@ -251,7 +252,7 @@ def test_racing_pipelines_leave_one_owner(tmp_path, make_saved_model):
 
 
 def test_reader_does_not_wait_for_a_publisher(tmp_path, make_saved_model):
-    store = ModelStore(tmp_path / "serving")
+    store = LocalModelStore(tmp_path / "serving")
     store.publish(make_saved_model(), facts={})
 
     with atomic.lock(store.root / ".lock"):
@@ -284,7 +285,7 @@ def mount(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
 
 def test_full_disk_keeps_the_old_version_alone(mount, make_saved_model):
-    store = ModelStore(mount("size=4m") / "serving")
+    store = LocalModelStore(mount("size=4m") / "serving")
     store.publish(make_saved_model("small", b"a"), facts={})
     large = make_saved_model("large", os.urandom(8 << 20))
 
@@ -304,7 +305,7 @@ def test_disk_that_fills_at_any_step_shows_all_or_nothing(mount, make_saved_mode
     source = make_saved_model()
     outcomes = []
     for inodes in range(2, 20):
-        store = ModelStore(mount(f"size=4m,nr_inodes={inodes}") / "serving")
+        store = LocalModelStore(mount(f"size=4m,nr_inodes={inodes}") / "serving")
         try:
             publication = store.publish(source, facts={})
         except ServingError as error:
@@ -324,7 +325,7 @@ def test_disk_that_fills_at_any_step_shows_all_or_nothing(mount, make_saved_mode
 
 def test_read_only_file_system_is_named(mount, make_saved_model):
     target = mount("size=4m")
-    store = ModelStore(target / "serving")
+    store = LocalModelStore(target / "serving")
     store.publish(make_saved_model("a", b"a"), facts={})
     subprocess.run(["mount", "-o", "remount,ro", str(target)], check=True)
 
@@ -342,7 +343,7 @@ def test_a_disk_that_is_full_or_read_only_is_found_before_there_is_a_model(mount
     for inodes in range(2, 12):
         target = mount(f"size=1m,nr_inodes={inodes}")
         try:
-            ModelStore(target / "serving").prepare()
+            LocalModelStore(target / "serving").prepare()
         except UsageError as error:
             assert "No space left on device" in error.what
             assert "free some space" in str(error.hint)
@@ -353,6 +354,6 @@ def test_a_disk_that_is_full_or_read_only_is_found_before_there_is_a_model(mount
 
     subprocess.run(["mount", "-o", "remount,ro", str(target)], check=True)
     with pytest.raises(UsageError, match="Read-only file system"):
-        ModelStore(target / "serving").prepare()
+        LocalModelStore(target / "serving").prepare()
     with pytest.raises(UsageError, match="Read-only file system"):
-        ModelStore(target / "elsewhere").prepare()
+        LocalModelStore(target / "elsewhere").prepare()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from serving.store_owner import Owner, read_owner
 from sluice.errors import UsageError
 
@@ -19,11 +19,11 @@ REFUSED = "belongs to another pipeline"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ModelStore:
-    return ModelStore(tmp_path / "serving")
+def store(tmp_path: Path) -> LocalModelStore:
+    return LocalModelStore(tmp_path / "serving")
 
 
-def _owner(store: ModelStore) -> Owner | None:
+def _owner(store: LocalModelStore) -> Owner | None:
     return read_owner(store.root / ".versions" / "owner.json")
 
 
@@ -41,7 +41,7 @@ def test_another_pipeline_is_refused(store, make_saved_model, other) -> None:
     with pytest.raises(UsageError, match=REFUSED):
         store.prepare(other)
     with pytest.raises(UsageError, match=REFUSED):  # Not even the model that is served.
-        store.publish(store.newest().path, facts={}, owner=other)
+        store.publish(store.newest().uri, facts={}, owner=other)
 
     assert [version.facts for version in store.versions()] == [{"n": 1}]
     assert _owner(store) == DIGITS
@@ -58,7 +58,7 @@ def test_the_owner_is_kept_when_the_store_is_moved(
     store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
     shutil.move(store.root, tmp_path / "moved")
 
-    moved = ModelStore(tmp_path / "moved")
+    moved = LocalModelStore(tmp_path / "moved")
     moved.prepare(DIGITS)
 
     assert moved.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)

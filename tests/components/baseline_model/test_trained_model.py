@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from sluice.storage.contents import PROPERTY, Contents
 
 pytestmark = pytest.mark.tf
@@ -31,7 +31,7 @@ def models(tmp_path: Path) -> list[Any]:
         model.mlmd_artifact.state = model.mlmd_artifact.LIVE
         model.set_string_custom_property(PROPERTY, contents.to_json())
         if number < 3:
-            ModelStore(tmp_path / "serving").publish(folder, facts={})
+            LocalModelStore(tmp_path / "serving").publish(folder, facts={})
         found.append(model)
     return found
 

@@ -50,7 +50,7 @@ def test_absolute_paths_stay(project: Path) -> None:
 
     assert config.data_dir == Path("/data/fares")
     assert config.schema_path == Path("/data/schema.pbtxt")
-    assert config.serving_dir == Path("/models/fares")
+    assert config.serving_dir == "/models/fares"
 
 
 def test_a_profile_is_merged_over_the_config(

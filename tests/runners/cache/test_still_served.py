@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runners.cache.node_cache import still_served
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 
 pytestmark = pytest.mark.unit
 
@@ -38,22 +38,22 @@ def publish(tmp_path: Path) -> Publish:
         folder = tmp_path / f"model-{content}"
         folder.mkdir()
         (folder / "saved_model.pb").write_text(content)
-        return ModelStore(tmp_path / "serving").publish(folder, facts={})
+        return LocalModelStore(tmp_path / "serving").publish(folder, facts={})
 
     return publish
 
 
-def _pushed(path: Path, digest: str = "") -> Artifact:
+def _pushed(path: Path | str, digest: str = "") -> Artifact:
     return Artifact({"pushed": 1, "pushed_destination": str(path), "digest": digest})
 
 
 def test_a_push_counts_while_it_is_the_newest_and_intact(publish: Publish) -> None:
-    first = publish("a").path
+    first = publish("a").uri
     assert still_served(_pushed(first))
-    second = publish("b").path
+    second = publish("b").uri
     assert not still_served(_pushed(first))
     assert still_served(_pushed(second))
-    (second / "saved_model.pb").write_text("damaged")
+    Path(second, "saved_model.pb").write_text("damaged")
     assert not still_served(_pushed(second))
 
 
@@ -69,9 +69,9 @@ def test_another_model_under_the_same_number_does_not_count(
     first = publish("a")
     shutil.rmtree(tmp_path / "serving")
     second = publish("b")
-    assert second.path == first.path
-    assert still_served(_pushed(second.path, second.digest))
-    assert not still_served(_pushed(first.path, first.digest))
+    assert second.uri == first.uri
+    assert still_served(_pushed(second.uri, second.digest))
+    assert not still_served(_pushed(first.uri, first.digest))
 
 
 @pytest.mark.parametrize("change", ["no record", "a link"])
@@ -82,9 +82,9 @@ def test_a_version_that_predict_refuses_does_not_count(
     if change == "no record":
         (tmp_path / "serving" / ".versions" / "1.json").unlink()
     else:
-        moved = pushed.path.rename(tmp_path / "elsewhere")
-        pushed.path.symlink_to(moved)
-    assert not still_served(_pushed(pushed.path, pushed.digest))
+        moved = Path(pushed.uri).rename(tmp_path / "elsewhere")
+        Path(pushed.uri).symlink_to(moved)
+    assert not still_served(_pushed(pushed.uri, pushed.digest))
 
 
 def test_a_version_of_another_pusher_counts_while_it_is_the_newest(

@@ -15,7 +15,7 @@ import pytest
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.cache.up_to_date import is_probably_up_to_date
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from sluice.record.run_record import ArtifactRecord, PushRecord, RunRecord
 from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace
@@ -43,10 +43,10 @@ def workspace(tmp_path: Path) -> Workspace:
     output = made.artifacts / "Trainer" / "model" / "3"
     output.mkdir(parents=True)
     (output / "saved_model.pb").write_bytes(b"model")
-    published = ModelStore(made.serving).publish(output, facts={})
+    published = LocalModelStore(made.serving).publish(output, facts={})
     record = RunRecord("20260101T000000Z-aaaa", "p", "t", "c", status="succeeded")
     record.artifacts = {str(output): ArtifactRecord(3, "Model", "Trainer")}
-    push = PushRecord(str(made.serving), "pushed", 1, str(published.path))
+    push = PushRecord(str(made.serving), "pushed", 1, published.uri)
     record.pushes = [push]
     run_dir = made.run_dir(record.run_id)
     run_dir.mkdir()

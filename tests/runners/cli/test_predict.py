@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
@@ -18,14 +18,14 @@ Sluice = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelStore:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalModelStore:
     """The store of a project's pipeline; no version is pushed yet."""
     (tmp_path / "configs").mkdir()
     shutil.copy(own_root() / "configs" / "digits.yaml", tmp_path / "configs")
     (tmp_path / "row.jsonl").write_text(json.dumps({"name": "x"}))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    return ModelStore(tmp_path / "workspace" / "digits" / "serving")
+    return LocalModelStore(tmp_path / "workspace" / "digits" / "serving")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Pat
 
 
 def test_an_unrecorded_version_is_loaded_only_with_trust(
-    store: ModelStore, make_model, sluice: Sluice, tmp_path: Path
+    store: LocalModelStore, make_model, sluice: Sluice, tmp_path: Path
 ) -> None:
     good, planted = tmp_path / "good", tmp_path / "planted"
     store.publish(make_model(good), facts={})
@@ -87,10 +87,10 @@ def test_an_unrecorded_version_is_loaded_only_with_trust(
 
 @pytest.mark.parametrize("change", ["other bytes", "one more file", "a link", "record"])
 def test_a_changed_version_is_not_loaded(
-    store: ModelStore, make_model, sluice: Sluice, tmp_path: Path, change: str
+    store: LocalModelStore, make_model, sluice: Sluice, tmp_path: Path, change: str
 ) -> None:
     good, planted = tmp_path / "good", tmp_path / "planted"
-    version = store.publish(make_model(good), facts={}).path
+    version = Path(store.publish(make_model(good), facts={}).uri)
     if change == "other bytes":
         graph = make_model(planted) / "saved_model.pb"
         shutil.copy(graph, version / "saved_model.pb")

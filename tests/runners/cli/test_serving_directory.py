@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.model_store import ModelStore
+from serving.local_store import LocalModelStore
 from serving.store_owner import Owner
 from sluice.workspace import locate
 
@@ -29,7 +29,7 @@ def model(tmp_path: Path) -> Path:
 
 def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
     """Puts something in the way; returns ``push.serving_dir`` and what must be said."""
-    store = ModelStore(root / "models")
+    store = LocalModelStore(root / "models")
     if what == "a device":
         return "/dev/null/x", "Not a directory"
     if what == "a file":
@@ -135,8 +135,8 @@ def test_a_remote_serving_directory_is_refused(
     root: Path, sluice: Sluice, verb: str
 ) -> None:
     files = ["x.png"] if verb.startswith("predict") else []
-    code, _, err = sluice(*verb.split(), *files, "--set", "push.serving_dir=gs://b/x")
+    code, _, err = sluice(*verb.split(), *files, "--set", "push.serving_dir=s3://b/x")
 
     assert code == 2
-    assert "push.serving_dir" in err and "not supported yet" in err
-    assert "gs:" not in os.listdir(root)
+    assert "push.serving_dir" in err and "or a gs:// address" in err
+    assert "s3:" not in os.listdir(root)

@@ -16,10 +16,8 @@ from sluice.workspace import locate
 pytestmark = pytest.mark.unit
 
 REFUSED = {
-    "gs://bucket/x": "not supported yet",
-    "gs:/bucket/x": "not supported yet",
-    "s3://bucket/x": "not supported yet",
-    "file:///models": "not supported yet",
+    "s3://bucket/x": "of this machine",
+    "file:///models": "of this machine",
     "$HOME/models": "not replaced",
     "models/${NAME}": "not replaced",
     "~nobody-of-that-name/x": "home directory",
@@ -37,7 +35,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
-def _from_config(text: str) -> Path | None:
+def _from_config(text: str) -> str | None:
     override = "push.serving_dir=" + _yaml(text)
     return load_config("digits", overrides=[override], cwd=own_root()).serving_dir
 
@@ -92,9 +90,17 @@ def test_a_path_is_made_absolute(
         return Path(text)
 
     assert resolve_output_path(text, base, "--output") == expected(base)
-    assert _from_config(text) == expected(own_root())
+    assert _from_config(text) == str(expected(own_root()))
     monkeypatch.chdir(base)
     assert locate(tmp_path, "digits", text).root == expected(base) / "digits"
+
+
+def test_only_the_serving_directory_may_be_in_a_bucket(tmp_path: Path) -> None:
+    assert _from_config("gs://bucket/x/") == "gs://bucket/x"
+    with pytest.raises(ConfigError, match="an address such as gs://bucket/folder"):
+        _from_config("gs:/bucket/x")
+    with pytest.raises(UsageError, match="a directory or file of this machine"):
+        resolve_output_path("gs://bucket/x", tmp_path, "--output")
 
 
 def test_a_loop_of_links_is_refused_and_other_links_are_followed(

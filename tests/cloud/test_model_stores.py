@@ -1,0 +1,214 @@
+"""Contract of a model store, for a directory and for a bucket."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from serving.model_store import ModelStore, store_at
+from serving.store_owner import Owner
+from sluice.errors import ServingError, UsageError
+from sluice.storage import digest
+from sluice.storage.storage import storage_for
+
+pytestmark = pytest.mark.cloud
+
+
+@pytest.fixture(params=["directory", "bucket"])
+def store(request, tmp_path: Path, bucket) -> ModelStore:
+    is_local = request.param == "directory"
+    return store_at(tmp_path / "serving" if is_local else bucket.uri("serving"))
+
+
+def test_store_without_a_push_is_empty(store):
+    assert store.versions() == []
+    assert store.newest() is None
+    assert not storage_for(store.uri).exists(store.uri)
+
+
+def test_push_is_the_source_under_the_first_number(store, make_saved_model):
+    source = make_saved_model()
+
+    publication = store.publish(source, facts={"run_id": "r1"})
+
+    assert (publication.version, publication.state) == (1, "pushed")
+    assert publication.uri == f"{store.uri}/1"
+    assert publication.digest == digest.of_tree(source)
+    assert digest.of_tree(publication.uri) == publication.digest
+
+
+def test_record_tells_digest_time_and_facts(store, make_saved_model):
+    facts = {"run_id": "20260101T000000Z-ab12", "uri": "Modell/ä", "nested": {"a": [1]}}
+    store.publish(make_saved_model(), facts=facts)
+
+    newest = store.newest()
+
+    assert newest.facts == facts
+    assert newest.digest == digest.of_tree(newest.uri)
+    age = datetime.now(timezone.utc) - datetime.fromisoformat(newest.published_at)
+    assert timedelta(0) <= age < timedelta(minutes=1)
+    assert newest.is_intact()
+
+
+def test_same_model_is_not_pushed_again(store, make_saved_model):
+    first = store.publish(make_saved_model("a"), facts={"run_id": "r1"})
+
+    again = store.publish(make_saved_model("copy of a"), facts={"run_id": "r2"})
+
+    assert (again.version, again.state) == (first.version, "already_served")
+    assert again.uri == first.uri
+    assert [version.facts for version in store.versions()] == [{"run_id": "r1"}]
+
+
+def test_model_that_is_only_an_older_version_is_pushed(store, make_saved_model):
+    older = make_saved_model("a", b"a")
+    store.publish(older, facts={})
+    store.publish(make_saved_model("b", b"b"), facts={})
+
+    back = store.publish(older, facts={})
+
+    assert (back.version, back.state) == (3, "pushed")
+
+
+def test_a_version_of_the_store_can_be_published_again(store, make_saved_model):
+    store.publish(make_saved_model("a", b"a"), facts={})
+    store.publish(make_saved_model("b", b"b"), facts={})
+
+    back = store.publish(store.versions()[0].uri, facts={"rollback": True})
+
+    assert back.version == 3
+    assert store.versions()[0].digest == store.newest().digest
+
+
+@pytest.mark.parametrize("damage", ["changed", "removed", "added"])
+def test_damaged_newest_version_is_pushed_anew(store, make_saved_model, damage):
+    source = make_saved_model()
+    uri = store.publish(source, facts={}).uri
+    files = storage_for(uri)
+    if damage == "changed":
+        files.write_atomically(f"{uri}/saved_model.pb", b"grapH")
+    elif damage == "removed":
+        files.delete(f"{uri}/variables/variables.index")
+    else:
+        files.write_atomically(f"{uri}/variables/extra", b"")
+    assert not store.newest().is_intact()
+
+    again = store.publish(source, facts={})
+
+    assert (again.version, again.state) == (2, "pushed")
+    assert store.newest().is_intact()
+
+
+def test_number_of_a_deleted_version_is_not_used_again(store, make_saved_model):
+    store.publish(make_saved_model("a", b"a"), facts={})
+    store.publish(make_saved_model("b", b"b"), facts={})
+    for number in (1, 2):
+        storage_for(store.uri).delete_tree(f"{store.uri}/{number}")
+
+    assert store.publish(make_saved_model("c", b"c"), facts={}).version == 3
+    assert [version.version for version in store.versions()] == [3]
+
+
+def test_versions_are_ordered_by_number_not_by_name(store, make_saved_model):
+    for i in range(11):
+        store.publish(make_saved_model(f"m{i}", bytes([i])), facts={"i": i})
+
+    assert [version.version for version in store.versions()] == list(range(1, 12))
+    assert store.newest().facts == {"i": 10}
+
+
+def test_source_that_is_no_model_leaves_nothing(store, tmp_path):
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(ServingError, match=r"(?s)not a SavedModel.*empty"):
+        store.publish(tmp_path / "empty", facts={})
+
+    assert not storage_for(store.uri).exists(store.uri)
+
+
+def test_facts_that_are_no_json_leave_nothing(store, make_saved_model):
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        store.publish(make_saved_model(), facts={"path": Path("x")})
+
+    assert not storage_for(store.uri).exists(store.uri)
+
+
+def test_a_model_changed_since_its_evaluation_is_not_pushed(store, make_saved_model):
+    source = make_saved_model()
+    judged = digest.of_tree(source)
+    store.publish(source, facts={}, expected_digest=judged)
+    (source / "saved_model.pb").write_bytes(b"GRAPH")
+
+    with pytest.raises(
+        ServingError, match="has changed since it was trained"
+    ) as raised:
+        store.publish(source, facts={}, expected_digest=judged)
+
+    assert (raised.value.exit_code, judged in str(raised.value)) == (5, True)
+    assert [version.version for version in store.versions()] == [1]
+
+
+def test_lost_record_is_no_push_and_keeps_its_number(store, make_saved_model):
+    source = make_saved_model()
+    store.publish(source, facts={})
+    record = f"{store.uri}/.versions/1.json"
+    storage_for(record).write_atomically(record, b'{"digest":')
+
+    newest = store.newest()
+    assert newest is None or newest.digest is None
+    assert store.publish(source, facts={}).version == 2
+
+
+def test_version_made_by_someone_else_keeps_its_number(store, make_saved_model):
+    store.publish(make_saved_model("a", b"a"), facts={})
+    planted = f"{store.uri}/1700000000/saved_model.pb"
+    storage_for(planted).make_folder(planted.rpartition("/")[0])
+    storage_for(planted).write_atomically(planted, b"planted")
+
+    assert store.publish(make_saved_model("b", b"b"), facts={}).version == 1700000001
+
+
+def test_no_number_is_left(store, make_saved_model):
+    planted = f"{store.uri}/{2**63 - 1}/saved_model.pb"
+    storage_for(planted).make_folder(planted.rpartition("/")[0])
+    storage_for(planted).write_atomically(planted, b"planted")
+
+    for attempt in (
+        store.prepare,
+        lambda: store.publish(make_saved_model(), facts={}),
+    ):
+        with pytest.raises(UsageError, match="no version number is left") as refused:
+            attempt()
+        assert str(refused.value.where) == planted.rpartition("/")[0]
+
+
+@pytest.mark.parametrize(
+    "other", [Owner("taxi", "aa11"), Owner("digits", "bb22"), None], ids=str
+)
+def test_another_pipeline_is_refused(store, make_saved_model, other):
+    owner = Owner("digits", "aa11")
+    store.prepare(owner)
+    store.publish(make_saved_model("a", b"a"), facts={"n": 1}, owner=owner)
+    theirs = make_saved_model("b", b"b")
+
+    with pytest.raises(UsageError, match="belongs to another pipeline") as refused:
+        store.publish(theirs, facts={}, owner=other)
+    with pytest.raises(UsageError, match="belongs to another pipeline"):
+        store.prepare(other)
+
+    assert refused.value.where == store.uri
+    assert [version.facts for version in store.versions()] == [{"n": 1}]
+    way_out = str(refused.value.hint).rpartition("rm ")[2]
+    storage_for(way_out).delete(way_out)
+    store.prepare(other)
+    assert store.publish(theirs, facts={}, owner=other).version == 2
+
+
+def test_a_workspace_id_is_added_to_the_owner(store, make_saved_model):
+    store.publish(make_saved_model("a"), facts={}, owner=Owner("digits"))
+    store.publish(make_saved_model("b"), facts={}, owner=Owner("digits", "aa11"))
+
+    with pytest.raises(UsageError, match="belongs to another pipeline"):
+        store.prepare(Owner("digits", "bb22"))
