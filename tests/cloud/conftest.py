@@ -1,44 +1,33 @@
-"""Fixtures: a fake Google Cloud Storage for the real client."""
+"""Fixtures: the emulator of Google Cloud Storage for the real client."""
 
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Iterator
-from multiprocessing.managers import BaseManager
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-# For fake_gcs: test folders are no packages.
-sys.path.insert(0, str(Path(__file__).parent))
-
-_DEADLINE_S = 300
-
-
-class _Manager(BaseManager):
-    pass
+from runners.rehearsal.gcs_emulator import GcsEmulator
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Any]:
-    """The fake, which runs in a process of its own; ``FakeGcs`` has its methods."""
-    from fake_gcs import FakeGcs
+def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GcsEmulator]:
+    """The emulator; a page of its listings has three names."""
+    with GcsEmulator(tmp_path_factory.mktemp("gcs"), page_size=3) as emulator:
+        yield emulator
 
-    _Manager.register("FakeGcs", FakeGcs)
-    manager = _Manager()
-    # Should this process be killed, the other does not live for ever.
-    manager.start(signal.alarm, [_DEADLINE_S])
-    with manager:
-        yield manager.FakeGcs()  # type: ignore[attr-defined]
+
+@pytest.fixture(scope="session")
+def server(gcs: GcsEmulator) -> Any:
+    """Its methods are those of ``GcsServer``."""
+    return gcs.server
 
 
 @pytest.fixture(autouse=True)
 def emulator(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leads the client to the fake, and has it try again for a moment only."""
+    """Leads the client to the emulator, and has it try again for a moment only."""
     from sluice.storage import gcs_storage
 
     for name in os.environ:
@@ -52,11 +41,11 @@ def emulator(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Bucket:
-    """A bucket of the fake, for one test.
+    """A bucket of the emulator, for one test.
 
     Attributes:
       name: its name.
-      server: the fake, to look at and to make fail.
+      server: the emulator, to look at and to make fail.
     """
 
     def __init__(self, server: Any, name: str) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 
 import google.auth
 import pytest
-from fake_gcs import CUT, LOST
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
+from runners.rehearsal.gcs_server import CUT, LOST
 from sluice.storage import gcs_storage
 from sluice.storage.contents import Contents
 from sluice.storage.gcs_storage import GcsStorage
@@ -83,7 +83,7 @@ def test_of_many_writers_one_wins(bucket: Any) -> None:
     assert bucket.get("claim") == b"%d" % won.index(True)
 
 
-@pytest.mark.parametrize("data", [b"small", LARGE])
+@pytest.mark.parametrize("data", [b"small", LARGE], ids=["small", "large"])
 def test_a_lost_response_is_not_a_lost_race(bucket: Any, data: bytes) -> None:
     """The upload is done, its answer is a 503, and the retry meets its own object."""
     request = ("PUT", "upload/session") if data is LARGE else ("POST", "name=claim")
