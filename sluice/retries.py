@@ -9,7 +9,7 @@ from pydantic import Field
 from sluice.config_section import Number, Section, Text
 
 MAX_RETRIES = 20
-LONGEST_WAIT_S = 300.0
+_LONGEST_WAIT_S = 300.0
 
 
 class Retries(Section):
@@ -37,4 +37,4 @@ class Retries(Section):
 
     def wait_s(self, attempt: int) -> float:
         """Returns the wait in seconds after attempt number ``attempt`` (from 1)."""
-        return min(self.backoff_s * 2 ** (attempt - 1), LONGEST_WAIT_S)
+        return min(self.backoff_s * 2 ** (attempt - 1), _LONGEST_WAIT_S)

@@ -175,6 +175,11 @@ class Kubeflow(Section):
     experiment: Text | None = Field(
         default=None, description="null: the pipeline's name."
     )
+    timezone: Text = Field(
+        default="UTC",
+        description="Time zone of the installation's schedules, its "
+        "`CRON_SCHEDULE_TIMEZONE`; schedules in another one are refused.",
+    )
 
 
 class Schedule(Section):
@@ -203,7 +208,7 @@ class Cloud(Section):
     )
     image: Text | None = Field(
         default=None,
-        description="Image of every node, as `sluice image push` names it.",
+        description="Image of every node.",
     )
     project: Text | None = Field(
         default=None, description="Google Cloud project, by its id."

@@ -14,7 +14,6 @@ from typing import Any
 from components.data_verdict.policy import DataPolicy, Policy
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.config.config import Config
 from pipeline.config.feature_set import FeatureSet, Label
 from pipeline.config.features import Image
@@ -55,27 +54,21 @@ class GraphContext:
 def of_tfrecord_gen(context: GraphContext) -> Arguments:
     """Files, splits and checks of the records."""
     data = context.config.data
-    return _ingestion(context, data.patterns, data.hash_splits, "spans")
+    return _ingestion(context, data.patterns, data.hash_splits)
 
 
 def of_serving_tfrecord_gen(context: GraphContext) -> Arguments:
     """The same for serving requests, which are one split."""
     patterns = {SERVING: context.config.data.serving}
-    return _ingestion(context, patterns, None, "serving_spans")
+    return _ingestion(context, patterns, None)
 
 
 def _ingestion(
     context: GraphContext,
     patterns: dict[Any, Any],
     hash_splits: HashSplits | None,
-    parameter: str,
 ) -> Arguments:
-    from tfx.orchestration.data_types import RuntimeParameter
-
     config = context.config
-    has_spans = any(SpanPattern.parse(item).placeholders for item in patterns.values())
-    # A cloud service does not run our driver: the spans are set at submission.
-    is_parameter = has_spans and context.locations.is_service
     return {
         "input_base": config.data_uri,
         "patterns": patterns,
@@ -84,16 +77,13 @@ def _ingestion(
         "max_record_bytes": config.examples.max_record_bytes,
         "window": config.examples.window,
         "complete_when": config.examples.complete_when,
-        "spans": RuntimeParameter(name=parameter, ptype=str, default="")
-        if is_parameter
-        else "",
     }
 
 
 def of_import_schema_gen(context: GraphContext) -> Arguments:
     """The reviewed schema, copied to a path that contains its digest."""
     path = context.locations.store_input(context.config.schema_path, "schema")
-    return {"schema_file": str(path)}
+    return {"schema_file": path}
 
 
 def of_data_verdict(context: GraphContext) -> Arguments:
@@ -160,13 +150,13 @@ def _model_params(context: GraphContext) -> Arguments:
     params, weights = context.config.model_params, context.config.weights_file
     if weights is None:
         return params
-    return {**params, "weights": str(context.locations.store_input(weights, "weights"))}
+    return {**params, "weights": context.locations.store_input(weights, "weights")}
 
 
 def _warm_start_path(context: GraphContext) -> str | None:
     """A copy of ``train.warm_start``, if it is a path; it contains the digest."""
     path = context.config.warm_start_path
-    return None if path is None else str(context.locations.store_input(path, "models"))
+    return None if path is None else context.locations.store_input(path, "models")
 
 
 def of_warm_start_resolver(context: GraphContext) -> Arguments:

@@ -29,7 +29,8 @@ class Locations:
     Attributes:
       pipeline_root: TFX's folder for artifacts, a path or a ``gs://`` URI.
       metadata_db: SQLite file of ML Metadata; None where the service keeps it.
-      inputs_dir: content-addressed copies of files such as the schema.
+      inputs_dir: content-addressed copies of files such as the schema; None in a
+        bucket.
       serving_dir: directory of the model's versions.
       baseline_store: accepted data, a directory or a ``gs://`` URI.
       beam_args: options of the Beam pipelines inside the nodes.
@@ -41,7 +42,7 @@ class Locations:
 
     pipeline_root: str
     metadata_db: Path | None
-    inputs_dir: Path
+    inputs_dir: Path | None
     serving_dir: str
     baseline_store: str
     beam_args: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ class Locations:
         """Whether a cloud service runs the pipeline: it does not run our drivers."""
         return self.metadata_db is None
 
-    def store_input(self, path: Path, kind: str) -> Path:
+    def store_input(self, path: Path, kind: str) -> str:
         """Copies a file or directory to a path that contains the digest of its content.
 
         TFX's cache compares the path of a file, not its content. With the digest in
@@ -65,25 +66,28 @@ class Locations:
         Raises:
           OSError: it cannot be read, or the directory cannot be written.
         """
-        if path.is_dir():
-            return self._store_directory(path, kind)
-        data = path.read_bytes()
-        target = self.inputs_dir / kind / digest.of_bytes(data) / path.name
+        assert self.inputs_dir is not None
+        target = self.inputs_dir / kind / self.digest_of(path) / path.name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(target, data)
-        return target
+            if path.is_dir():
+                _copy_directory(path, target)
+            else:
+                atomic.write_bytes(target, path.read_bytes())
+        return str(target)
 
-    def _store_directory(self, path: Path, kind: str) -> Path:
-        target = self.inputs_dir / kind / digest.of_tree(str(path)) / path.name
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-                copy = shutil.copytree(path, Path(folder, path.name))
-                # Rename last: a killed copy is never read.
-                with contextlib.suppress(FileExistsError):
-                    copy.rename(target)
-        return target
+    @staticmethod
+    def digest_of(path: Path) -> str:
+        """Returns the SHA-256 of a file, or of all files of a directory."""
+        return digest.of_tree(str(path)) if path.is_dir() else digest.of_file(path)
+
+
+def _copy_directory(path: Path, target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        copy = shutil.copytree(path, Path(folder, path.name))
+        # Rename last: a killed copy is never read.
+        with contextlib.suppress(FileExistsError):
+            copy.rename(target)
 
 
 def local_locations(config: Config, workspace: Workspace) -> Locations:

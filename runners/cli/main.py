@@ -64,6 +64,10 @@ _VERBS = {
         "runners.cli.validate:validate",
         "Check a config without running anything.",
     ),
+    "compile": (
+        "runners.cli.compile:compile_",
+        "Compile a pipeline for Vertex AI or Kubeflow.",
+    ),
     "config": ("runners.cli.config:config", "Print the resolved config."),
     "schema": (
         "runners.cli.schema:schema",

@@ -34,19 +34,17 @@ def compile_locally(config, tmp_path: Path, **locations):
     }
 
 
-def cloud_job(config, tmp_path: Path) -> dict:
-    from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
+def cloud_config(config, **cloud):
+    from pipeline.config.cloud import Cloud
 
-    from pipeline.graph.create_pipeline import create_pipeline
+    section = Cloud.model_validate({"root": "gs://bucket/root", **cloud})
+    return config.model_copy(update={"cloud": section})
 
-    locations = Locations(
-        "gs://bucket/root", None, tmp_path / "inputs", "gs://bucket/s", "gs://bucket/l"
-    )
-    runner = v2.KubeflowV2DagRunner(
-        v2.KubeflowV2DagRunnerConfig(default_image="image", use_pipeline_spec_2_1=True),
-        output_filename=str(tmp_path / "job.json"),
-    )
-    return runner.run(create_pipeline(config, locations))
+
+def cloud_job(config, *, scheduled: bool = False, **cloud) -> dict:
+    from runners.cloud.compile_job import compile_pipeline
+
+    return compile_pipeline(cloud_config(config, **cloud), scheduled=scheduled)[0]
 
 
 def properties_of(nodes) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,6 @@ import pytest
 
 from pipeline.graph.locations import Locations
 from tests.pipeline.graph.compiled import (
-    cloud_job,
     compile_locally,
     config_of,
     properties_of,
@@ -18,75 +17,9 @@ from tests.pipeline.graph.compiled import (
 
 pytestmark = pytest.mark.tf
 
-# What the cloud compiler makes of one node. Everything else keeps its name.
-EXPANSIONS = {
-    "LatestBlessedModel-model-resolver": "LatestBlessedModel",
-    "LatestBlessedModel-model-blessing-resolver": "LatestBlessedModel",
-}
-NODES = {
-    "TFRecordGen",
-    "StatisticsGen",
-    "ImportSchemaGen",
-    "ExampleValidator",
-    "DataVerdict",
-    "DataGate",
-    "AcceptData",
-    "Transform",
-    "Trainer",
-    "LatestBlessedModel",
-    "Evaluator",
-    "ModelVerdict",
-    "Pusher",
-}
-
 
 def _local_edges(nodes) -> set[tuple[str, str]]:
     return {(up, name) for name, node in nodes.items() for up in node.upstream_nodes}
-
-
-@pytest.mark.parametrize("name", ["digits", "taxi"])
-def test_cloud_and_local_runs_have_the_same_graph(
-    project: Path, tmp_path: Path, name: str
-) -> None:
-    config = config_of(project, name)
-    local = compile_locally(config, tmp_path)
-    job = cloud_job(config, tmp_path)
-    assert job["pipelineSpec"]["schemaVersion"] == "2.1.0"
-    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
-    collapsed = {task: EXPANSIONS.get(task, task) for task in tasks}
-    assert set(collapsed.values()) == set(local) == NODES
-    edges = {
-        (collapsed[up], collapsed[task])
-        for task, spec in tasks.items()
-        for up in spec.get("dependentTasks", [])
-    }
-    assert {(a, b) for a, b in edges if a != b} == _local_edges(local)
-
-
-def test_spans_are_a_runtime_parameter_of_cloud_pipelines(
-    project: Path, tmp_path: Path
-) -> None:
-    """A service runs no driver of ours, which pins them on a laptop."""
-    splits = "{train: '{SPAN}/train-*', eval: '{SPAN}/eval-*'}"
-    overrides = [f"data.splits={splits}", "data.serving='{SPAN}/sent-*'"]
-    config = config_of(project, "digits", overrides=overrides)
-    root = cloud_job(config, tmp_path)["pipelineSpec"]["root"]
-    declared = root["inputDefinitions"]["parameters"]
-    assert {"spans", "serving_spans"} <= set(declared)
-    tasks = root["dag"]["tasks"]
-    for node, parameter in [
-        ("TFRecordGen", "spans"),
-        ("ServingTFRecordGen", "serving_spans"),
-    ]:
-        given = tasks[node]["inputs"]["parameters"]["spans"]
-        assert given == {"componentInputParameter": parameter}
-    compiled = compile_locally(config, tmp_path)["TFRecordGen"]
-    local = compiled.parameters.parameters["spans"]
-    assert local.field_value.string_value == ""
-
-    plain = cloud_job(config_of(project, "digits"), tmp_path)["pipelineSpec"]["root"]
-    parameters = plain.get("inputDefinitions", {}).get("parameters", {})
-    assert not {"spans", "serving_spans"} & set(parameters)
 
 
 def test_training_waits_for_the_data_gate(project: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_custom_nodes_are_in_local_and_cloud_pipelines(
     assert list(json.loads(properties["Count"]["fingerprint"])["code"]) == [
         "own_parts (installed)"
     ]
-    tasks = cloud_job(config, tmp_path)["pipelineSpec"]["root"]["dag"]["tasks"]
+    tasks = cloud_job(config)["pipelineSpec"]["root"]["dag"]["tasks"]
     assert "Count" in tasks["Transform"]["dependentTasks"]
     assert "Pusher" in tasks["Predictions"]["dependentTasks"]
 

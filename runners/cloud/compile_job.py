@@ -1,0 +1,149 @@
+"""The job that compiles a pipeline with TFX; see ``compile_spec``."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format
+from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
+
+from components.tfrecord_gen.exec_properties import SPANS
+from components.tfrecord_gen.spans.span_pattern import SpanPattern
+from pipeline.config.config import Config
+from pipeline.config.serialize import read_stored_config
+from pipeline.graph.create_pipeline import create_pipeline
+from runners.cloud.beam_args import beam_args
+from runners.cloud.cloud_locations import Upload, cloud_locations
+from runners.cloud.compile_spec import COMPILE
+from runners.cloud.task_settings import apply_settings, set_defaults
+from runners.cloud.trainer_job import TRAINER, job_arguments, needs_custom_job
+from runners.local.explain_failure import explain_failure
+from runners.local.job_environment import JobEnvironment
+from runners.local.job_result import write_result
+from sluice.node_kinds import NodeKind, kind_of
+
+# The image of a config that names none, as `sluice image build` tags it.
+NO_IMAGE = "sluice"
+ACCEPT_DATA, TRAINER_CONFIG = "accept_data", "trainer_config"
+
+
+def compile_job(run_dir: str, scheduled: bool) -> None:
+    """Writes the job, its uploads, or the error, as the result ``COMPILE``."""
+    place = Path(run_dir)
+    try:
+        JobEnvironment.load(place).enter()
+        config = read_stored_config(place / "config.json")
+        job, uploads = compile_pipeline(config, scheduled=scheduled)
+        files = [(str(item.path), item.uri) for item in uploads]
+        write_result(place, COMPILE, {"job": job, "uploads": files, "error": None})
+    except Exception as error:
+        os.write(2, traceback.format_exc().encode())
+        failure = explain_failure(COMPILE, error)
+        write_result(place, COMPILE, {"error": vars(failure)})
+
+
+def compile_pipeline(
+    config: Config, *, scheduled: bool = False
+) -> tuple[dict[str, Any], list[Upload]]:
+    """Returns the compiled job and what it needs in the bucket.
+
+    Args:
+      config: checked by ``compile_spec.check_cloud``.
+      scheduled: see ``compile_spec.compile_config``.
+
+    Raises:
+      ConfigError: as ``create_pipeline`` does.
+      ParseError: the job is not one of KFP's, which would be a mistake here.
+    """
+    cloud = config.cloud
+    assert cloud is not None
+    locations = cloud_locations(config)
+    pipeline = create_pipeline(config, locations)
+    nodes = {node.id: node for node in pipeline.components}
+    kinds = {name: kind_of(node.type) for name, node in nodes.items()}
+    images = {name: cloud.of_node(name).image for name in nodes}
+    image = cloud.image or NO_IMAGE
+    for name, node in nodes.items():
+        if isinstance(node.executor_spec, BeamExecutorSpec):
+            node.executor_spec.beam_pipeline_args = beam_args(config, name)
+    if TRAINER in nodes and needs_custom_job(cloud.of_node(TRAINER)):
+        _add_custom_job(
+            nodes[TRAINER], job_arguments(cloud, config.name, images[TRAINER] or image)
+        )
+    parameters = _add_parameters(nodes, kinds, scheduled)
+    runner = v2.KubeflowV2DagRunner(
+        v2.KubeflowV2DagRunnerConfig(
+            display_name=config.name,
+            default_image={
+                v2._DEFAULT_IMAGE_PATH_KEY: image,
+                **{name: own for name, own in images.items() if own},
+            },
+            use_pipeline_spec_2_1=True,
+        )
+    )
+    job = runner.run(pipeline, write_out=False)
+    spec = job["pipelineSpec"]
+    set_defaults(spec, parameters)
+    apply_settings(spec, config, kinds, pinned=not scheduled)
+    job["labels"] = {**job["labels"], **cloud.labels}
+    _check(job)
+    return job, list(locations.uploads.values())
+
+
+def _add_parameters(
+    nodes: Mapping[str, Any], kinds: Mapping[str, NodeKind], scheduled: bool
+) -> dict[str, str]:
+    """Replaces what changes from run to run by runtime parameters.
+
+    The spans of a submitted job have no default: a constant one would be a constant
+    cache key, and the service a place where the newest data is silently not read.
+
+    Returns:
+      The default values by name.
+    """
+    defaults = {}
+    for name, node in nodes.items():
+        properties, kind = node.exec_properties, kinds[name]
+        if kind.ingests and not scheduled and _has_spans(properties):
+            parameter = name.replace("TFRecordGen", "").lower()
+            parameter = f"{parameter}_{SPANS}".lstrip("_")
+            properties[SPANS] = RuntimeParameter(name=parameter, ptype=str)
+        elif kind.judges_data:
+            properties["override"] = RuntimeParameter(name=ACCEPT_DATA, ptype=str)
+            defaults[ACCEPT_DATA] = ""
+        elif name == TRAINER:
+            defaults[TRAINER_CONFIG] = properties["custom_config"]
+            properties["custom_config"] = RuntimeParameter(
+                name=TRAINER_CONFIG, ptype=str
+            )
+    return defaults
+
+
+def _has_spans(properties: Mapping[str, Any]) -> bool:
+    patterns = json.loads(properties["patterns"])
+    return any(SpanPattern.parse(item).placeholders for item in patterns.values())
+
+
+def _add_custom_job(trainer: Any, arguments: dict[str, Any]) -> None:
+    """Adds what TFX's executor for Vertex AI reads to the Trainer's custom config."""
+    properties = trainer.exec_properties
+    config = json.loads(properties["custom_config"])
+    properties["custom_config"] = json.dumps({**config, **arguments})
+
+
+def _check(job: dict[str, Any]) -> None:
+    """Raises if KFP's protos do not have a field of the job."""
+    from kfp.pipeline_spec import pipeline_spec_pb2 as kfp
+
+    document = {key: value for key, value in job.items() if key != "pipelineSpec"}
+    json_format.ParseDict(document, kfp.PipelineJob())
+    spec = json_format.ParseDict(job["pipelineSpec"], kfp.PipelineSpec())
+    deployment = json_format.MessageToDict(spec.deployment_spec)
+    json_format.ParseDict(deployment, kfp.PipelineDeploymentConfig())

@@ -1,0 +1,156 @@
+"""Lays the ``cloud`` section over the tasks of a compiled spec.
+
+TFX's compiler knows one cache switch, one environment and no retries for all nodes.
+Here each task gets its own, from the config and from what its node does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.config.cloud import NodeResources
+from pipeline.config.config import Config
+from runners.cloud.trainer_job import (
+    EXECUTOR,
+    TRAINER,
+    environment,
+    needs_custom_job,
+)
+from sluice.node_kinds import NodeKind
+
+KUBEFLOW_ENTRY_POINT = ("python", "-m", "components.kubeflow_entrypoint")
+# The nested graph that TFX makes where there is an exit handler.
+_NESTED = "tfx-dag"
+
+Json = dict[str, Any]
+
+
+def tasks_of(spec: Json) -> Json:
+    """Returns the tasks of the nodes, by id."""
+    nested = spec["components"].get(_NESTED)
+    return (nested or spec["root"])["dag"]["tasks"]
+
+
+def containers_of(spec: Json) -> Iterator[tuple[str, Json]]:
+    """Yields each task's id and container, an exit handler's included."""
+    executors = spec["deploymentSpec"]["executors"]
+    for name, component in spec["components"].items():
+        container = executors.get(component.get("executorLabel"), {}).get("container")
+        if container is not None:
+            yield name, container
+
+
+def apply_settings(
+    spec: Json, config: Config, kinds: dict[str, NodeKind], *, pinned: bool
+) -> None:
+    """Sets caching, retries, environment, resources and commands of all tasks.
+
+    Args:
+      spec: the compiled spec, which is changed.
+      config: with a ``cloud`` section.
+      kinds: of the nodes, by id.
+      pinned: whether the spans of ingestion are part of its cache key.
+    """
+    cloud = config.cloud
+    assert cloud is not None
+    tasks = tasks_of(spec)
+    for name, container in containers_of(spec):
+        given = cloud.of_node(name)
+        container["env"] = [
+            {"name": key, "value": value} for key, value in environment(given).items()
+        ]
+        if name == TRAINER and needs_custom_job(given):
+            args = container["args"]
+            args[args.index("--executor_class_path") + 1] = EXECUTOR
+        elif resources := _resources(given):
+            container["resources"] = resources
+        if cloud.engine == "kubeflow":
+            container["command"] = list(KUBEFLOW_ENTRY_POINT)
+            # Kubeflow ignores it; the executor selects and checks by itself.
+            container.pop("lifecycle", None)
+        if name not in tasks:
+            continue
+        kind = kinds[name]
+        cached = is_cached(kind, given, pinned and cloud.engine == "vertex")
+        tasks[name]["cachingOptions"] = {"enableCache": cached}
+        if attempts := retries_of(kind, given, config.retries.of(name)):
+            tasks[name]["retryPolicy"] = {
+                "maxRetryCount": attempts,
+                "backoffDuration": f"{config.retries.backoff_s:g}s",
+                "backoffFactor": 2.0,
+                # Kubeflow counts it from the task's start, so the longest there is.
+                "backoffMaxDuration": "3600s",
+            }
+
+
+def is_cached(kind: NodeKind, given: NodeResources, pinned: bool) -> bool:
+    """Whether the service may reuse the outputs of an earlier run of a node.
+
+    Not of nodes that read or write the baseline store or the serving directory, nor of
+    ingestion whose cache key does not depend on the files.
+    """
+    if given.cache is not None:
+        return given.cache
+    if kind.ingests:
+        return pinned
+    return not (kind.judges_data or kind.accepts_data or kind.pushes)
+
+
+def retries_of(kind: NodeKind, given: NodeResources, in_config: int) -> int:
+    """Returns how often a service repeats a node; of a gate never unless it is told.
+
+    A service repeats after every failure, and a gate fails the same way again.
+    """
+    if given.retries is not None:
+        return given.retries
+    return 0 if kind.gate else in_config
+
+
+def _resources(given: NodeResources) -> Json:
+    found: Json = {}
+    if given.cpu is not None:
+        found["cpuLimit"] = given.cpu
+    if given.memory_gb is not None:
+        found["memoryLimit"] = given.memory_gb
+    if given.accelerator is not None:
+        found["accelerator"] = {
+            "type": given.accelerator.type,
+            # JSON form of an int64.
+            "count": str(given.accelerator.count),
+        }
+    return found
+
+
+def skip_without_new_data(spec: Json, producer: str, output: str, key: str) -> None:
+    """Adds a condition to the tasks that read an output of ingestion.
+
+    The tasks behind a task that is skipped are skipped by the service.
+    """
+    for task in tasks_of(spec).values():
+        for name, source in task.get("inputs", {}).get("artifacts", {}).items():
+            if source["taskOutputArtifact"] == {
+                "producerTask": producer,
+                "outputArtifactKey": output,
+            }:
+                test = f"inputs.artifacts['{name}'].artifacts[0].metadata['{key}']"
+                given = task.get("triggerPolicy", {}).get("condition")
+                parts = [part for part in (given, f"({test} == 1.0)") if part]
+                task["triggerPolicy"] = {"condition": " && ".join(parts)}
+
+
+def set_defaults(spec: Json, defaults: dict[str, str]) -> None:
+    """Declares default values of runtime parameters, which TFX's compiler drops.
+
+    It does not pass them into the nested graph of an exit handler either.
+    """
+    inputs = spec["root"].get("inputDefinitions", {})
+    declared = inputs.get("parameters", {})
+    for name, value in defaults.items():
+        declared[name]["defaultValue"] = value
+        declared[name]["isOptional"] = True
+    if declared and _NESTED in spec["components"]:
+        spec["components"][_NESTED]["inputDefinitions"] = inputs
+        spec["root"]["dag"]["tasks"][_NESTED]["inputs"] = {
+            "parameters": {name: {"componentInputParameter": name} for name in declared}
+        }

@@ -1,0 +1,272 @@
+"""The compiled spec against the local graph, and what the config lays over it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.cloud.spec import Constant, Container, PipelineParameter, Spec, read_spec
+from tests.pipeline.graph.compiled import (
+    cloud_config,
+    cloud_job,
+    compile_locally,
+    config_of,
+    properties_of,
+)
+
+pytestmark = pytest.mark.tf
+
+# Tasks that the service's compiler makes of one node.
+RESOLVER = {
+    "LatestBlessedModel-model-blessing-resolver": "LatestBlessedModel",
+    "LatestBlessedModel-model-resolver": "LatestBlessedModel",
+}
+# All exec properties that differ between a local run and the service, and why.
+DIFFERENT = {
+    ("ImportSchemaGen", "schema_file"): "a gs:// URI",
+    ("DataVerdict", "baseline_store"): "a gs:// URI",
+    ("AcceptData", "baseline_store"): "a gs:// URI",
+    ("Pusher", "push_destination"): "a gs:// URI",
+    ("DataVerdict", "override"): "a runtime parameter",
+    ("Trainer", "custom_config"): "a runtime parameter",
+}
+SPANS = "data.splits={train: '{SPAN}/train-*', eval: '{SPAN}/eval-*'}"
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as it is after JSON: protos as text, whole numbers as ints."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _container(spec: Spec, node: str) -> Container:
+    executor = spec.task(node).executor
+    assert isinstance(executor, Container)
+    return executor
+
+
+@pytest.mark.parametrize("name", ["digits", "taxi"])
+def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
+    project: Path, tmp_path: Path, name: str
+) -> None:
+    config = config_of(project, name)
+    local = compile_locally(config, tmp_path)
+    spec = read_spec(cloud_job(config))
+    assert spec.schema_version == "2.1.0"
+    node_of = {task.id: RESOLVER.get(task.id, task.id) for task in spec.tasks}
+    assert set(node_of.values()) == set(local)
+    edges = {
+        (node_of[up], node_of[task.id]) for task in spec.tasks for up in task.upstream
+    }
+    assert {(a, b) for a, b in edges if a != b} == {
+        (up, node) for node, item in local.items() for up in item.upstream_nodes
+    }
+    properties = properties_of(local)
+    different = set()
+    for task in spec.tasks:
+        if task.id in RESOLVER:
+            continue
+        before = properties[task.id]
+        assert set(before) | {"override"} >= set(task.parameters) >= set(before)
+        for key, value in task.parameters.items():
+            now: Any = value
+            if isinstance(value, Constant):
+                now = _plain(value.value)
+            if key == "fingerprint":
+                # That of the service has the modules that read gs://, too.
+                local_code = json.loads(before[key])["code"]
+                assert local_code.items() <= now["code"].items()
+            elif now != _plain(before.get(key)):
+                different.add((task.id, key))
+    assert different == set(DIFFERENT)
+
+
+def test_files_of_the_laptop_are_content_addressed_in_the_bucket(
+    project: Path, tmp_path: Path
+) -> None:
+    """Found: schema and baseline store compiled as paths of the laptop."""
+    from runners.cloud.compile_job import compile_pipeline
+
+    weights = project / "given.h5"
+    weights.write_text("weights")
+    config = config_of(project, "digits", overrides=["train.warm_start=given.h5"])
+    job, uploads = compile_pipeline(cloud_config(config))
+    assert [item.path for item in uploads] == [config.schema_path, weights]
+    spec = read_spec(job)
+    text = json.dumps(job)
+    for item in uploads:
+        kind, digest, file = item.uri.removeprefix(
+            "gs://bucket/root/digits/inputs/"
+        ).split("/")
+        assert (len(digest), file) == (64, item.path.name)
+        assert item.uri in text, kind
+    places = spec.task("AcceptData").parameters["baseline_store"]
+    assert places == Constant("gs://bucket/root/digits/accepted")
+    assert spec.pipeline_root == "gs://bucket/root/digits/artifacts"
+    # The data itself is the user's to copy.
+    assert str(project) not in text.replace(str(project / "data"), "")
+
+
+def test_what_must_not_be_cached(project: Path) -> None:
+    """Found: all tasks had enableCache, also Pusher, which then never pushes again."""
+    config = config_of(project, "digits", overrides=[SPANS])
+
+    def not_cached(**options: Any) -> set[str]:
+        spec = read_spec(cloud_job(config, **options))
+        return {
+            task.id
+            for task in spec.tasks
+            if task.kind == "container" and not task.cached
+        }
+
+    never = {"DataVerdict", "AcceptData", "Pusher"}
+    assert not_cached() == never
+    assert not_cached(nodes={"Trainer": {"cache": False}}) == {*never, "Trainer"}
+    assert not_cached(engine="kubeflow") == {*never, "TFRecordGen"}
+
+
+def test_runtime_parameters(project: Path) -> None:
+    """Found: `spans` defaulted to "", a constant cache key."""
+    overrides = [SPANS, "data.serving='{SPAN}/sent-*'"]
+    config = config_of(project, "digits", overrides=overrides)
+    spec = read_spec(cloud_job(config))
+    assert set(spec.parameters) == {
+        "spans",
+        "serving_spans",
+        "accept_data",
+        "trainer_config",
+    }
+    assert not spec.parameters["spans"].optional
+    assert spec.parameters["accept_data"].default == ""
+    settings = json.loads(spec.parameters["trainer_config"].default)
+    assert settings["train"]["epochs"] == config.train.epochs
+    for node, key, name in [
+        ("TFRecordGen", "spans", "spans"),
+        ("ServingTFRecordGen", "spans", "serving_spans"),
+        ("DataVerdict", "override", "accept_data"),
+        ("Trainer", "custom_config", "trainer_config"),
+    ]:
+        assert spec.task(node).parameters[key] == PipelineParameter(name)
+    plain = read_spec(cloud_job(config_of(project, "digits")))
+    assert set(plain.parameters) == {"accept_data", "trainer_config"}
+
+
+def test_retries_environment_and_resources_of_each_node(project: Path) -> None:
+    """Found: no retries, no environment and no resources in any task."""
+    overrides = ["retries={default: 1, nodes: {Trainer: 4}, backoff_s: 7}"]
+    config = config_of(project, "digits", overrides=overrides)
+    job = cloud_job(
+        config,
+        image="base",
+        env={"TZ": "UTC"},
+        nodes={
+            "default": {"cpu": 4, "memory_gb": 16},
+            "Trainer": {
+                "memory_gb": 64,
+                "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2},
+                "image": "gpu",
+                "env": {"A": "1"},
+            },
+        },
+    )
+    spec = read_spec(job)
+    trainer, transform = _container(spec, "Trainer"), _container(spec, "Transform")
+    assert trainer.env == {
+        "TF_USE_LEGACY_KERAS": "1",
+        "TZ": "UTC",
+        "A": "1",
+    }
+    assert trainer.image == "gpu"
+    assert trainer.resources == {
+        "cpuLimit": 4.0,
+        "memoryLimit": 64.0,
+        "accelerator": {"type": "NVIDIA_TESLA_T4", "count": "2"},
+    }
+    assert transform.env == {"TF_USE_LEGACY_KERAS": "1", "TZ": "UTC"}
+    assert transform.image == "base"
+    assert transform.resources == {"cpuLimit": 4.0, "memoryLimit": 16.0}
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    assert tasks["Trainer"]["retryPolicy"] == {
+        "maxRetryCount": 4,
+        "backoffDuration": "7s",
+        "backoffFactor": 2.0,
+        "backoffMaxDuration": "3600s",
+    }
+    assert tasks["Transform"]["retryPolicy"]["maxRetryCount"] == 1
+    # It would fail the same way again.
+    assert "retryPolicy" not in tasks["DataGate"]
+
+
+def test_worker_pools_of_the_trainer(project: Path) -> None:
+    config = config_of(project, "digits")
+    trainer = {
+        "machine_type": "n1-standard-8",
+        "workers": 3,
+        "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2},
+    }
+    spec = read_spec(
+        cloud_job(
+            config, project="p", region="r", image="i", nodes={"Trainer": trainer}
+        )
+    )
+    args = _container(spec, "Trainer").args
+    assert args[1] == (
+        "tfx.extensions.google_cloud_ai_platform.trainer.GenericExecutor"
+    )
+    assert not _container(spec, "Trainer").resources
+    given = json.loads(spec.parameters["trainer_config"].default)
+    assert given["model"]
+    job = given["ai_platform_training_args"]
+    first, others = job["job_spec"]["worker_pool_specs"]
+    assert (first["replica_count"], others["replica_count"]) == (1, 2)
+    assert first["machine_spec"] == {
+        "machine_type": "n1-standard-8",
+        "accelerator_type": "NVIDIA_TESLA_T4",
+        "accelerator_count": 2,
+    }
+    env = [{"name": "TF_USE_LEGACY_KERAS", "value": "1"}]
+    assert first["container_spec"] == {"image_uri": "i", "env": env}
+    from google.cloud import aiplatform_v1
+
+    parsed = aiplatform_v1.CustomJobSpec(job["job_spec"])
+    assert parsed.worker_pool_specs[1].replica_count == 2
+
+
+def test_nodes_with_beam_may_use_dataflow(project: Path) -> None:
+    config = config_of(project, "digits")
+    spec = read_spec(
+        cloud_job(
+            config,
+            project="p",
+            region="r",
+            image="i",
+            network="projects/1/global/networks/mine",
+            beam={"runner": "dataflow", "nodes": ["StatisticsGen"], "max_workers": 9},
+        )
+    )
+
+    def options(node: str) -> list[str]:
+        args = list(_container(spec, node).args)
+        return args[args.index("--json_serialized_inputs_spec_args") + 2 :]
+
+    assert options("StatisticsGen") == [
+        "--runner=DataflowRunner",
+        "--project=p",
+        "--region=r",
+        "--temp_location=gs://bucket/root/digits/tmp",
+        "--sdk_container_image=i",
+        "--network=mine",
+        "--max_num_workers=9",
+        "--experiments=use_runner_v2",
+        "--labels=sluice-pipeline=digits",
+    ]
+    # What Beam's default runner is depends on its version.
+    assert "FnApiRunner" in options("Transform")[0]
+    assert options("Trainer") == []
