@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.config.config import Config
 from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from runners.cloud.image import with_tag
 from sluice.errors import ConfigError
 
 
@@ -42,7 +43,7 @@ def beam_args(config: Config, node_id: str) -> list[str]:
         "project": cloud.project,
         "region": cloud.region,
         "temp_location": f"{config.cloud_dir}/tmp",
-        "sdk_container_image": beam.image or cloud.image,
+        "sdk_container_image": with_tag(beam.image or cloud.image or "", config.root),
         "service_account_email": cloud.service_account,
         "network": cloud.network and cloud.network.rpartition("/")[2],
         "machine_type": beam.machine_type,

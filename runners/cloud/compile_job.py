@@ -22,6 +22,8 @@ from pipeline.graph.create_pipeline import create_pipeline
 from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
+from runners.cloud.image import REPOSITORY, image_of, with_tag
+from runners.cloud.kubeflow_spec import for_kubeflow
 from runners.cloud.task_settings import apply_settings, set_defaults
 from runners.cloud.trainer_job import TRAINER, job_arguments, needs_custom_job
 from runners.local.explain_failure import explain_failure
@@ -29,8 +31,9 @@ from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_result
 from sluice.node_kinds import NodeKind, kind_of
 
-# The image of a config that names none, as `sluice image build` tags it.
-NO_IMAGE = "sluice"
+# Label of the code that the graph was compiled from, which the image must hold.
+CODE_LABEL = "sluice-code"
+_LABEL_LENGTH = 32
 ACCEPT_DATA, TRAINER_CONFIG = "accept_data", "trainer_config"
 
 
@@ -68,33 +71,44 @@ def compile_pipeline(
     pipeline = create_pipeline(config, locations)
     nodes = {node.id: node for node in pipeline.components}
     kinds = {name: kind_of(node.type) for name, node in nodes.items()}
-    images = {name: cloud.of_node(name).image for name in nodes}
-    image = cloud.image or NO_IMAGE
+    images = {name: _image(config, name) for name in nodes}
     for name, node in nodes.items():
         if isinstance(node.executor_spec, BeamExecutorSpec):
             node.executor_spec.beam_pipeline_args = beam_args(config, name)
     if TRAINER in nodes and needs_custom_job(cloud.of_node(TRAINER)):
         _add_custom_job(
-            nodes[TRAINER], job_arguments(cloud, config.name, images[TRAINER] or image)
+            nodes[TRAINER], job_arguments(cloud, config.name, images[TRAINER])
         )
     parameters = _add_parameters(nodes, kinds, scheduled)
     runner = v2.KubeflowV2DagRunner(
         v2.KubeflowV2DagRunnerConfig(
             display_name=config.name,
-            default_image={
-                v2._DEFAULT_IMAGE_PATH_KEY: image,
-                **{name: own for name, own in images.items() if own},
-            },
+            default_image=images,
             use_pipeline_spec_2_1=True,
         )
     )
     job = runner.run(pipeline, write_out=False)
+    if cloud.engine == "kubeflow":
+        records = f"{config.cloud_dir}/kubeflow"
+        job = for_kubeflow(job, task_records=records, serving_dir=locations.serving_dir)
     spec = job["pipelineSpec"]
     set_defaults(spec, parameters)
     apply_settings(spec, config, kinds, pinned=not scheduled)
-    job["labels"] = {**job["labels"], **cloud.labels}
+    code = image_of(config.root).fingerprint
+    job["labels"] |= {**cloud.labels, CODE_LABEL: code[:_LABEL_LENGTH]}
     _check(job)
     return job, list(locations.uploads.values())
+
+
+def _image(config: Config, node: str) -> str:
+    """Returns a node's image; without a tag, with that of the code as it is now."""
+    assert config.cloud is not None
+    given = config.cloud.of_node(node)
+    return with_tag(
+        given.image or config.cloud.image or REPOSITORY,
+        config.root,
+        gpu=given.accelerator is not None,
+    )
 
 
 def _add_parameters(

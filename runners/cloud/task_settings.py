@@ -19,7 +19,6 @@ from runners.cloud.trainer_job import (
 )
 from sluice.node_kinds import NodeKind
 
-KUBEFLOW_ENTRY_POINT = ("python", "-m", "components.kubeflow_entrypoint")
 # The nested graph that TFX makes where there is an exit handler.
 _NESTED = "tfx-dag"
 
@@ -65,10 +64,6 @@ def apply_settings(
             args[args.index("--executor_class_path") + 1] = EXECUTOR
         elif resources := _resources(given):
             container["resources"] = resources
-        if cloud.engine == "kubeflow":
-            container["command"] = list(KUBEFLOW_ENTRY_POINT)
-            # Kubeflow ignores it; the executor selects and checks by itself.
-            container.pop("lifecycle", None)
         if name not in tasks:
             continue
         kind = kinds[name]
@@ -88,13 +83,15 @@ def is_cached(kind: NodeKind, given: NodeResources, pinned: bool) -> bool:
     """Whether the service may reuse the outputs of an earlier run of a node.
 
     Not of nodes that read or write the baseline store or the serving directory, nor of
-    ingestion whose cache key does not depend on the files.
+    ingestion whose cache key does not depend on the files. On Kubeflow a resolver is a
+    container too.
     """
     if given.cache is not None:
         return given.cache
     if kind.ingests:
         return pinned
-    return not (kind.judges_data or kind.accepts_data or kind.pushes)
+    looks_up = kind.resolver or kind.judges_data
+    return not (looks_up or kind.accepts_data or kind.pushes)
 
 
 def retries_of(kind: NodeKind, given: NodeResources, in_config: int) -> int:

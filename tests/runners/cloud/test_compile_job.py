@@ -129,7 +129,8 @@ def test_what_must_not_be_cached(project: Path) -> None:
     never = {"DataVerdict", "AcceptData", "Pusher"}
     assert not_cached() == never
     assert not_cached(nodes={"Trainer": {"cache": False}}) == {*never, "Trainer"}
-    assert not_cached(engine="kubeflow") == {*never, "TFRecordGen"}
+    kubeflow = {*never, "TFRecordGen", "LatestBlessedModel"}
+    assert not_cached(engine="kubeflow") == kubeflow
 
 
 def test_runtime_parameters(project: Path) -> None:
@@ -164,14 +165,14 @@ def test_retries_environment_and_resources_of_each_node(project: Path) -> None:
     config = config_of(project, "digits", overrides=overrides)
     job = cloud_job(
         config,
-        image="base",
+        image="base:1",
         env={"TZ": "UTC"},
         nodes={
             "default": {"cpu": 4, "memory_gb": 16},
             "Trainer": {
                 "memory_gb": 64,
                 "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2},
-                "image": "gpu",
+                "image": "other:2",
                 "env": {"A": "1"},
             },
         },
@@ -183,14 +184,14 @@ def test_retries_environment_and_resources_of_each_node(project: Path) -> None:
         "TZ": "UTC",
         "A": "1",
     }
-    assert trainer.image == "gpu"
+    assert trainer.image == "other:2"
     assert trainer.resources == {
         "cpuLimit": 4.0,
         "memoryLimit": 64.0,
         "accelerator": {"type": "NVIDIA_TESLA_T4", "count": "2"},
     }
     assert transform.env == {"TF_USE_LEGACY_KERAS": "1", "TZ": "UTC"}
-    assert transform.image == "base"
+    assert transform.image == "base:1"
     assert transform.resources == {"cpuLimit": 4.0, "memoryLimit": 16.0}
     tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
     assert tasks["Trainer"]["retryPolicy"] == {
@@ -213,12 +214,12 @@ def test_worker_pools_of_the_trainer(project: Path) -> None:
     }
     spec = read_spec(
         cloud_job(
-            config, project="p", region="r", image="i", nodes={"Trainer": trainer}
+            config, project="p", region="r", image="i:1", nodes={"Trainer": trainer}
         )
     )
     args = _container(spec, "Trainer").args
     assert args[1] == (
-        "tfx.extensions.google_cloud_ai_platform.trainer.GenericExecutor"
+        "tfx.extensions.google_cloud_ai_platform.trainer.executor.GenericExecutor"
     )
     assert not _container(spec, "Trainer").resources
     given = json.loads(spec.parameters["trainer_config"].default)
@@ -232,7 +233,7 @@ def test_worker_pools_of_the_trainer(project: Path) -> None:
         "accelerator_count": 2,
     }
     env = [{"name": "TF_USE_LEGACY_KERAS", "value": "1"}]
-    assert first["container_spec"] == {"image_uri": "i", "env": env}
+    assert first["container_spec"] == {"image_uri": "i:1", "env": env}
     from google.cloud import aiplatform_v1
 
     parsed = aiplatform_v1.CustomJobSpec(job["job_spec"])
@@ -240,6 +241,8 @@ def test_worker_pools_of_the_trainer(project: Path) -> None:
 
 
 def test_nodes_with_beam_may_use_dataflow(project: Path) -> None:
+    from runners.cloud.image import image_of
+
     config = config_of(project, "digits")
     spec = read_spec(
         cloud_job(
@@ -261,7 +264,7 @@ def test_nodes_with_beam_may_use_dataflow(project: Path) -> None:
         "--project=p",
         "--region=r",
         "--temp_location=gs://bucket/root/digits/tmp",
-        "--sdk_container_image=i",
+        f"--sdk_container_image={image_of(project).name('i')}",
         "--network=mine",
         "--max_num_workers=9",
         "--experiments=use_runner_v2",
@@ -270,3 +273,26 @@ def test_nodes_with_beam_may_use_dataflow(project: Path) -> None:
     # What Beam's default runner is depends on its version.
     assert "FnApiRunner" in options("Transform")[0]
     assert options("Trainer") == []
+
+
+def test_the_image_is_that_of_the_code(project: Path) -> None:
+    """Found: fingerprints were the laptop's, and nothing tied them to the image."""
+    from runners.cloud.image import image_of
+
+    config = config_of(project, "digits")
+    gpu = {"accelerator": {"type": "NVIDIA_TESLA_T4"}}
+    job = cloud_job(config, image="host/sluice", nodes={"Trainer": gpu})
+    spec = read_spec(job)
+    images = {gpu: image_of(project, gpu=gpu) for gpu in (False, True)}
+    assert _container(spec, "Pusher").image == images[False].name("host/sluice")
+    assert _container(spec, "Trainer").image == images[True].name("host/sluice")
+    assert images[False].fingerprint.startswith(spec.labels["sluice-code"])
+
+
+def test_kubeflow_gets_what_it_can_run(project: Path) -> None:
+    config = config_of(project, "digits")
+    spec = read_spec(cloud_job(config, engine="kubeflow"))
+    assert {task.kind for task in spec.tasks} == {"container"}
+    commands = {_container(spec, task.id).command for task in spec.tasks}
+    assert commands == {("python", "-m", "components.kubeflow_entrypoint")}
+    assert _container(spec, "LatestBlessedModel").env["TF_USE_LEGACY_KERAS"] == "1"
