@@ -146,7 +146,7 @@ def _described(listed: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the type, URI and properties of artifacts."""
     return [
         {
-            "type": _type_of(one.get("type", {})),
+            "type": _title_of(one.get("type", {})),
             "uri": one.get("uri", ""),
             "properties": one.get("metadata", {}),
         }
@@ -154,11 +154,10 @@ def _described(listed: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _type_of(schema: Mapping[str, str]) -> str:
-    """Returns the name of an artifact type, such as ``Model`` for ``tfx.Model``."""
+def _title_of(schema: Mapping[str, str]) -> str:
+    """Returns the title of an artifact type's schema, such as ``tfx.Model``."""
     found = _TITLE.search(schema.get("instanceSchema", ""))
-    title = found[1] if found else schema.get("schemaTitle", "")
-    return title.rpartition(".")[2]
+    return found[1] if found else schema.get("schemaTitle", "")
 
 
 def _now() -> str:

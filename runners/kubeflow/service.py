@@ -27,9 +27,9 @@ from runners.cloud.service import (
     ServiceTask,
     Submission,
     TaskState,
-    artifact_id,
 )
 from runners.cloud.spec import Container, Spec, read_spec
+from runners.cloud.task_event import record_artifact
 from runners.kubeflow.client import KfpClient
 from sluice.errors import RemoteError, UsageError
 from sluice.record.events import Artifact
@@ -264,9 +264,7 @@ def _artifacts(
 ) -> dict[str, tuple[Artifact, ...]]:
     return {
         key: tuple(
-            Artifact(
-                artifact_id(one["uri"]), one["type"], one["uri"], one["properties"]
-            )
+            record_artifact(one["uri"], one["type"], one["uri"], one["properties"])
             for one in items
         )
         for key, items in described.items()

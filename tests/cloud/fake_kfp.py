@@ -17,7 +17,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import uuid4
 
 import kfp_server_api
-from fake_http import Response, Server, json_response
+
+from runners.rehearsal.http_server import Request, Response, Server, json_response
 
 TAKEN = 0
 """Status for ``fail``: the request is executed, and the connection is then closed."""
@@ -78,7 +79,7 @@ class FakeKfp:
         self._failures: list[_Failure] = []
         self._now = datetime(2026, 11, 22, tzinfo=timezone.utc)
         self._lock = threading.RLock()
-        self._server = Server(("127.0.0.1", 0), self._answer)
+        self._server = Server(self._answer)
         serve = self._server.serve_forever
         threading.Thread(target=serve, args=(0.01,), daemon=True).start()
 
@@ -88,7 +89,7 @@ class FakeKfp:
 
     @property
     def host(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.address
 
     @property
     def runs(self) -> list[dict[str, Any]]:
@@ -113,17 +114,16 @@ class FakeKfp:
         self._now += timedelta(seconds=1)
         return self._now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def _answer(
-        self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> Response:
+    def _answer(self, request: Request) -> Response:
+        method, path = request.method, request.url
         with self._lock:
             self.requests.append(f"{method} {path}")
             failure = self._next_failure(method, path)
             if failure and failure.status != TAKEN:
                 return _error(failure.status, "made to fail")
             try:
-                self._authenticate(headers)
-                response = self._respond(method, path, body)
+                self._authenticate(request.headers)
+                response = self._respond(method, path, request.body)
             except _RefusedError as refused:
                 response = _error(refused.status, str(refused))
             if failure:

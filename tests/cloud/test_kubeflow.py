@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Bucket
 from fake_kfp import TAKEN, FakeKfp
 
 from pipeline.config.cloud import Cloud, Kubeflow
@@ -99,7 +98,7 @@ def _detail(name: str, state: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def _records(bucket: Bucket, run_id: str, **tasks: dict[str, Any]) -> None:
+def _records(bucket: Any, run_id: str, **tasks: dict[str, Any]) -> None:
     for name, record in tasks.items():
         empty: dict[str, Any] = {
             "inputs": {},
@@ -256,10 +255,10 @@ def test_there_is_no_run_of_an_unknown_id(service: KubeflowService) -> None:
 
 
 def test_the_artifacts_of_a_task_are_those_of_its_record(
-    kfp: FakeKfp, service: KubeflowService, bucket: Bucket
+    kfp: FakeKfp, service: KubeflowService, bucket: Any
 ) -> None:
     name = service.submit(_submission(_job(bucket.uri("tasks"))))
-    model = {"type": "Model", "uri": "gs://b/model", "properties": {"epochs": 3.0}}
+    model = {"type": "tfx.Model", "uri": "gs://b/model", "properties": {"epochs": 3.0}}
     attempt = {"at": "2026-11-22T01:01:00.000+00:00", "reason": "OSError: reset"}
     trainer = {
         "started_at": "2026-11-22T01:02:00.000+00:00",
@@ -285,15 +284,16 @@ def test_the_artifacts_of_a_task_are_those_of_its_record(
     assert failed.reason == "OSError: reset"
     (output,) = trained.outputs["model"]
     assert (output.type, output.uri) == ("Model", "gs://b/model")
-    assert output.properties == {"epochs": 3.0}
+    assert output.properties == {"epochs": 3}
+    assert type(output.properties["epochs"]) is int
     assert pushing.inputs["model"] == (output,)
 
 
 def test_a_cached_task_has_no_record_but_its_artifacts_are_inputs_of_others(
-    kfp: FakeKfp, service: KubeflowService, bucket: Bucket
+    kfp: FakeKfp, service: KubeflowService, bucket: Any
 ) -> None:
     name = service.submit(_submission(_job(bucket.uri("tasks"))))
-    model = {"type": "Model", "uri": "gs://b/old", "properties": {}}
+    model = {"type": "tfx.Model", "uri": "gs://b/old", "properties": {}}
     started = {"started_at": "2026-11-22T01:03:30.000+00:00"}
     _records(bucket, name, Pusher={**started, "inputs": {"model": [model]}})
     details = [_detail("Trainer", "SUCCEEDED"), _detail("Pusher", "RUNNING")]
@@ -306,7 +306,7 @@ def test_a_cached_task_has_no_record_but_its_artifacts_are_inputs_of_others(
 
 
 def test_a_failed_task_has_the_error_of_its_record_or_of_its_driver(
-    kfp: FakeKfp, service: KubeflowService, bucket: Bucket
+    kfp: FakeKfp, service: KubeflowService, bucket: Any
 ) -> None:
     name = service.submit(_submission(_job(bucket.uri("tasks"))))
     started = {"started_at": "2026-11-22T01:03:30.000+00:00"}
@@ -373,7 +373,7 @@ def test_a_scheduled_run_without_labels_belongs_to_its_pipeline(
 
 
 def test_the_log_of_a_task_is_that_of_its_pod(
-    kfp: FakeKfp, service: KubeflowService, bucket: Bucket
+    kfp: FakeKfp, service: KubeflowService, bucket: Any
 ) -> None:
     name = service.submit(_submission(_job(bucket.uri("tasks"))))
     assert list(service.logs(name, "Trainer", 10)) == []

@@ -89,13 +89,13 @@ def test_the_record_has_inputs_outputs_and_their_properties(
     running = _read(path)
     assert (running["state"], running["ended_at"]) == ("running", None)
     assert running["pod"] == "digits-x-17"
-    examples = {"type": "Examples", "uri": "gs://b/1", "properties": {"span": 4.0}}
+    examples = {"type": "tfx.Examples", "uri": "gs://b/1", "properties": {"span": 4.0}}
     assert running["inputs"] == {"examples": [examples]}
     written = {"uri": "gs://b/model", "metadata": {"blessed": 1.0}}
     record.succeeded({"artifacts": {"model": {"artifacts": [written]}}})
     ended = _read(path)
     assert (ended["state"], ended["error"]) == ("succeeded", None)
-    model = {"type": "Model", "uri": "gs://b/model", "properties": {"blessed": 1.0}}
+    model = {"type": "tfx.Model", "uri": "gs://b/model", "properties": {"blessed": 1.0}}
     assert ended["outputs"] == {"model": [model]}
     assert ended["ended_at"] >= ended["started_at"]
 

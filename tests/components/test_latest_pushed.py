@@ -79,5 +79,5 @@ def test_the_task_publishes_the_model_under_its_own_address(tmp_path: Path) -> N
     )
     assert record["state"] == "succeeded"
     (published,) = record["outputs"]["model"]
-    assert (published["type"], published["uri"]) == ("Model", model)
+    assert (published["type"], published["uri"]) == ("tfx.Model", model)
     assert "tfx_version" in published["properties"]
