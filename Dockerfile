@@ -21,9 +21,9 @@ RUN python -m pip install --quiet --require-hashes --target uv \
 # Source-only packages are built with the locked setuptools.
 RUN awk '/^setuptools==/ { keep = 1 } keep; !/\\$/ { keep = 0 }' \
     requirements/${LOCK}.txt >requirements/setuptools.txt
-RUN uv/bin/uv pip install --quiet --no-cache --python venv/bin/python \
+RUN uv/bin/uv pip install --quiet --python venv/bin/python \
     --require-hashes --requirement requirements/setuptools.txt
-RUN uv/bin/uv pip install --quiet --no-cache --python venv/bin/python \
+RUN uv/bin/uv pip install --quiet --python venv/bin/python \
     --require-hashes --requirement requirements/${LOCK}.txt --no-build-isolation
 # Headers for custom ops, a quarter of the environment.
 RUN rm -r venv/lib/python3*/site-packages/tensorflow/include

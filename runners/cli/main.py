@@ -79,6 +79,7 @@ _VERBS = {
         "List pushed versions, or retire a baseline.",
     ),
     "ui": ("runners.cli.ui:ui", "Show pipelines and runs in the browser."),
+    "image": ("runners.cli.image:image", "Build the image of the nodes for a service."),
     "data": ("runners.cli.data:data", "List or write the sample data sets."),
     "doctor": ("runners.cli.doctor:doctor", "Check this machine and its packages."),
 }

@@ -157,21 +157,21 @@ def check_image(
     Args:
       image: its name, with a tag or digest.
       config: a validated config.
-      label_of: reads the label ``LABEL`` of an image; called only where its tag is
-        not the fingerprint.
+      label_of: reads the label ``LABEL`` of an image, None where it has none or its
+        registry cannot be asked; then the tag must be the fingerprint's.
 
     Raises:
       ConfigError: it was built from other code, or a module is in no image.
+      RemoteError: ``label_of`` found no such image.
     """
     current = [image_of(config.root, gpu=gpu) for gpu in (False, True)]
     _check_modules(config, current[0])
-    tag = _TAG.search(image)
-    if tag and f"{REPOSITORY}:{tag[1]}" in [item.name() for item in current]:
-        return
+    repository = _TAG.sub("", image.partition("@")[0])
     label = label_of(image)
+    if label is None and image in [item.name(repository) for item in current]:
+        return
     if label in [item.fingerprint for item in current]:
         return
-    repository = _TAG.sub("", image.partition("@")[0])
     raise ConfigError(
         "the image does not hold the code that is about to run",
         where=image,
