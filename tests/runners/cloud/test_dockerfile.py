@@ -92,10 +92,10 @@ class PlainDirectory:
     def carry_out(self, name: str, argument: str) -> None:
         expanded = Template(argument).safe_substitute(self.environment)
         if name == "ARG" and "=" in argument:
-            self.environment.update([argument.split("=", 1)])
+            self.set(argument)
         elif name == "ENV":
             for pair in shlex.split(self.below(expanded)):
-                self.environment.update([pair.split("=", 1)])
+                self.set(pair)
         elif name == "WORKDIR":
             self.directory = Path(self.below(argument))
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -110,6 +110,10 @@ class PlainDirectory:
                     shutil.copy(source, copied)
         elif name == "RUN" and not OF_THE_SYSTEM.search(argument):
             self.run(["sh", "-c", self.below(argument)])
+
+    def set(self, pair: str) -> None:
+        name, _, value = pair.partition("=")
+        self.environment[name] = value
 
     def run(self, command: list[str], standard_input: str = "") -> str:
         done = subprocess.run(
