@@ -157,4 +157,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(response.body)
         self.wfile.flush()
 
-    do_GET = do_PUT = do_POST = do_DELETE = _handle
+    do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = _handle

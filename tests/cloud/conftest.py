@@ -13,7 +13,7 @@ import pytest
 
 from runners.rehearsal.gcs_emulator import GcsEmulator
 
-# For the fakes: test folders are no packages.
+# For the fakes beside this file: test folders are no packages.
 sys.path.insert(0, str(Path(__file__).parent))
 
 
