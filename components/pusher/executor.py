@@ -12,7 +12,7 @@ from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
 from tfx.utils import proto_utils
 
-from serving.model_store import store_at
+from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
 from sluice.errors import UsageError
 from sluice.mlmd_items import plain_properties
@@ -27,7 +27,8 @@ class Executor(executor.Executor):
 
     The PushedModel artifact has the result in its custom properties: ``state``
     (``pushed``, ``already_served`` or ``blocked``), TFX's own ``pushed``,
-    ``pushed_version`` and ``pushed_destination``, and ``digest``.
+    ``pushed_version`` and ``pushed_destination``, and ``digest``; with a registry or an
+    endpoint of Vertex AI in ``custom_config``, ``registered_model`` and ``endpoint``.
     """
 
     def Do(
@@ -45,6 +46,7 @@ class Executor(executor.Executor):
         store = store_at(_directory(exec_properties["push_destination"]))
         model_dir = self.GetModelPath(input_dict)
         run_id = self._context.pipeline_run_id if self._context else None
+        custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
         publication = store.publish(
             model_dir,
             expected_digest=_digest_when_made(source, model_dir),
@@ -52,13 +54,15 @@ class Executor(executor.Executor):
                 "pipeline_run_id": run_id,
                 "model_uri": artifact_utils.get_single_uri(source),
             },
-            owner=self._owner(exec_properties),
+            owner=self._owner(custom_config),
         )
         pushed.set_int_custom_property("pushed", 1)
         pushed.set_string_custom_property("state", publication.state)
         pushed.set_string_custom_property("pushed_version", str(publication.version))
         pushed.set_string_custom_property("pushed_destination", publication.uri)
         pushed.set_string_custom_property("digest", publication.digest)
+        if custom_config.get("registry"):
+            _push_to_vertex(pushed, publication, custom_config, run_id)
 
     def CheckBlessing(self, input_dict: dict[str, list[Any]]) -> bool:
         """Whether all connected blessings exist and are positive.
@@ -68,13 +72,29 @@ class Executor(executor.Executor):
         named = [input_dict[key] for key in _BLESSINGS if key in input_dict]
         return all(named) and bool(super().CheckBlessing(input_dict))
 
-    def _owner(self, exec_properties: dict[str, Any]) -> Owner | None:
+    def _owner(self, custom_config: dict[str, Any]) -> Owner | None:
         """Returns the pipeline as owner; None if the orchestrator does not name it."""
         pipeline = self._context.pipeline_info if self._context else None
         if pipeline is None:
             return None
-        custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
         return Owner(pipeline.id, custom_config.get("workspace_id"))
+
+
+def _push_to_vertex(
+    pushed: Any,
+    publication: Publication,
+    custom_config: dict[str, Any],
+    run_id: str | None,
+) -> None:
+    """Registers and deploys a version; names both in the artifact's properties."""
+    from components.pusher.vertex_push import Endpoint, Registry, VertexPush
+
+    push = VertexPush(Registry(**custom_config["registry"]))
+    registered = push.register(publication, run_id)
+    pushed.set_string_custom_property("registered_model", str(registered))
+    if endpoint := custom_config.get("endpoint"):
+        name = push.deploy(registered, Endpoint(**endpoint))
+        pushed.set_string_custom_property("endpoint", name)
 
 
 def _digest_when_made(source: list[Any], model_dir: str) -> str | None:
