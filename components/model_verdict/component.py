@@ -62,7 +62,8 @@ class ModelVerdict(base_component.BaseComponent):
     """
 
     SPEC_CLASS = ModelVerdictSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+    # It uses no Beam, but its base class wants the context of one that does.
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
     DRIVER_CLASS = driver.Driver
 
     def __init__(

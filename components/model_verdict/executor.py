@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from tfx.components.evaluator import constants
-from tfx.dsl.components.base import base_executor
+from tfx.components.evaluator import executor as evaluator_executor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
@@ -19,8 +19,13 @@ from components.model_verdict.threshold import Threshold
 from sluice.node_kinds import ABOUT_BASELINE
 
 
-class Executor(base_executor.BaseExecutor):
-    """Executor of ``ModelVerdict``; it succeeds whatever the verdict is."""
+class Executor(evaluator_executor.Executor):
+    """Executor of ``ModelVerdict``; it succeeds whatever the verdict is.
+
+    It has nothing of its base class, TFX's Evaluator: on Vertex AI TFX writes resource
+    names of models into a blessing only for its subclasses, and the resolver of the
+    latest blessed model looks for such a name.
+    """
 
     def Do(
         self,

@@ -16,7 +16,7 @@ from components import artifacts
 from components.tfrecord_gen import driver, executor
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
+from components.tfrecord_gen.exec_properties import SCHEDULE, SPANS, ExecProperties
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
@@ -37,6 +37,8 @@ class TFRecordGenSpec(component_spec.ComponentSpec):
             name: component_spec.ExecutionParameter(type=int)
             for name in ("window", "max_record_bytes")
         },
+        # Set in the specs of schedules only, see ``exec_properties.Schedule``.
+        SCHEDULE: component_spec.ExecutionParameter(type=str, optional=True),
     }
     INPUTS: dict[str, component_spec.ChannelParameter] = {}
     OUTPUTS = {

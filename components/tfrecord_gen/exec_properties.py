@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.tfrecord_gen.checking.hash_splits import HashSplits
@@ -15,6 +15,29 @@ from components.tfrecord_gen.spans.span_choice import chosen_window
 from components.tfrecord_gen.spans.window import Window, read_spans
 
 SPANS = "spans"
+SCHEDULE = "schedule"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the ingestion of a scheduled run checks, since nobody has before it.
+
+    Attributes:
+      watermark: where the data of the last complete run is recorded.
+      stale_after_h: maximum age of the newest span; None for no limit.
+    """
+
+    watermark: str
+    stale_after_h: float | None = None
+
+    def to_json(self) -> str:
+        """Returns the exec property."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Schedule:
+        """Reads what ``to_json`` returned."""
+        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,19 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from components.tfrecord_gen.exec_properties import SPANS, ExecProperties
+from components.tfrecord_gen.exec_properties import (
+    SCHEDULE,
+    SPANS,
+    ExecProperties,
+    Schedule,
+)
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.span_choice import changed, check_unchanged
-from components.tfrecord_gen.spans.window import LISTING, Window
+from components.tfrecord_gen.spans.staleness import check_staleness
+from components.tfrecord_gen.spans.window import LISTING, Window, read_listing
+from components.watermark import watermark
 from sluice.machine_resources import usable_cores
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
@@ -51,6 +58,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         quarantine = artifact_utils.get_single_instance(output_dict["quarantine"])
         examples.split_names = artifact_utils.encode_split_names(asked.split_names)
+        _check_same(window, read_listing(exec_properties.get(SPANS) or ""), "")
+        schedule = exec_properties.get(SCHEDULE)
+        if schedule and not _has_new_data(window, schedule, examples):
+            return
         report = ingest(
             Ingestion(
                 files=window.files,
@@ -74,6 +85,22 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         _describe(examples, window, fingerprint)
         quarantine.set_int_custom_property("records", report.records)
         quarantine.set_int_custom_property("quarantined", report.quarantined)
+
+
+def _has_new_data(window: Window, schedule_json: str, examples: Any) -> bool:
+    """Sets the properties that the tasks after this one are skipped by.
+
+    Raises:
+      DataError: the newest span is too old.
+    """
+    schedule = Schedule.from_json(schedule_json)
+    check_staleness(window, schedule.stale_after_h, time.time())
+    identity = window.listing_fingerprint()
+    is_new = watermark.read(schedule.watermark) != identity
+    examples.set_int_custom_property(watermark.NEW_DATA, int(is_new))
+    examples.set_string_custom_property(watermark.DATA, identity)
+    examples.set_string_custom_property(SPANS, window.spans_json())
+    return is_new
 
 
 def _fingerprint(window: Window, report: Report) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from google.protobuf import json_format, message
@@ -42,7 +42,11 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def create_pipeline(
-    config: Config, locations: Locations | None = None, accept_data: str | None = None
+    config: Config,
+    locations: Locations | None = None,
+    accept_data: str | None = None,
+    *,
+    more: Callable[[Mapping[str, Any]], list[Any]] = lambda components: [],
 ) -> Pipeline:
     """Returns the TFX pipeline of a config.
 
@@ -52,6 +56,7 @@ def create_pipeline(
       config: a validated config.
       locations: where inputs are read and outputs go; None for the local workspace.
       accept_data: the reason of ``--accept-data``, which overrides the data gate once.
+      more: returns further components, given those of the config by node id.
 
     Raises:
       ConfigError: the schema is invalid, a metric does not exist, user code is not
@@ -67,7 +72,7 @@ def create_pipeline(
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=locations.pipeline_root,
-        components=list(components.values()),
+        components=[*components.values(), *more(components)],
         enable_cache=True,
         beam_pipeline_args=list(locations.beam_args),
         metadata_connection_config=(

@@ -14,26 +14,37 @@ from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 
-from components.tfrecord_gen.exec_properties import SPANS
+from components.tfrecord_gen.exec_properties import SCHEDULE, SPANS, Schedule
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
+from components.watermark.component import MARK, AdvanceWatermark
+from components.watermark.watermark import NEW_DATA
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
+from pipeline.graph.node_registry import INGESTION
 from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
 from runners.cloud.image import REPOSITORY, image_of, with_tag
 from runners.cloud.kubeflow_spec import for_kubeflow
-from runners.cloud.task_settings import apply_settings, set_defaults
+from runners.cloud.task_settings import (
+    apply_settings,
+    set_defaults,
+    skip_without_new_data,
+    tasks_of,
+)
 from runners.cloud.trainer_job import TRAINER, job_arguments, needs_custom_job
 from runners.local.explain_failure import explain_failure
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_result
 from sluice.node_kinds import NodeKind, kind_of
+from sluice.storage import digest
 
 # Label of the code that the graph was compiled from, which the image must hold.
 CODE_LABEL = "sluice-code"
 _LABEL_LENGTH = 32
+# Stands for the name of the watermark until the spec is complete.
+_KEY = "{KEY}"
 ACCEPT_DATA, TRAINER_CONFIG = "accept_data", "trainer_config"
 
 
@@ -68,7 +79,11 @@ def compile_pipeline(
     cloud = config.cloud
     assert cloud is not None
     locations = cloud_locations(config)
-    pipeline = create_pipeline(config, locations)
+    pipeline = create_pipeline(
+        config,
+        locations,
+        more=lambda nodes: [_add_schedule(nodes, config)] if scheduled else [],
+    )
     nodes = {node.id: node for node in pipeline.components}
     kinds = {name: kind_of(node.type) for name, node in nodes.items()}
     images = {name: _image(config, name) for name in nodes}
@@ -94,10 +109,44 @@ def compile_pipeline(
     spec = job["pipelineSpec"]
     set_defaults(spec, parameters)
     apply_settings(spec, config, kinds, pinned=not scheduled)
+    if scheduled:
+        skip_without_new_data(spec, INGESTION, "examples", NEW_DATA)
+        _name_watermark(spec)
     code = image_of(config.root).fingerprint
     job["labels"] |= {**cloud.labels, CODE_LABEL: code[:_LABEL_LENGTH]}
     _check(job)
     return job, list(locations.uploads.values())
+
+
+def _add_schedule(nodes: Mapping[str, Any], config: Config) -> Any:
+    """Lets ingestion look for new data; returns the node that ends a run."""
+    mark = f"{config.cloud_dir}/state/watermarks/{_KEY}.json"
+    ingestion = nodes[INGESTION]
+    ingestion.exec_properties[SCHEDULE] = Schedule(
+        mark, config.validate_data.stale_after_h
+    ).to_json()
+    last = AdvanceWatermark(examples=ingestion.outputs["examples"], watermark=mark)
+    for node in nodes.values():
+        # A resolver is not a task of its name.
+        if not kind_of(node.type).system:
+            last.add_upstream_node(node)
+    return last
+
+
+def _name_watermark(spec: dict[str, Any]) -> None:
+    """Puts the digest of what the tasks do into the mark's name.
+
+    It covers their properties, with the fingerprints of their code, and the settings of
+    the training; neither images nor machines.
+    """
+    tasks = tasks_of(spec)
+    inputs = {name: task.get("inputs") for name, task in tasks.items()}
+    settings = spec["root"].get("inputDefinitions")
+    content = json.dumps([inputs, settings], sort_keys=True)
+    key = digest.of_bytes(content.encode())[:_LABEL_LENGTH]
+    for name, parameter in ((INGESTION, SCHEDULE), (AdvanceWatermark.__name__, MARK)):
+        value = tasks[name]["inputs"]["parameters"][parameter]["runtimeValue"]
+        value["constant"] = value["constant"].replace(_KEY, key)
 
 
 def _image(config: Config, node: str) -> str:

@@ -13,9 +13,10 @@ from functools import partial
 from types import FrameType
 
 from components.tfrecord_gen.spans.span_choice import SpanChoice
+from components.tfrecord_gen.spans.staleness import check_staleness
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
-from pipeline.graph.choose_spans import check_staleness, choose_spans
+from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION
 from pipeline.graph.validate_graph import check_node_ids, validate_pipeline

@@ -16,9 +16,10 @@ from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.staleness import check_staleness
 from components.tfrecord_gen.spans.window import SourceFile, Window
 from pipeline.config.load import load_config
-from pipeline.graph.choose_spans import check_staleness, choose_data, choose_spans
+from pipeline.graph.choose_spans import choose_data, choose_spans
 from runners.cache.run_inputs import run_inputs
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError

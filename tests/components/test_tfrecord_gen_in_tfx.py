@@ -371,6 +371,56 @@ def test_the_cloud_takes_the_spans_that_it_is_given(tmp_path: Path) -> None:
     assert found["span"] == 1
 
 
+def test_the_cloud_refuses_files_that_were_replaced_after_submission(
+    tmp_path: Path,
+) -> None:
+    """Sizes and times are in the parameter, so they are in the cache key as well."""
+    from tfx.orchestration import data_types
+
+    from components.tfrecord_gen.spans.completeness import CompleteWhen
+    from components.tfrecord_gen.spans.select_spans import select_spans
+
+    base = tmp_path / "trips"
+    write_span(base, 1, 10)
+    window = select_spans(str(base), SPLITS, 1, CompleteWhen(), 0.0)
+    pinned = window.pinned_json()
+    spans = data_types.RuntimeParameter(name="spans", ptype=str)
+    cloud = Cloud(gen(base, spans=spans), tmp_path)
+    assert cloud.run(spans=pinned)["spans"] == "[[1, null]]"
+    write_span(base, 1, 10, 11)
+    (tmp_path / "cloud" / "output.json").unlink()
+    with pytest.raises(DataError, match="data files have changed since the run chose"):
+        cloud.run(spans=pinned)
+
+
+def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path: Path) -> None:
+    from components.tfrecord_gen.exec_properties import Schedule
+    from components.watermark import watermark
+
+    base, mark = tmp_path / "trips", str(tmp_path / "state" / "mark.json")
+    (tmp_path / "state").mkdir()
+    write_span(base, 1, 10)
+
+    def run(name: str, stale_after_h: float | None = None) -> dict[str, Any]:
+        node = gen(base)
+        node.exec_properties["schedule"] = Schedule(mark, stale_after_h).to_json()
+        return Cloud(node, tmp_path / name).run()
+
+    first = run("first")
+    assert (first["new_data"], first["spans"]) == (1, "[[1, null]]")
+    # The first run has failed, so its data is taken again.
+    assert run("again")["new_data"] == 1
+    watermark.advance(mark, first["data"], first["spans"])
+    same = run("same")
+    assert (same["new_data"], same["spans"]) == (0, "[[1, null]]")
+    assert not (tmp_path / "same/cloud/examples/Split-train").exists()
+    with pytest.raises(DataError, match="the newest file of the data is too old|span"):
+        run("stale", stale_after_h=1e-9)
+    write_span(base, 2, 20)
+    assert run("more")["new_data"] == 1
+    assert users_of(tmp_path / "more" / "cloud" / "examples", "train") == [20]
+
+
 def test_tfx_s_driver_sees_the_files_of_patterns_without_placeholders(
     tmp_path: Path,
 ) -> None:

@@ -117,6 +117,14 @@ class Window:
         """Returns the spans in the form that pins a later selection to them."""
         return json.dumps([[span.number, span.version] for span in self.spans])
 
+    def pinned_json(self) -> str:
+        """Returns the spans, and sizes and times of their files.
+
+        As ``spans_json``; the ingestion then refuses files that have changed since.
+        """
+        spans = json.loads(self.spans_json())
+        return json.dumps({"spans": spans, "listing": self.listing_fingerprint()})
+
     def fingerprint(self, content_of: Callable[[SourceFile], str]) -> str:
         """Returns a digest of relative paths, splits and contents, manifests included.
 
@@ -135,7 +143,16 @@ class Window:
 
 
 def read_spans(text: str) -> Sequence[Span] | None:
-    """Reads the output of ``Window.spans_json``, without dates; None for ""."""
+    """Reads ``Window.spans_json`` or ``pinned_json``, without dates; None for ""."""
     if not text:
         return None
-    return [Span(number, version) for number, version in json.loads(text)]
+    document = json.loads(text)
+    spans = document["spans"] if isinstance(document, dict) else document
+    # Data without spans has none to be pinned to.
+    return [Span(number, version) for number, version in spans] or None
+
+
+def read_listing(text: str) -> str | None:
+    """Returns the files' fingerprint of ``Window.pinned_json``; None without one."""
+    document = json.loads(text) if text else None
+    return document["listing"] if isinstance(document, dict) else None

@@ -28,6 +28,7 @@ SHARED = {
     "TFRecordGen": {
         *ARTIFACTS,
         *CONFIG,
+        "clock",
         "machine_resources",
         "run_forked",
         "splits",

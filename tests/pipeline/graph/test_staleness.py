@@ -10,8 +10,8 @@ import pytest
 
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.staleness import check_staleness
 from components.tfrecord_gen.spans.window import Window
-from pipeline.graph.choose_spans import check_staleness
 from sluice.errors import DataError
 
 pytestmark = pytest.mark.unit

@@ -296,3 +296,34 @@ def test_kubeflow_gets_what_it_can_run(project: Path) -> None:
     commands = {_container(spec, task.id).command for task in spec.tasks}
     assert commands == {("python", "-m", "components.kubeflow_entrypoint")}
     assert _container(spec, "LatestBlessedModel").env["TF_USE_LEGACY_KERAS"] == "1"
+
+
+def test_a_scheduled_run_stops_where_there_is_nothing_new(project: Path) -> None:
+    """Found: `spans` of a schedule are a constant cache key, and nothing stops it."""
+    config = config_of(project, "digits", overrides=[SPANS])
+    spec = read_spec(cloud_job(config, scheduled=True))
+    assert "spans" not in spec.parameters
+    gen = spec.task("TFRecordGen")
+    assert not gen.cached
+    assert gen.parameters["spans"] == Constant("")
+    test = "(inputs.artifacts['examples'].artifacts[0].metadata['new_data'] == 1.0)"
+    conditions = {task.id: task.condition for task in spec.tasks if task.condition}
+    readers = {"StatisticsGen", "Transform", "Evaluator", "AdvanceWatermark"}
+    assert conditions == dict.fromkeys(readers, test)
+    last = spec.task("AdvanceWatermark")
+    assert {"TFRecordGen", "Pusher", "AcceptData", "DataGate"} < set(last.upstream)
+
+    def mark(*overrides: str, **cloud: Any) -> str:
+        config = config_of(project, "digits", overrides=[SPANS, *overrides])
+        spec = read_spec(cloud_job(config, scheduled=True, **cloud))
+        named = spec.task("AdvanceWatermark").parameters["watermark"]
+        schedule = spec.task("TFRecordGen").parameters["schedule"]
+        assert isinstance(named, Constant) and isinstance(schedule, Constant)
+        assert json.loads(schedule.value)["watermark"] == named.value
+        return named.value
+
+    before = mark()
+    assert before.startswith("gs://bucket/root/digits/state/watermarks/")
+    assert mark(image="other:1", labels={"a": "b"}) == before
+    # Another training, so the same data is trained on once more.
+    assert mark("train.epochs=3") != before
