@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from google.api_core.exceptions import RetryError
@@ -306,3 +307,10 @@ def _message(error: Any) -> str:
     except (ValueError, AttributeError):
         text = body[:200]
     return f"{error.status} {error.reason}: {text}" if text else str(error.status)
+
+
+def iso_time(value: datetime | None) -> str | None:
+    """Returns a time as the record has it; None for the service's zero."""
+    if value is None or value.timestamp() <= 0:
+        return None
+    return value.astimezone(timezone.utc).isoformat(timespec="milliseconds")

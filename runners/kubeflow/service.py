@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -30,7 +30,7 @@ from runners.cloud.service import (
 )
 from runners.cloud.spec import Container, Spec, read_spec
 from runners.cloud.task_event import record_artifact
-from runners.kubeflow.client import KfpClient
+from runners.kubeflow.client import KfpClient, iso_time
 from sluice.errors import RemoteError, UsageError
 from sluice.record.events import Artifact
 from sluice.storage.storage import storage_for
@@ -78,7 +78,7 @@ class KubeflowService:
                 hint="set cloud.kubeflow.host to the address of its API",
             )
         self.client = KfpClient(cloud.kubeflow)
-        self._service_account = cloud.service_account
+        self.service_account = cloud.service_account
         self._experiment = cloud.kubeflow.experiment or pipeline
 
     def experiment_id(self) -> str:
@@ -97,7 +97,7 @@ class KubeflowService:
                 parameters=settings.get("parameterValues") or None,
                 pipeline_root=settings["gcsOutputDirectory"],
             ),
-            service_account=self._service_account,
+            service_account=self.service_account,
         )
         self.client.create_once(
             lambda: next(iter(self._named(submission.job_id)), None),
@@ -178,9 +178,9 @@ def _summary(run: Any) -> ServiceJob:
         name=run.run_id,
         state=state,
         labels=_labels_of(run),
-        created_at=_time(run.created_at),
-        started_at=_time(run.created_at),
-        ended_at=_time(run.finished_at) if state in ENDED else None,
+        created_at=iso_time(run.created_at),
+        started_at=iso_time(run.created_at),
+        ended_at=iso_time(run.finished_at) if state in ENDED else None,
         error=run.error.message if run.error else None,
     )
 
@@ -200,7 +200,7 @@ def _job_of(run: Any) -> ServiceJob:
         for name in names
         if {name, f"{name}-driver"} & set(by_name) or name in records
     ]
-    return ServiceJob(**{**vars(job), "tasks": tuple(tasks), "spec": run.pipeline_spec})
+    return replace(job, tasks=tuple(tasks), spec={"pipelineSpec": run.pipeline_spec})
 
 
 def _task_of(
@@ -224,8 +224,9 @@ def _task_of(
         name=name,
         state=state,
         started_at=record.get("started_at")
-        or (_time(detail.start_time) if detail else None),
-        ended_at=record.get("ended_at") or (_time(detail.end_time) if detail else None),
+        or (iso_time(detail.start_time) if detail else None),
+        ended_at=record.get("ended_at")
+        or (iso_time(detail.end_time) if detail else None),
         failed_attempts=tuple(
             FailedAttempt(one["at"], one["reason"])
             for one in record.get("failed_attempts", ())
@@ -325,10 +326,3 @@ def _labels_of(run: Any) -> dict[str, str]:
         labels = None
     own = isinstance(labels, dict) and PIPELINE_LABEL in labels
     return labels if own else {PIPELINE_LABEL: _pipeline_of(run)}
-
-
-def _time(value: datetime | None) -> str | None:
-    """Returns a time as the record has it; None for the service's zero."""
-    if value is None or value.timestamp() <= 0:
-        return None
-    return value.astimezone(timezone.utc).isoformat(timespec="milliseconds")

@@ -11,7 +11,7 @@ network.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -97,16 +97,11 @@ class VertexService:
         """Submits a job, once; see ``Service.submit``."""
         from google.api_core import exceptions
         from google.cloud.aiplatform_v1 import types
-        from google.protobuf import json_format
 
-        message = types.PipelineJob.pb()()
-        json_format.ParseDict(dict(submission.job), message)
-        job = types.PipelineJob.wrap(message)
-        job.labels.update(submission.labels)
-        job.service_account = self._service_account or ""
-        job.network = self._network or ""
         request = types.CreatePipelineJobRequest(
-            parent=self._parent, pipeline_job=job, pipeline_job_id=submission.job_id
+            parent=self.parent,
+            pipeline_job=self.message_of(submission.job, submission.labels),
+            pipeline_job_id=submission.job_id,
         )
 
         def create() -> str:
@@ -118,7 +113,7 @@ class VertexService:
                 # An earlier attempt was taken, and its answer lost.
                 return self._submitted_before(submission)
 
-        return self._call(create)
+        return self.call(create)
 
     def get(self, name: str) -> ServiceJob | None:
         """Returns a job; see ``Service.get``."""
@@ -134,7 +129,7 @@ class VertexService:
         from google.cloud.aiplatform_v1 import types
 
         request = types.ListPipelineJobsRequest(
-            parent=self._parent,
+            parent=self.parent,
             filter=f'labels.{PIPELINE_LABEL}="{pipeline}"',
             order_by="create_time desc",
             page_size=min(limit, 100),
@@ -145,7 +140,7 @@ class VertexService:
             pages = self._client.list_pipeline_jobs(request, timeout=_REQUEST_TIMEOUT_S)
             return [read_listed_job(_plain(job)) for job in islice(pages, limit)]
 
-        return self._call(listed)
+        return self.call(listed)
 
     def cancel(self, name: str) -> None:
         """Asks to cancel a job; see ``Service.cancel``."""
@@ -158,7 +153,7 @@ class VertexService:
                 if "final state" not in str(error):
                     raise
 
-        self._call(cancel)
+        self.call(cancel)
 
     def logs(self, name: str, task: str, limit: int) -> Iterator[LogLine]:
         """Yields the last lines of a task's log; see ``Service.logs``."""
@@ -178,7 +173,7 @@ class VertexService:
             }
             if token:
                 body["pageToken"] = token
-            page = self._call(partial(self._list_entries, body))
+            page = self.call(partial(self._list_entries, body))
             lines += [_log_line(entry) for entry in page.get("entries", ())]
             token = page.get("nextPageToken", "")
             if not token:
@@ -192,12 +187,34 @@ class VertexService:
             f"pipelines/runs/{name.rpartition('/')[2]}?project={self.project}"
         )
 
+    def message_of(self, job: Mapping[str, Any], labels: Mapping[str, str]) -> Any:
+        """Returns a compiled job as the message ``PipelineJob``."""
+        from google.cloud.aiplatform_v1 import types
+        from google.protobuf import json_format
+
+        message = types.PipelineJob.pb()()
+        json_format.ParseDict(dict(job), message)
+        wrapped = types.PipelineJob.wrap(message)
+        wrapped.labels.update(labels)
+        wrapped.service_account = self._service_account or ""
+        wrapped.network = self._network or ""
+        return wrapped
+
+    def make_client(self, kind: Callable[..., Any]) -> Any:
+        """Returns a client of google-cloud-aiplatform for the project's region."""
+        return kind(
+            transport="rest",
+            credentials=self._credentials[0],
+            client_options={"api_endpoint": self._endpoint},
+        )
+
     @property
-    def _parent(self) -> str:
+    def parent(self) -> str:
+        """The place of the project's resources in the region."""
         return f"projects/{self.project}/locations/{self.region}"
 
     def _name_of(self, job_id: str) -> str:
-        return f"{self._parent}/pipelineJobs/{job_id}"
+        return f"{self.parent}/pipelineJobs/{job_id}"
 
     def _submitted_before(self, submission: Submission) -> str:
         """Returns the name of the job with the id of a submission.
@@ -230,9 +247,9 @@ class VertexService:
             except exceptions.NotFound:
                 return None
 
-        return self._call(get)
+        return self.call(get)
 
-    def _call(self, request: Callable[[], Answer]) -> Answer:
+    def call(self, request: Callable[[], Answer]) -> Answer:
         """Returns the answer to a request, which is repeated while that may help.
 
         Raises:
@@ -273,11 +290,7 @@ class VertexService:
             PipelineServiceClient,
         )
 
-        return PipelineServiceClient(
-            transport="rest",
-            credentials=self._credentials[0],
-            client_options={"api_endpoint": self._endpoint},
-        )
+        return self.make_client(PipelineServiceClient)
 
     def _list_entries(self, body: dict[str, Any]) -> dict[str, Any]:
         from google.api_core import exceptions

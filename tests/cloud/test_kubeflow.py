@@ -130,7 +130,7 @@ def test_a_run_has_the_spec_the_parameters_and_the_labels(
     found = service.find("digits-20261122t000000z-ab12")
     assert found is not None
     assert (found.name, found.state, found.labels) == (name, "pending", _LABELS)
-    assert found.spec["pipelineInfo"] == {"name": "digits"}
+    assert found.spec["pipelineSpec"]["pipelineInfo"] == {"name": "digits"}
     assert service.page(name) == f"{kfp.host}/#/runs/details/{name}"
 
 

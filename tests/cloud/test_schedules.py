@@ -1,0 +1,245 @@
+"""Schedules of both services: their real clients against the fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from fake_kfp import TAKEN, FakeKfp
+from fake_vertex import LOST, FakeVertex
+
+from pipeline.config.cloud import Cloud, Kubeflow
+from runners.cloud.cron import Cron
+from runners.cloud.schedule import Schedules, WantedSchedule
+from runners.kubeflow import client as kubeflow_client
+from runners.kubeflow.schedules import KubeflowSchedules
+from runners.kubeflow.service import KubeflowService
+from runners.vertex.client import Backoff, VertexService
+from runners.vertex.schedules import VertexSchedules
+from sluice.errors import ConfigError, RemoteError
+
+pytestmark = pytest.mark.cloud
+
+_JOB: dict[str, Any] = {
+    "displayName": "digits",
+    "pipelineSpec": {
+        "pipelineInfo": {"name": "digits"},
+        "schemaVersion": "2.1.0",
+        "sdkVersion": "tfx-1.16.0",
+        "components": {},
+        "deploymentSpec": {"executors": {}},
+        "root": {"dag": {"tasks": {}}},
+    },
+    "runtimeConfig": {"gcsOutputDirectory": "gs://b/root"},
+}
+_WANTED = WantedSchedule(
+    pipeline="digits",
+    cron=Cron("0 3 * * *"),
+    max_concurrent=1,
+    catch_up=False,
+    job=_JOB,
+    labels={"sluice-spec": "abc"},
+)
+
+
+@dataclass
+class Place:
+    """A service and its fake.
+
+    Attributes:
+      schedules: the client.
+      stored: returns what the fake has.
+      lose: loses the answer to the next creation, which the fake executes.
+      fail: answers the next creations with a status.
+      enabled: whether a stored schedule starts runs.
+      cron: of a stored schedule, as the service was given it.
+    """
+
+    schedules: Schedules
+    stored: Callable[[], list[dict[str, Any]]]
+    lose: Callable[[], None]
+    fail: Callable[[int], None]
+    enabled: Callable[[dict[str, Any]], bool]
+    cron: Callable[[dict[str, Any]], str]
+
+
+@pytest.fixture
+def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
+    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.5)
+    monkeypatch.setattr(kubeflow_client, "RETRY", quick)
+    fake = FakeKfp()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
+    fake = FakeVertex()
+    variable = "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"
+    monkeypatch.setenv(variable, fake.address())
+    yield fake
+    fake.close()
+
+
+def _on_kubeflow(kfp: FakeKfp) -> Place:
+    cloud = Cloud(engine="kubeflow", kubeflow=Kubeflow(host=kfp.host))
+    create = r"/recurringruns$"
+    return Place(
+        schedules=KubeflowSchedules(KubeflowService(cloud, "digits")),
+        stored=lambda: kfp.recurring_runs,
+        lose=lambda: kfp.fail("POST", create, TAKEN),
+        fail=lambda status: kfp.fail("POST", create, status, times=2),
+        enabled=lambda item: item["status"] == "ENABLED",
+        cron=lambda item: item["trigger"]["cron_schedule"]["cron"],
+    )
+
+
+def _on_vertex(vertex: FakeVertex) -> Place:
+    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=0.5)
+    service = VertexService("project", "europe-west4", backoff=quick)
+    create = r"/schedules(\?|$)"
+    return Place(
+        schedules=VertexSchedules(service),
+        stored=lambda: vertex.resources("schedules"),
+        lose=lambda: vertex.fail("POST", create, LOST),
+        fail=lambda status: vertex.fail("POST", create, status, times=2),
+        enabled=lambda item: item["state"] == "ACTIVE",
+        cron=lambda item: item["cron"],
+    )
+
+
+@pytest.fixture(params=["vertex", "kubeflow"])
+def place(request: pytest.FixtureRequest) -> Place:
+    fake: Any = request.getfixturevalue(
+        "kfp" if request.param == "kubeflow" else "vertex"
+    )
+    return _on_kubeflow(fake) if request.param == "kubeflow" else _on_vertex(fake)
+
+
+def test_a_schedule_is_created_and_read_back(place: Place) -> None:
+    made = place.schedules.set(_WANTED)
+    assert (made.pipeline, made.cron, made.timezone) == ("digits", "0 3 * * *", "UTC")
+    assert (made.state, made.max_concurrent, made.catch_up) == ("active", 1, False)
+    assert place.schedules.list() == [made]
+    (stored,) = place.stored()
+    assert place.enabled(stored)
+
+
+def test_it_is_changed_in_place_by_its_name(place: Place) -> None:
+    place.schedules.set(_WANTED)
+    spec = {**_JOB["pipelineSpec"], "pipelineInfo": {"name": "digits-new"}}
+    wanted = replace(
+        _WANTED,
+        cron=Cron("30 4 * * 1"),
+        max_concurrent=2,
+        catch_up=True,
+        job={**_JOB, "pipelineSpec": spec},
+    )
+    changed = place.schedules.set(wanted)
+    assert (changed.cron, changed.max_concurrent) == ("30 4 * * 1", 2)
+    assert (changed.catch_up, changed.state) == (True, "active")
+    (stored,) = place.stored()
+    assert "digits-new" in str(stored)
+
+
+def test_the_same_again_changes_nothing(place: Place) -> None:
+    first = place.schedules.set(_WANTED)
+    again = place.schedules.set(_WANTED)
+    assert (again.name, again.state) == (first.name, "active")
+    assert len(place.stored()) == 1
+
+
+def test_a_lost_answer_does_not_create_two(place: Place) -> None:
+    place.lose()
+    made = place.schedules.set(_WANTED)
+    assert made.state == "active"
+    assert len(place.stored()) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_service_is_asked_again(place: Place, status: int) -> None:
+    place.fail(status)
+    assert place.schedules.set(_WANTED).state == "active"
+    assert len(place.stored()) == 1
+
+
+def test_a_paused_schedule_stays_paused_when_it_is_changed(place: Place) -> None:
+    made = place.schedules.set(_WANTED)
+    place.schedules.pause(made.name)
+    (paused,) = place.schedules.list()
+    assert paused.state == "paused"
+    changed = place.schedules.set(replace(_WANTED, cron=Cron("0 5 * * *")))
+    assert (changed.state, changed.cron) == ("paused", "0 5 * * *")
+    (stored,) = place.stored()
+    assert not place.enabled(stored)
+    place.schedules.resume(changed.name, catch_up=False)
+    (resumed,) = place.schedules.list()
+    assert resumed.state == "active"
+
+
+def test_a_deleted_schedule_is_gone_and_may_be_deleted_again(place: Place) -> None:
+    made = place.schedules.set(_WANTED)
+    place.schedules.delete(made.name)
+    assert place.stored() == []
+    place.schedules.delete(made.name)
+
+
+def test_each_pipeline_has_its_own_schedule(place: Place) -> None:
+    for pipeline in ("digits", "taxi", "flowers"):
+        place.schedules.set(replace(_WANTED, pipeline=pipeline))
+    listed = [item.pipeline for item in place.schedules.list()]
+    assert listed == ["digits", "taxi", "flowers"]
+
+
+def test_kubeflow_is_given_seconds_and_vertex_the_timezone(
+    kfp: FakeKfp, vertex: FakeVertex
+) -> None:
+    on_kubeflow, on_vertex = _on_kubeflow(kfp), _on_vertex(vertex)
+    on_kubeflow.schedules.set(_WANTED)
+    berlin = replace(_WANTED, cron=Cron("0 3 * * *", "Europe/Berlin"))
+    made = on_vertex.schedules.set(berlin)
+    assert on_kubeflow.cron(on_kubeflow.stored()[0]) == "0 0 3 * * *"
+    assert on_vertex.cron(on_vertex.stored()[0]) == "TZ=Europe/Berlin 0 3 * * *"
+    assert (made.cron, made.timezone) == ("0 3 * * *", "Europe/Berlin")
+
+
+def test_kubeflow_has_one_timezone_for_all_schedules(kfp: FakeKfp) -> None:
+    berlin = replace(_WANTED, cron=Cron("0 3 * * *", "Europe/Berlin"))
+    with pytest.raises(ConfigError, match="one timezone for all") as raised:
+        _on_kubeflow(kfp).schedules.set(berlin)
+    assert "CRON_SCHEDULE_TIMEZONE" in str(raised.value.hint)
+    assert kfp.recurring_runs == []
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", ":disable"), ("POST", ":enable"), ("DELETE", "/recurringruns/")],
+)
+def test_an_interrupted_change_on_kubeflow_never_has_two_enabled(
+    kfp: FakeKfp, method: str, path: str
+) -> None:
+    place = _on_kubeflow(kfp)
+    place.schedules.set(_WANTED)
+    wanted = replace(_WANTED, cron=Cron("0 5 * * *"))
+    kfp.fail(method, path, 403)
+    with pytest.raises(RemoteError):
+        place.schedules.set(wanted)
+    assert len(kfp.recurring_runs) == 2
+    assert sum(map(place.enabled, kfp.recurring_runs)) <= 1
+    changed = place.schedules.set(wanted)
+    assert (changed.cron, changed.state) == ("0 5 * * *", "active")
+    assert len(kfp.recurring_runs) == 1
+
+
+@pytest.mark.fault
+def test_an_interrupted_change_of_a_paused_schedule_stays_paused(kfp: FakeKfp) -> None:
+    place = _on_kubeflow(kfp)
+    place.schedules.pause(place.schedules.set(_WANTED).name)
+    wanted = replace(_WANTED, cron=Cron("0 5 * * *"))
+    kfp.fail("DELETE", "/recurringruns/", 403)
+    with pytest.raises(RemoteError):
+        place.schedules.set(wanted)
+    assert place.schedules.set(wanted).state == "paused"
