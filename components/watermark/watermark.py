@@ -1,7 +1,7 @@
 """High-water mark of a schedule: the data of its last complete run.
 
 Each compiled spec has a mark of its own, so that a changed config or changed code runs
-once on the same data. See docs/adr/0009-scheduled-runs.md.
+once on the same data. See docs/adr/0010-scheduled-runs.md.
 """
 
 from __future__ import annotations

@@ -15,18 +15,24 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 
 from components.tfrecord_gen.exec_properties import SCHEDULE, SPANS, Schedule
-from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from components.watermark.component import MARK, AdvanceWatermark
 from components.watermark.watermark import NEW_DATA
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
-from pipeline.graph.node_registry import INGESTION
+from pipeline.graph.node_registry import INGESTION, PUSHER
 from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
 from runners.cloud.image import REPOSITORY, image_of, with_tag
 from runners.cloud.kubeflow_spec import for_kubeflow
+from runners.cloud.push_destinations import push_destinations
+from runners.cloud.run_parameters import (
+    ACCEPT_DATA,
+    SPANS_OF,
+    TRAINER_CONFIG,
+    has_spans,
+)
 from runners.cloud.task_settings import (
     apply_settings,
     set_defaults,
@@ -45,7 +51,6 @@ CODE_LABEL = "sluice-code"
 _LABEL_LENGTH = 32
 # Stands for the name of the watermark until the spec is complete.
 _KEY = "{KEY}"
-ACCEPT_DATA, TRAINER_CONFIG = "accept_data", "trainer_config"
 
 
 def compile_job(run_dir: str, scheduled: bool) -> None:
@@ -91,9 +96,9 @@ def compile_pipeline(
         if isinstance(node.executor_spec, BeamExecutorSpec):
             node.executor_spec.beam_pipeline_args = beam_args(config, name)
     if TRAINER in nodes and needs_custom_job(cloud.of_node(TRAINER)):
-        _add_custom_job(
-            nodes[TRAINER], job_arguments(cloud, config.name, images[TRAINER])
-        )
+        arguments = job_arguments(cloud, config.name, images[TRAINER])
+        _extend_custom_config(nodes[TRAINER], arguments)
+    _extend_custom_config(nodes[PUSHER], push_destinations(config))
     parameters = _add_parameters(nodes, kinds, scheduled)
     runner = v2.KubeflowV2DagRunner(
         v2.KubeflowV2DagRunnerConfig(
@@ -174,10 +179,9 @@ def _add_parameters(
     defaults = {}
     for name, node in nodes.items():
         properties, kind = node.exec_properties, kinds[name]
-        if kind.ingests and not scheduled and _has_spans(properties):
-            parameter = name.replace("TFRecordGen", "").lower()
-            parameter = f"{parameter}_{SPANS}".lstrip("_")
-            properties[SPANS] = RuntimeParameter(name=parameter, ptype=str)
+        if kind.ingests and not scheduled:
+            if has_spans(json.loads(properties["patterns"]).values()):
+                properties[SPANS] = RuntimeParameter(name=SPANS_OF[name], ptype=str)
         elif kind.judges_data:
             properties["override"] = RuntimeParameter(name=ACCEPT_DATA, ptype=str)
             defaults[ACCEPT_DATA] = ""
@@ -189,16 +193,10 @@ def _add_parameters(
     return defaults
 
 
-def _has_spans(properties: Mapping[str, Any]) -> bool:
-    patterns = json.loads(properties["patterns"])
-    return any(SpanPattern.parse(item).placeholders for item in patterns.values())
-
-
-def _add_custom_job(trainer: Any, arguments: dict[str, Any]) -> None:
-    """Adds what TFX's executor for Vertex AI reads to the Trainer's custom config."""
-    properties = trainer.exec_properties
+def _extend_custom_config(node: Any, more: Mapping[str, Any]) -> None:
+    properties = node.exec_properties
     config = json.loads(properties["custom_config"])
-    properties["custom_config"] = json.dumps({**config, **arguments})
+    properties["custom_config"] = json.dumps({**config, **more})
 
 
 def _check(job: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from pipeline.config.config import Config
 from runners.cloud.beam_args import check_beam
 from runners.cloud.cloud_locations import Upload
+from runners.cloud.push_destinations import check_push
 from runners.cloud.trainer_job import check_trainer
 from runners.local.processes.job import Job
 from runners.local.query_job import run_query_job, temporary_run_dir
@@ -74,3 +75,4 @@ def check_cloud(config: Config) -> None:
     _ = config.cloud_dir
     check_trainer(config)
     check_beam(config)
+    check_push(config)

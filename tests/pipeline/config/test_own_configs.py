@@ -12,7 +12,8 @@ pytestmark = pytest.mark.unit
 
 CONFIGS = sorted(path.stem for path in (own_root() / "configs").glob("*.yaml"))
 PROFILES = sorted(path.stem for path in (own_root() / "configs/profiles").iterdir())
-FOR_ALL = {"quick", "gpu", "tpu"}
+CLOUD = {"vertex", "vertex-gpu", "vertex-tpu", "vertex-dataflow", "kubeflow"}
+FOR_ALL = {"quick", "gpu", "tpu", *CLOUD}
 
 
 def _profiles_of(name: str) -> list[str]:

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from components.tfrecord_gen.spans.span_choice import SpanChoice
+from components.tfrecord_gen.spans.window import Span, Window, read_spans
+from runners.cloud.run_parameters import run_parameters
 from runners.cloud.spec import Constant, Container, PipelineParameter, Spec, read_spec
 from tests.pipeline.graph.compiled import (
     cloud_config,
@@ -155,7 +158,16 @@ def test_runtime_parameters(project: Path) -> None:
         ("Trainer", "custom_config", "trainer_config"),
     ]:
         assert spec.task(node).parameters[key] == PipelineParameter(name)
+    choice = SpanChoice(*[Window("gs://b", (), (Span(7),)) for _ in range(2)])
+    given = run_parameters(config, choice, "known")
+    assert {name: spec.parameters[name].type for name in given} == {
+        "spans": "STRING",
+        "serving_spans": "STRING",
+        "accept_data": "STRING",
+    }
+    assert read_spans(given["spans"]) == [Span(7)]
     plain = read_spec(cloud_job(config_of(project, "digits")))
+    assert run_parameters(config_of(project, "digits"), choice) == {}
     assert set(plain.parameters) == {"accept_data", "trainer_config"}
 
 
@@ -327,3 +339,26 @@ def test_a_scheduled_run_stops_where_there_is_nothing_new(project: Path) -> None
     assert mark(image="other:1", labels={"a": "b"}) == before
     # Another training, so the same data is trained on once more.
     assert mark("train.epochs=3") != before
+
+
+def test_destinations_of_the_pusher(project: Path) -> None:
+    from components.pusher.vertex_push import Endpoint, Registry
+
+    registry = {"serving_image": "serving", "labels": {"team": "a"}}
+    spec = read_spec(
+        cloud_job(
+            config_of(project, "digits"),
+            project="p",
+            region="r",
+            push={"registry": registry, "endpoint": {"max_replicas": 3}},
+        )
+    )
+    given = spec.task("Pusher").parameters["custom_config"]
+    assert isinstance(given, Constant)
+    found = json.loads(given.value)
+    assert Registry(**found["registry"]) == Registry(
+        "digits", "serving", "p", "r", {"team": "a"}
+    )
+    assert Endpoint(**found["endpoint"]) == Endpoint(
+        "digits", "n1-standard-2", max_replicas=3
+    )

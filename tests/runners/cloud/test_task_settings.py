@@ -45,11 +45,36 @@ def _config(**cloud: Any) -> Config:
             {"beam": {"runner": "dataflow"}},
             r"expected: cloud\.project, cloud\.region, cloud\.image",
         ),
+        (
+            {"project": "p", "region": "r", "push": {"endpoint": {}}},
+            r"expected: cloud\.push\.registry",
+        ),
+        (
+            {"push": {"registry": {"serving_image": "s"}}},
+            r"expected: cloud\.project, cloud\.region",
+        ),
     ],
 )
 def test_what_an_engine_cannot_do(cloud: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         check_cloud(_config(**cloud))
+
+
+FILLED_IN = [
+    "cloud.root=gs://bucket/root",
+    "cloud.project=p",
+    "cloud.region=r",
+    "cloud.image=host/sluice",
+]
+
+
+@pytest.mark.parametrize(
+    "profile", ["vertex", "vertex-gpu", "vertex-tpu", "vertex-dataflow", "kubeflow"]
+)
+def test_the_bundled_profiles_lack_only_what_is_the_users(profile: str) -> None:
+    with pytest.raises(ConfigError, match=r"cloud\.root is not set"):
+        check_cloud(load_config("digits", profile=profile))
+    check_cloud(load_config("digits", profile=profile, overrides=FILLED_IN))
 
 
 def test_a_config_without_the_section_names_the_profiles() -> None:
