@@ -8,8 +8,9 @@ always in the log file. Any other exception is a bug of Sluice and exits with 1.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 from sluice.printable import printable
 
@@ -47,9 +48,11 @@ class SluiceError(Exception):
       actual: what was found.
       hint: the next command, or another remedy.
       exit_code: exit code of the process.
+      facts: further keys of what ``--json`` prints.
     """
 
     exit_code: ExitCode = ExitCode.BUG
+    facts: Mapping[str, Any] = {}
 
     def __init__(
         self,

@@ -52,6 +52,8 @@ def compile_(output: str, as_json: bool, **asked: Any) -> None:
             actual=output,
         )
     compiled = compile_pipeline(CompileRequest(**asked))
+    for warning in compiled.warnings:
+        echo(f"warning: {warning}", fg="yellow", err=True)
     spec = compiled.job["pipelineSpec"]
     # JSON is YAML too.
     document = compiled.job if file.suffix == ".json" else spec
@@ -70,6 +72,7 @@ def compile_(output: str, as_json: bool, **asked: Any) -> None:
                 "pipeline": spec["pipelineInfo"]["name"],
                 "file": str(file),
                 "uploads": uploads,
+                "findings": [item.to_dict() for item in compiled.warnings],
             }
         )
         return

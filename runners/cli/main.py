@@ -151,7 +151,8 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
         code, message = _report(error, verbose=arguments[:1] in (["-v"], ["--verbose"]))
         if "--json" in arguments:
             with suppress(BrokenPipeError):
-                echo_json(state.error_document(code, message))
+                facts = getattr(error, "facts", {})
+                echo_json({**state.error_document(code, message), **facts})
     sys.exit(int(code))
 
 

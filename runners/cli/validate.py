@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from runners.cli.echo import echo, echo_json
-from runners.cli.options import CliState, config_options, error_document, json_option
+from runners.cli.options import config_options, json_option
 from runners.operations import validate as operation
 from runners.operations.pipeline_request import PipelineRequest
 
@@ -25,27 +24,18 @@ if TYPE_CHECKING:
     "and eval step.",
 )
 @json_option
-@click.pass_obj
 def validate(
-    state: CliState,
     accelerator: Literal["tpu", "gpu"] | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
     """Check the config NAME without running anything.
 
-    Missing data is only a warning, since it may not have arrived yet. Without
-    --accelerator, TensorFlow is not imported.
+    Missing data is only a warning, since it may not have arrived yet. With a profile
+    that has a section cloud, such as vertex, the pipeline is compiled and linted for
+    the service. Without one and without --accelerator, TensorFlow is not imported.
     """
-    try:
-        found = operation.validate(PipelineRequest(**asked), accelerator)
-    except operation.RehearsalError as error:
-        rehearsal = error.rehearsal and asdict(error.rehearsal)
-        state.error_document = lambda code, message: {
-            **error_document(code, message),
-            "rehearsal": rehearsal,
-        }
-        raise
+    found = operation.validate(PipelineRequest(**asked), accelerator)
     for warning in found.warnings:
         echo(*f"warning: {warning}".split("\n"), fg="yellow", err=True)
     if as_json:

@@ -26,6 +26,7 @@ from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
 from runners.cloud.image import REPOSITORY, image_of, with_tag
 from runners.cloud.kubeflow_spec import for_kubeflow
+from runners.cloud.lint.lint_pipeline import lint_pipeline
 from runners.cloud.push_destinations import push_destinations
 from runners.cloud.run_parameters import (
     ACCEPT_DATA,
@@ -54,14 +55,22 @@ _KEY = "{KEY}"
 
 
 def compile_job(run_dir: str, scheduled: bool) -> None:
-    """Writes the job, its uploads, or the error, as the result ``COMPILE``."""
+    """Writes the job, its uploads, or the error, as the result ``COMPILE``.
+
+    There is no job where the linter has found an error.
+    """
     place = Path(run_dir)
     try:
         JobEnvironment.load(place).enter()
         config = read_stored_config(place / "config.json")
-        job, uploads = compile_pipeline(config, scheduled=scheduled)
-        files = [(str(item.path), item.uri) for item in uploads]
-        write_result(place, COMPILE, {"job": job, "uploads": files, "error": None})
+        # Another pipeline than the compiled one: TFX changes those that it compiles.
+        found = lint_pipeline(create_pipeline(config, cloud_locations(config)))
+        result: dict[str, Any] = {"findings": [item.to_dict() for item in found]}
+        if all(item.severity == "warning" for item in found):
+            job, uploads = compile_pipeline(config, scheduled=scheduled)
+            files = [(str(item.path), item.uri) for item in uploads]
+            result |= {"job": job, "uploads": files}
+        write_result(place, COMPILE, {**result, "error": None})
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
         failure = explain_failure(COMPILE, error)

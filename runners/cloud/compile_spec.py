@@ -14,6 +14,7 @@ from typing import Any
 from pipeline.config.config import Config
 from runners.cloud.beam_args import check_beam
 from runners.cloud.cloud_locations import Upload
+from runners.cloud.lint.finding import Finding, refuse
 from runners.cloud.push_destinations import check_push
 from runners.cloud.trainer_job import check_trainer
 from runners.local.processes.job import Job
@@ -31,10 +32,12 @@ class CompiledSpec:
     Attributes:
       job: KFP's ``PipelineJob`` with its ``pipelineSpec``, as JSON values.
       uploads: what to copy into the bucket before the job runs.
+      warnings: of the linter about the pipeline.
     """
 
     job: dict[str, Any]
     uploads: tuple[Upload, ...]
+    warnings: tuple[Finding, ...] = ()
 
 
 def compile_config(config: Config, *, scheduled: bool = False) -> CompiledSpec:
@@ -46,6 +49,7 @@ def compile_config(config: Config, *, scheduled: bool = False) -> CompiledSpec:
         others are skipped if there is nothing new. Otherwise the spans are a parameter.
 
     Raises:
+      LintError: TFX or the service refuses nodes of the pipeline.
       ConfigError: the config has no ``cloud`` section, or one that cannot be compiled.
       UsageError: the pipeline cannot be created.
       NodeError: the process failed otherwise.
@@ -58,8 +62,10 @@ def compile_config(config: Config, *, scheduled: bool = False) -> CompiledSpec:
             log=str(run_dir / "logs" / "compile.log"),
         )
         result = run_query_job(job, run_dir, COMPILE, cwd=config.root)
+    found = tuple(Finding(**item) for item in result["findings"])
+    refuse(found, config)
     uploads = tuple(Upload(Path(path), uri) for path, uri in result["uploads"])
-    return CompiledSpec(result["job"], uploads)
+    return CompiledSpec(result["job"], uploads, warnings=found)
 
 
 def check_cloud(config: Config) -> None:

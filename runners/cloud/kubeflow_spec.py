@@ -13,9 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.baseline_model.pushed_baseline import NO_BASELINE, latest_pushed_model
 from components.kubeflow_entrypoint import JOB_PARAMETER
-from runners.cloud.spec import Constant, read_spec
 
 BASELINE = "baseline"
 """Runtime parameter: the baseline's URI, ``none``, or "" to look it up."""
@@ -24,7 +22,6 @@ _ENTRYPOINT = ["python", "-m", "components.kubeflow_entrypoint"]
 _TFX_ENTRYPOINT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 _LOOKUP = "LatestBlessedModel"
 _RESOLVERS = (f"{_LOOKUP}-model-resolver", f"{_LOOKUP}-model-blessing-resolver")
-_SERVING_DIR = "serving_dir"
 _EXECUTOR = "components.baseline_model.latest_pushed.Executor"
 _RUN_ID = "{{$.pipeline_job_uuid}}"  # Replaced by Kubeflow's driver, as a whole value.
 
@@ -59,25 +56,6 @@ def for_kubeflow(job: _Spec, *, task_records: str, serving_dir: str) -> _Spec:
     return job
 
 
-def baseline_parameter(job: _Spec) -> dict[str, str]:
-    """Returns the baseline to which a run that is submitted now is pinned.
-
-    Args:
-      job: as it would be submitted, for whichever service.
-
-    Returns:
-      The value of ``BASELINE``; nothing where the job does not have this parameter.
-
-    Raises:
-      ServingError: the model store cannot be read.
-    """
-    for task in read_spec(job).tasks:
-        serving_dir = task.parameters.get(_SERVING_DIR)
-        if task.id == _LOOKUP and isinstance(serving_dir, Constant):
-            return {BASELINE: latest_pushed_model(serving_dir.value) or NO_BASELINE}
-    return {}
-
-
 def _dags(spec: _Spec) -> Iterator[tuple[str | None, _Spec]]:
     """Yields each component that is a graph, with its name; None for the root."""
     yield None, spec["root"]
@@ -96,8 +74,9 @@ def _replace_resolvers(spec: _Spec, owner: _Spec, serving_dir: str) -> None:
         executors.pop(component["executorLabel"])
         if task_id == _RESOLVERS[0]:
             old = component["outputDefinitions"]
-    text = {"parameterType": "STRING"}
-    inputs = {"parameters": {BASELINE: text, _SERVING_DIR: text}}
+    parameters = {BASELINE: {"parameterType": "STRING"}}
+    parameters["serving_dir"] = {"parameterType": "STRING"}
+    inputs = {"parameters": parameters}
     label = f"{_LOOKUP}_executor"
     spec["components"][_LOOKUP] = {
         "executorLabel": label,
@@ -128,7 +107,7 @@ def _replace_resolvers(spec: _Spec, owner: _Spec, serving_dir: str) -> None:
         "inputs": {
             "parameters": {
                 BASELINE: {"componentInputParameter": BASELINE},
-                _SERVING_DIR: {"runtimeValue": {"constant": serving_dir}},
+                "serving_dir": {"runtimeValue": {"constant": serving_dir}},
             }
         },
     }

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pipeline.config.cloud import Cloud
 from pipeline.config.config import Config
-from runners.cloud.compile_spec import CompiledSpec, compile_config
+from runners.cloud.compile_spec import CompiledSpec
+from runners.cloud.lint.compile_checked import compile_checked
 from runners.operations.pipeline_request import PipelineRequest
 
 EngineName = Literal["vertex", "kubeflow"]
@@ -27,14 +28,17 @@ class CompileRequest(PipelineRequest):
 
 
 def compile_pipeline(request: CompileRequest) -> CompiledSpec:
-    """Compiles a pipeline; takes as long as importing TFX does.
+    """Compiles a pipeline that the service can run, with the linter's warnings.
+
+    Takes as long as importing TFX does, unless the config alone is refused.
 
     Raises:
+      LintError: the service would refuse it, or a run there would fail.
       UsageError: the config is invalid, or cannot be compiled for the engine.
       NodeError: the process failed otherwise.
     """
     config = with_engine(request.validated_config(), request.engine)
-    return compile_config(config, scheduled=request.scheduled)
+    return compile_checked(config, scheduled=request.scheduled)
 
 
 def with_engine(config: Config, engine: EngineName | None) -> Config:

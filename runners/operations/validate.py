@@ -1,12 +1,14 @@
 """Operation: validates a config with schema and code, without running anything.
 
-TensorFlow is imported only for a rehearsal on an accelerator.
+TensorFlow is imported only for a rehearsal on an accelerator, and TFX only for a config
+with a ``cloud`` section.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +18,8 @@ from pipeline.config.validate import ValidConfig
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.validate_graph import validate_pipeline
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
+from runners.cloud.lint.compile_checked import lint_all
+from runners.cloud.lint.finding import Finding, refuse
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.errors import ConfigError, UsageError
@@ -34,12 +38,15 @@ class Validated:
       file: its path.
       warnings: what may still make a run fail, such as missing data.
       rehearsal: of the training; None if none was requested.
+      findings: of the linter, for a config with a ``cloud`` section; all of them are
+        warnings, which are in ``warnings`` too.
     """
 
     pipeline: str
     file: str
     warnings: tuple[str, ...]
     rehearsal: Rehearsal | None = None
+    findings: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
@@ -47,19 +54,16 @@ class Validated:
 
 
 class RehearsalError(ConfigError):
-    """An accelerator refuses the training.
-
-    Attributes:
-      rehearsal: all that was found.
-    """
-
-    rehearsal: Rehearsal | None = None
+    """An accelerator refuses the training; ``facts`` has all that was found."""
 
 
 def validate(
     request: PipelineRequest, accelerator: Literal["tpu", "gpu"] | None = None
 ) -> Validated:
     """Checks a config with its schema and code.
+
+    A config with a ``cloud`` section is also compiled and linted, which imports TFX in
+    a process of its own; no service is asked.
 
     Args:
       request: names the config.
@@ -68,13 +72,22 @@ def validate(
     Raises:
       UsageError: the config does not exist or is invalid.
       RehearsalError: the accelerator refuses the training.
+      LintError: the service would refuse the pipeline, or a run there would fail.
+      NodeError: the process that compiles failed otherwise.
     """
     config = request.load_config()
     activate(config.root)
     valid = validate_pipeline(config)
     warnings = list(valid.warnings)
-    # A rehearsal is for an accelerator that is elsewhere.
-    checks = (choose_data,) if accelerator else (choose_data, check_strategy)
+    findings: list[Finding] = []
+    if config.cloud is not None:
+        findings = lint_all(valid.config)
+        refuse(findings, config)
+        warnings += map(str, findings)
+    # Accelerators are elsewhere, and so is the data of a service.
+    checks: list[Callable[[Config], object]] = []
+    checks += [] if config.cloud else [choose_data]
+    checks += [] if config.cloud or accelerator else [check_strategy]
     for check in checks:
         try:
             check(config)
@@ -86,7 +99,9 @@ def validate(
         if rehearsal.refused:
             raise _refused(rehearsal, file)
         warnings += map(str, rehearsal.warnings)
-    return Validated(config.name, file, tuple(warnings), rehearsal)
+    return Validated(
+        config.name, file, tuple(warnings), rehearsal, findings=tuple(findings)
+    )
 
 
 def check_strategy(config: Config) -> None:
@@ -129,5 +144,5 @@ def _refused(rehearsal: Rehearsal, file: str) -> RehearsalError:
         hint="keep to ops and dtypes of the accelerator in the model; what needs the "
         "host belongs in 'preprocessing'",
     )
-    error.rehearsal = rehearsal
+    error.facts = {"rehearsal": asdict(rehearsal)}
     return error

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from pipeline.config.config import Config
 from sluice.errors import ConfigError
+
+_SERVICES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}
 
 
 @dataclass(frozen=True)
@@ -58,28 +61,27 @@ class LintError(ConfigError):
     findings: tuple[Finding, ...] = ()
 
 
-def refuse(findings: Sequence[Finding], engine: str, pipeline: str) -> None:
+def refuse(findings: Sequence[Finding], config: Config) -> None:
     """Raises one ``LintError`` for all findings, if one of them is an error.
 
     Args:
-      findings: of one pipeline.
-      engine: ``cloud.engine``.
-      pipeline: its name.
+      findings: about one pipeline.
+      config: of the pipeline, with a ``cloud`` section.
     """
+    assert config.cloud is not None
     errors = [item for item in findings if item.severity == "error"]
     if not errors:
         return
     warnings = [item for item in findings if item.severity == "warning"]
     number = "1 problem" if len(errors) == 1 else f"{len(errors)} problems"
     found = LintError(
-        f"the pipeline {pipeline!r} cannot run on {SERVICE[engine]}: {number}",
+        f"the pipeline {config.name!r} cannot run on "
+        f"{_SERVICES[config.cloud.engine]}: {number}",
         details=[
             *(f"  - {item}" for item in errors),
             *(f"  - warning: {item}" for item in warnings),
         ],
     )
     found.findings = (*errors, *warnings)
+    found.facts = {"findings": [item.to_dict() for item in found.findings]}
     raise found
-
-
-SERVICE = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}

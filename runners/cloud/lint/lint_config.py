@@ -17,13 +17,13 @@ from pipeline.graph.custom_nodes import node_ids
 from runners.cloud.lint import machine_types
 from runners.cloud.lint.finding import Finding, error, warning
 from runners.cloud.lint.lint_machine import (
-    TRAINER,
     lint_gpu,
     lint_machine_name,
     lint_resources,
     lint_trainer,
 )
 from runners.cloud.lint.lint_value import SECRET_FIX, lint_image, lint_secret, texts_of
+from runners.cloud.trainer_job import TRAINER, needs_custom_job
 from sluice.errors import did_you_mean
 from sluice.secrets import references
 from sluice.storage.storage import is_remote
@@ -70,7 +70,9 @@ class _Lint:
         """What a run cannot do without."""
         needed = {"root": "gs://BUCKET/FOLDER", "image": "REGISTRY/IMAGE:TAG"}
         if self._vertex:
-            needed |= {"project": "PROJECT", "region": "REGION"}
+            needed["region"] = "REGION"
+        if self._vertex and self._names_project():
+            needed["project"] = "PROJECT"
         for key, example in needed.items():
             if getattr(self._cloud, key) is None:
                 yield error(
@@ -86,6 +88,12 @@ class _Lint:
                 f"Vertex AI had no region {region!r} in {machine_types.AS_OF}",
                 hint or "check its name",
             )
+
+    def _names_project(self) -> bool:
+        """Whether the compiled pipeline names the project; else credentials may."""
+        dataflow = self._cloud.beam.runner == "dataflow"
+        trainer = self._cloud.of_node(TRAINER)
+        return bool(dataflow or needs_custom_job(trainer) or self._cloud.push.registry)
 
     def names(self) -> Iterator[Finding]:
         """Names and labels in the form that the service wants."""
@@ -226,9 +234,12 @@ class _Lint:
         for name, own in self._cloud.nodes.items():
             where = self._at("cloud", "nodes", name)
             yield from lint_resources(name, own, where)
-            if name == TRAINER:
-                strategy = self._config.train.strategy
-                yield from lint_trainer(own, strategy, self._cloud.region, where)
+        yield from lint_trainer(
+            self._cloud.of_node(TRAINER),
+            self._config.train.strategy,
+            self._cloud.region,
+            self._at("cloud", "nodes", TRAINER),
+        )
 
     def push(self) -> Iterator[Finding]:
         """Registry and endpoint."""

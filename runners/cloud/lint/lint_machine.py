@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pipeline.config.cloud import Accelerator, NodeResources
 from runners.cloud.lint import machine_types
 from runners.cloud.lint.finding import Finding, error, warning
+from runners.cloud.trainer_job import TRAINER, needs_custom_job
 from sluice.errors import did_you_mean
-
-TRAINER = "Trainer"
 
 
 def lint_resources(name: str, own: NodeResources, where: str) -> Iterator[Finding]:
@@ -34,9 +33,8 @@ def lint_resources(name: str, own: NodeResources, where: str) -> Iterator[Findin
                 "memory_gb and accelerator",
                 f"leave {key} out",
             )
-    if own.accelerator is not None:
-        machine = own.machine_type if name == TRAINER else None
-        yield from lint_gpu(machine, own.accelerator, f"{where}.accelerator")
+    if own.accelerator is not None and name != TRAINER:
+        yield from lint_gpu(None, own.accelerator, f"{where}.accelerator")
 
 
 def lint_trainer(
@@ -45,7 +43,7 @@ def lint_trainer(
     """Yields findings about the Trainer's machines on Vertex AI.
 
     Args:
-      own: its settings.
+      own: its settings, with those of ``default``.
       strategy: ``train.strategy``.
       region: ``cloud.region``.
       where: of these settings.
@@ -59,6 +57,11 @@ def lint_trainer(
                 f"write train: {{strategy: {name}}}",
             )
     machine = own.machine_type
+    if machine is None and needs_custom_job(own):
+        what = "workers and a TPU need a machine_type"
+        yield error(where, what, "write one, such as n1-standard-8 or ct5lp-hightpu-4t")
+    if own.accelerator is not None:
+        yield from lint_gpu(machine, own.accelerator, f"{where}.accelerator")
     if machine is not None:
         yield from lint_machine_name(machine, f"{where}.machine_type")
         built_in = machine_types.needs_gpu(machine)
@@ -72,24 +75,16 @@ def lint_trainer(
         if own.tpu is None and machine_types.is_tpu(machine):
             what = f"{machine} has a TPU, whose topology is missing"
             yield error(f"{where}.machine_type", what, "write tpu: {topology: ...}")
-    if own.tpu is not None:
-        yield from _lint_tpu(own, machine, own.tpu.topology, region, where)
+    if own.tpu is not None and own.accelerator is not None:
+        what = "a machine has a TPU or GPUs, not both"
+        yield error(f"{where}.accelerator", what, "leave one of them out")
+    if own.tpu is not None and machine is not None:
+        yield from _lint_tpu(machine, own.tpu.topology, region, where)
 
 
 def _lint_tpu(
-    own: NodeResources,
-    machine: str | None,
-    topology: str,
-    region: str | None,
-    where: str,
+    machine: str, topology: str, region: str | None, where: str
 ) -> Iterator[Finding]:
-    if own.accelerator is not None:
-        what = "a machine has a TPU or GPUs, not both"
-        yield error(f"{where}.accelerator", what, "leave one of them out")
-    if machine is None:
-        what, fix = "a TPU needs a machine_type", "write one, such as ct5lp-hightpu-4t"
-        yield error(f"{where}.tpu", what, fix)
-        return
     what, fix = machine_types.tpu_problem(machine, topology)
     if what:
         yield error(f"{where}.tpu.topology", what, fix)

@@ -23,7 +23,10 @@ SECRET_FIX = (
 
 
 def lint_image(image: str, where: str) -> Iterator[Finding]:
-    """Yields findings about an image that machines elsewhere are to pull."""
+    """Yields findings about an image that machines elsewhere are to pull.
+
+    One of the config without a tag gets that of its code.
+    """
     match = _IMAGE.fullmatch(image)
     if match is None:
         what = f"{image!r} is not a reference to an image"
@@ -36,12 +39,9 @@ def lint_image(image: str, where: str) -> Iterator[Finding]:
     elif not slash or not ("." in host or ":" in host):
         what = f"{image} names no registry, so it is looked for at Docker Hub"
         yield warning(where, what, push)
-    if match["digest"] is None and match["tag"] in (None, "latest"):
-        yield warning(
-            where,
-            f"{image} may be another image tomorrow",
-            "name it by the tag that sluice image push prints, or by digest",
-        )
+    if match["digest"] is None and match["tag"] == "latest":
+        what = f"{image} may be another image tomorrow"
+        yield warning(where, what, "leave the tag out, or name the image by digest")
 
 
 def lint_secret(name: str, text: str, where: str) -> Iterator[Finding]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runners.cloud.kubeflow_spec import baseline_parameter, for_kubeflow
+from runners.cloud.kubeflow_spec import for_kubeflow
 from runners.cloud.spec import Constant, PipelineParameter, Spec, TaskOutput, read_spec
-from serving.model_store import store_at
 
 pytestmark = pytest.mark.unit
 
@@ -147,21 +145,3 @@ def test_a_container_with_another_command_and_the_given_job_stay_as_they_are() -
     assert executor.command == ("bash", "-c")
     assert executor.args == ("--executor_class_path", "a.B")
     assert job == before
-
-
-@pytest.mark.parametrize("nested", [False, True], ids=["flat", "nested"])
-def test_a_submitted_run_is_pinned_to_the_model_that_was_pushed_last(
-    tmp_path: Path, nested: bool
-) -> None:
-    model, serving = tmp_path / "model", str(tmp_path / "serving")
-    (model / "Format-Serving").mkdir(parents=True)
-    (model / "Format-Serving" / "saved_model.pb").write_text("model")
-    job = for_kubeflow(_job(nested), task_records="gs://b/t", serving_dir=serving)
-    assert baseline_parameter(job) == {"baseline": "none"}
-    facts = {"model_uri": str(model)}
-    store_at(serving).publish(model / "Format-Serving", facts=facts)
-    assert baseline_parameter(job) == {"baseline": str(model)}
-
-
-def test_a_job_of_another_service_has_no_such_parameter() -> None:
-    assert baseline_parameter(_job()) == {}

@@ -45,7 +45,11 @@ def _gpu(machine: str, gpu: str, count: int = 1) -> str:
         [_gpu("g2-standard-24", "L4", 2)],
         [_trainer(TPU % ("ct5lp-hightpu-4t", "2x2")), "train.strategy=tpu"],
         [_trainer(TPU % ("ct5lp-hightpu-4t", "4x4")), "train.strategy=tpu"],
-        [_trainer("{workers: 3}"), "train.strategy=multi_worker"],
+        [
+            _trainer("{workers: 3, machine_type: n1-standard-8}"),
+            "train.strategy=multi_worker",
+        ],
+        ["cloud.image=europe-west4-docker.pkg.dev/p/sluice/digits"],
         ["cloud.nodes={default: {cpu: 8, memory_gb: 32}}"],
         ["cloud.env={TOKENIZER: bpe}"],
     ],
@@ -61,7 +65,6 @@ def test_what_is_needed() -> None:
     assert [item.where.rpartition(", ")[2] for item in found] == [
         "cloud.root",
         "cloud.image",
-        "cloud.project",
         "cloud.region",
         "data.dir",
     ]
@@ -236,7 +239,7 @@ def test_tpu(machine: str, topology: str, what: str) -> None:
 @pytest.mark.parametrize(
     ("given", "strategy"),
     [
-        ("{workers: 4}", "multi_worker"),
+        ("{workers: 4, machine_type: n1-standard-8}", "multi_worker"),
         (TPU % ("ct5lp-hightpu-4t", "2x2"), "tpu"),
     ],
 )
@@ -293,10 +296,27 @@ def test_the_place_is_the_line_of_the_key_or_the_set() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        (["cloud.project=null"], []),
+        (["cloud.project=null", "cloud.beam.runner=dataflow"], ["project=null"]),
+        (["cloud.project=null", f"cloud.push.registry={REGISTRY}"], ["project=null"]),
+        (
+            [_trainer("{workers: 2}"), "train.strategy=multi_worker"],
+            ["nodes.Trainer"],
+        ),
+    ],
+)
+def test_what_only_some_need(given: list[str], missing: list[str]) -> None:
+    places = [item.where.rpartition("cloud.")[2] for item in _lint(*given)]
+    assert places == missing
+
+
 def test_one_error_lists_all_findings() -> None:
     found = _lint("data.dir=data/digits", "cloud.image=a/b:latest")
     with pytest.raises(LintError) as caught:
-        refuse(found, "vertex", "digits")
+        refuse(found, load_config("digits", overrides=GIVEN))
     assert str(caught.value).splitlines()[0] == (
         "the pipeline 'digits' cannot run on Vertex AI: 1 problem"
     )
@@ -307,4 +327,5 @@ def test_one_error_lists_all_findings() -> None:
 
 
 def test_warnings_alone_are_not_refused() -> None:
-    refuse(_lint("cloud.image=a/b:latest"), "vertex", "digits")
+    config = load_config("digits", overrides=GIVEN)
+    refuse(_lint("cloud.image=a/b:latest"), config)
