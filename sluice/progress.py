@@ -1,13 +1,14 @@
 """Progress reports of nodes, from any process.
 
 The runner sets ``SLUICE_PROGRESS_FILE`` around a node; the node appends one JSON
-object per line. Without the variable (in the cloud, in a test) nothing is written.
+object per line. Without the variable, such as in a container, they go to the log.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,17 @@ PROGRESS_FILE = "SLUICE_PROGRESS_FILE"
 
 
 def report(**facts: Any) -> None:
-    """Appends one line of facts, its strings redacted, in a single write."""
+    """Appends one line of facts, its strings redacted, in a single write.
+
+    Args:
+      facts: JSON values; ``line`` is a text for people, which goes to the log too.
+    """
     path = os.environ.get(PROGRESS_FILE)
+    facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
+    if "line" in facts or not path:
+        print(facts.get("line") or json.dumps(facts), file=sys.stderr, flush=True)
     if not path:
         return
-    facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
     with open(path, "ab", buffering=0) as file:
         file.write(json.dumps(facts).encode() + b"\n")
 

@@ -128,7 +128,7 @@ def of_trainer(context: GraphContext) -> Arguments:
     """The training function with its model and settings."""
     from tfx.proto import trainer_pb2
 
-    config = context.config
+    config, checkpoints = context.config, context.locations.checkpoints
     return {
         "run_fn": "pipeline.training.run_fn.run_fn",
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
@@ -141,6 +141,7 @@ def of_trainer(context: GraphContext) -> Arguments:
             "train": config.train.model_dump(),
             "warm_start_path": _warm_start_path(context),
             "sensitive": list(config.sensitive),
+            **({"checkpoints": checkpoints} if checkpoints else {}),
         },
     }
 

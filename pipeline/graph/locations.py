@@ -36,6 +36,8 @@ class Locations:
       beam_args: options of the Beam pipelines inside the nodes.
       restores_baseline: whether a damaged baseline may be restored from a served
         version; false for commands that only read.
+      checkpoints: ``gs://`` URI for checkpoints of trainings; None where the runner
+        chooses a directory for each.
       workspace_id: identifies the workspace to the serving directory; None without
         one.
     """
@@ -47,6 +49,7 @@ class Locations:
     baseline_store: str
     beam_args: tuple[str, ...] = ()
     restores_baseline: bool = True
+    checkpoints: str | None = None
     workspace_id: str | None = None
 
     @property

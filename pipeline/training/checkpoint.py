@@ -16,7 +16,6 @@ the mean of their moving averages. Random numbers of operations like
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,7 +133,7 @@ class Checkpoint(StepCallback):
                 return True
             name = path.rpartition("/")[2]
             line = f"checkpoint {name} is damaged and not used: {damage}"
-            _report("checkpoint_damaged", line)
+            progress.report(event="checkpoint_damaged", line=line)
         return False
 
     def begin_phase(self, number: int) -> None:
@@ -154,7 +153,7 @@ class Checkpoint(StepCallback):
             self._is_restored = True
             epoch, epochs = self._state.epoch, self._settings.epochs
             line = f"restored: {_describe(self._state, epochs)}"
-            _report("restored", line, epoch=epoch, epochs=epochs)
+            progress.report(event="restored", line=line, epoch=epoch, epochs=epochs)
         self._state.phase = number
 
     def maybe_load_initial_counters_from_ckpt(
@@ -229,7 +228,7 @@ class Checkpoint(StepCallback):
     def _stop(self) -> None:
         epoch, epochs = self._state.epoch, self._settings.epochs
         line = f"stopped: {_describe(self._state, epochs)}"
-        _report("stopped", line, epoch=epoch, epochs=epochs)
+        progress.report(event="stopped", line=line, epoch=epoch, epochs=epochs)
         raise interrupt.Interrupted
 
     def _read_metrics(self) -> list[Any]:
@@ -257,7 +256,9 @@ class Checkpoint(StepCallback):
             self._manager.save()
         except (tf.errors.OpError, OSError) as error:
             reason = str(error).partition("\n")[0]
-            _report("checkpoint_not_saved", f"checkpoint not saved: {reason}")
+            progress.report(
+                event="checkpoint_not_saved", line=f"checkpoint not saved: {reason}"
+            )
         self._saved_at_s = time.monotonic()
         self._cost_s = self._saved_at_s - started_s
 
@@ -337,9 +338,3 @@ def _random_generators(model: tf.keras.Model) -> list[tf.random.Generator]:
 
 def _shapes(model: tf.keras.Model) -> list[list[int]]:
     return [list(weight.shape) for weight in model.weights]
-
-
-def _report(event: str, line: str, **facts: Any) -> None:
-    """Reports to the terminal and to the node's log."""
-    progress.report(event=event, line=line, **facts)
-    print(line, file=sys.stderr, flush=True)

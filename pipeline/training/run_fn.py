@@ -5,7 +5,9 @@ Each step is a module of this package that can be called on its own.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import os
 import tempfile
 from dataclasses import dataclass, replace
@@ -40,12 +42,20 @@ from pipeline.training.strategy.supervisor import ProcessSettings, supervise
 from pipeline.training.strategy.task_process import TF_CONFIG, beat
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
+from sluice.compat import exclude_keras_from_autograph
 from sluice.secrets import resolve
+from sluice.storage import digest
+from sluice.storage.storage import storage_for
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings of a training, one part for each step."""
+    """Settings of a training, one part for each step.
+
+    Attributes:
+      own_checkpoints: directory of the checkpoints, if no runner has chosen and will
+        delete it.
+    """
 
     feature_set: FeatureSet
     transform_graph_dir: str
@@ -59,6 +69,7 @@ class TrainingSettings:
     fine_tune: FineTuneSettings | None
     compile: CompileSettings
     fit: FitSettings
+    own_checkpoints: str | None
     callbacks: CallbackSettings
     export: ExportSettings
 
@@ -68,6 +79,7 @@ class TrainingSettings:
         config = fn_args.custom_config
         train, model_run_dir = config["train"], fn_args.model_run_dir
         fine_tune = train["fine_tune"]
+        own_checkpoints = _own_checkpoints(fn_args)
         return cls(
             feature_set=FeatureSet.from_dict(config["feature_set"]),
             transform_graph_dir=fn_args.transform_graph_path,
@@ -100,8 +112,10 @@ class TrainingSettings:
             compile=CompileSettings.from_config(train),
             fit=FitSettings(
                 epochs=train["epochs"],
-                checkpoint_dir=os.environ.get(interrupt.CHECKPOINT_DIR),
+                checkpoint_dir=own_checkpoints
+                or os.environ.get(interrupt.CHECKPOINT_DIR),
             ),
+            own_checkpoints=own_checkpoints,
             callbacks=CallbackSettings(
                 early_stopping=train["early_stopping"],
                 stopping_from=(fine_tune or {}).get("unfreeze_after") or 0,
@@ -123,8 +137,9 @@ def run_fn(fn_args: Any) -> None:
     """Trains and exports a model.
 
     Writes the SavedModel to ``fn_args.serving_model_dir``, and to
-    ``fn_args.model_run_dir`` the weights, the history and TensorBoard's logs. Where the
-    runner sets ``SLUICE_CHECKPOINT_DIR``, training resumes from the checkpoints there.
+    ``fn_args.model_run_dir`` the weights, the history and TensorBoard's logs. Training
+    resumes from the checkpoints in ``SLUICE_CHECKPOINT_DIR``, which the runner sets, or
+    in a folder of this training in the bucket of the pipeline.
 
     Args:
       fn_args: tfx.components.FnArgs.
@@ -132,7 +147,12 @@ def run_fn(fn_args: Any) -> None:
     Raises:
       Interrupted: the node was asked to stop.
     """
-    train = functools.partial(_train, TrainingSettings.from_fn_args(fn_args))
+    exclude_keras_from_autograph()
+    settings = TrainingSettings.from_fn_args(fn_args)
+    if settings.own_checkpoints:
+        # A service ends a container with SIGTERM, half a minute before it kills it.
+        interrupt.listen()
+    train = functools.partial(_train, settings)
     processes = ProcessSettings.from_config(fn_args.custom_config["train"])
     if processes is None or os.environ.get(TF_CONFIG):
         train()
@@ -224,3 +244,26 @@ def _train_and_export(settings: TrainingSettings, distribution: Distribution) ->
         write_model_run(exported, history, settings.model_run_dir)
         beat()
         export_model(exported, settings.export, features, transform)
+        if settings.own_checkpoints:
+            with contextlib.suppress(OSError):
+                folder = settings.own_checkpoints
+                storage_for(folder).delete_tree(folder)
+
+
+def _own_checkpoints(fn_args: Any) -> str | None:
+    """Returns the directory of a training's checkpoints; None if the runner has it.
+
+    A service that repeats the node, or runs the pipeline again, gives it the same
+    config and inputs. Their addresses are of tasks that ran in the same image.
+    """
+    folder = fn_args.custom_config.get("checkpoints")
+    if not folder or os.environ.get(interrupt.CHECKPOINT_DIR):
+        return None
+    inputs = [
+        fn_args.custom_config,
+        list(fn_args.train_files),
+        list(fn_args.eval_files),
+        fn_args.transform_graph_path,
+        fn_args.base_model,
+    ]
+    return f"{folder}/{digest.of_bytes(json.dumps(inputs, sort_keys=True).encode())}"

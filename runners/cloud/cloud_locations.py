@@ -53,5 +53,6 @@ def cloud_locations(config: Config) -> CloudLocations:
         inputs_dir=None,
         serving_dir=push if push and is_remote(push) else f"{folder}/serving",
         baseline_store=f"{folder}/accepted",
+        checkpoints=f"{folder}/checkpoints",
         inputs_uri=f"{folder}/inputs",
     )

@@ -31,14 +31,15 @@ def server(gcs: GcsEmulator) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def emulator(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leads the client to the emulator, and has it try again for a moment only."""
+def emulator(gcs: GcsEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leads all clients to the emulator; ours tries again for a moment only."""
     from sluice.storage import gcs_storage
 
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.address())
+    for name, value in gcs.environment().items():
+        monkeypatch.setenv(name, value)
     quick = gcs_storage.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.5)
     monkeypatch.setattr(gcs_storage, "RETRY", quick)
     # Otherwise each retry of a download or upload waits up to a second more.

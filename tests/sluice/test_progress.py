@@ -35,10 +35,16 @@ def test_an_incomplete_line_is_read_later(tmp_path: Path) -> None:
     assert progress.read(path, offset)[0] == [{"b": 2}]
 
 
-def test_without_a_reader_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_file_it_goes_to_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv(progress.PROGRESS_FILE, raising=False)
     monkeypatch.chdir(tmp_path)
-    progress.report(event="epoch")
+    progress.report(event="epoch", epoch=1)
+    progress.note("restarted", event="restarted")
+    assert capsys.readouterr().err == '{"event": "epoch", "epoch": 1}\nrestarted\n'
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv(progress.PROGRESS_FILE, str(tmp_path / "file"))
+    progress.report(event="epoch", epoch=1)
+    progress.note("restarted", event="restarted")
+    assert capsys.readouterr().err == "restarted\n"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -132,7 +131,10 @@ class _Supervisor:
                     if replace:
                         self._count(lost, "its process restarts")
                     else:
-                        _note(f"{_ends(lost)}; training goes on without")
+                        progress.note(
+                            f"{_ends(lost)}; training goes on without",
+                            event="restarted",
+                        )
                     for item in lost:
                         self._running.remove(item)
                         item.close()
@@ -232,16 +234,12 @@ class _Supervisor:
                 examples=[f"before: {loss}" for loss in self._losses[:-1]],
                 hint="read the node's log, in which each line names its process",
             )
-        _note(f"{self._losses[-1]}; restart {number} of {maximum}: {consequence}")
+        line = f"{self._losses[-1]}; restart {number} of {maximum}: {consequence}"
+        progress.note(line, event="restarted")
 
 
 def _ends(lost: list[TaskProcess]) -> str:
     return ", ".join(f"{item.task.name} {item.end}" for item in lost)
-
-
-def _note(line: str) -> None:
-    progress.note(line, event="restarted")
-    print(line, file=sys.stderr, flush=True)
 
 
 def _tf_configs(tasks: list[Task]) -> dict[Task, str]:

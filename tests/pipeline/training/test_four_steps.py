@@ -162,6 +162,27 @@ def test_settings_are_parsed_from_what_tfx_gives(
     assert settings.fit.checkpoint_dir == str(tmp_path / "kept")
 
 
+def test_a_service_gives_a_training_its_checkpoints_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pipeline.training.run_fn import TrainingSettings
+
+    def folder(**changed: Any) -> str | None:
+        fn_args = _fn_args("gs://bucket/7")
+        fn_args.custom_config["checkpoints"] = "gs://bucket/checkpoints"
+        fn_args.__dict__.update(changed)
+        return TrainingSettings.from_fn_args(fn_args).fit.checkpoint_dir
+
+    monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
+    first = folder()
+    assert first is not None and first.startswith("gs://bucket/checkpoints/")
+    assert folder(model_run_dir="gs://bucket/8/run") == first
+    assert folder(train_files=["gs://bucket/8/train-*"]) != first
+    assert folder(transform_graph_path="gs://bucket/8/graph") != first
+    monkeypatch.setenv(interrupt.CHECKPOINT_DIR, "/kept")
+    assert folder() == "/kept"
+
+
 def test_addresses_of_buckets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline.training.run_fn import TrainingSettings
 

@@ -1,0 +1,191 @@
+"""Every node's executor with all its inputs and outputs on ``gs://``, in one process.
+
+TensorFlow, Beam and TFX read and write the bucket through file systems of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.interrupt import CHECKPOINT_DIR, Interrupted
+from sluice.record.verdict import Verdict
+from sluice.storage.storage import storage_for
+
+pytestmark = pytest.mark.cloud
+
+EPOCHS = 4
+_stopped: list[int] = []
+
+
+class StopOnce:
+    """Keras callback: a service ends the container after the second epoch."""
+
+    def __new__(cls) -> Any:
+        import tensorflow as tf
+
+        class Callback(tf.keras.callbacks.Callback):
+            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+                if epoch == 1 and not _stopped:
+                    _stopped.append(epoch)
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+        return Callback()
+
+
+class Nodes:
+    """The components of a pipeline whose locations are in a bucket."""
+
+    def __init__(self, project: Path, bucket: Any, name: str, *settings: str) -> None:
+        from pipeline.config.load import load_config
+        from pipeline.config.validate import validate_config
+        from pipeline.graph.create_pipeline import create_pipeline
+        from pipeline.graph.locations import LOCAL_BEAM_ARGS
+        from runners.cloud.cloud_locations import cloud_locations
+
+        for path in (project / "data" / name).iterdir():
+            bucket.put(f"data/{path.name}", path.read_bytes())
+        overrides = [
+            f"data.dir={bucket.uri('data')}",
+            f"cloud.root={bucket.uri('root')}",
+            *settings,
+        ]
+        config = load_config(name, overrides=overrides, cwd=project)
+        locations = cloud_locations(validate_config(config).config)
+        pipeline = create_pipeline(config, locations)
+        for item in locations.uploads.values():
+            storage_for(item.uri).write_atomically(item.uri, item.path.read_bytes())
+        self.beam_args = LOCAL_BEAM_ARGS
+        self.bucket = bucket
+        self.root = f"{locations.pipeline_root}/7"
+        self.components = {node.id: node for node in pipeline.components}
+        self.outputs: dict[tuple[str, str], Any] = {}
+        self.ids = count(1)
+
+    def run(self, node: str, **more_inputs: Any) -> dict[str, Any]:
+        """Runs a node's executor, and returns the artifacts it made by key."""
+        from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+        from tfx.dsl.components.base.base_executor import BaseExecutor
+
+        component = self.components[node]
+        inputs = {
+            key: [self.outputs[channel.producer_component_id, channel.output_key]]
+            for key, channel in component.inputs.items()
+            if (channel.producer_component_id, channel.output_key) in self.outputs
+        }
+        inputs |= {key: [artifact] for key, artifact in more_inputs.items()}
+        made = {key: channel.type() for key, channel in component.outputs.items()}
+        for key, artifact in made.items():
+            artifact.uri, artifact.name = f"{self.root}/{node}/{key}", key
+            artifact.id = next(self.ids)
+            self.outputs[node, key] = artifact
+        given = {"tmp_dir": f"{self.root}/{node}/.temp", "unique_id": "1"}
+        executor = component.executor_spec.executor_class
+        context: Any = BaseExecutor.Context(**given)
+        if issubclass(executor, BaseBeamExecutor):
+            flags = list(self.beam_args)
+            context = BaseBeamExecutor.Context(extra_flags=flags, **given)
+        executor(context).Do(
+            inputs,
+            {key: [artifact] for key, artifact in made.items()},
+            {k: v for k, v in component.exec_properties.items() if v is not None},
+        )
+        return made
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the objects below a folder, without folder markers."""
+        found = self.bucket.names(f"root/{folder}/")
+        return [name for name in found if not name.endswith("/")]
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Restores the handlers that a training replaces."""
+    kept = {number: signal.getsignal(number) for number in (2, 15)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+def _until_training(nodes: Nodes) -> None:
+    for name in ("ImportSchemaGen", "TFRecordGen", "StatisticsGen", "ExampleValidator"):
+        nodes.run(name)
+    nodes.run("DataVerdict")
+    nodes.run("DataGate")
+    nodes.run("AcceptData")
+    nodes.run("Transform")
+
+
+def test_digits(
+    project: Path,
+    bucket: Any,
+    signals: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv(CHECKPOINT_DIR, raising=False)
+    nodes = Nodes(
+        project,
+        bucket,
+        "digits",
+        f"train.epochs={EPOCHS}",
+        "evaluate.thresholds=[{metric: accuracy, lower_bound: 0.1},"
+        " {metric: accuracy, change: {direction: higher_is_better, absolute: -0.01}}]",
+    )
+    properties = nodes.components["Trainer"].exec_properties
+    config = json.loads(properties["custom_config"])
+    config["train"]["callbacks"] = [
+        {"function": f"{__name__}:StopOnce", "params": {}, "on": "epoch"}
+    ]
+    properties["custom_config"] = json.dumps(config)
+    _until_training(nodes)
+    # Without a progress file it is in the log, and a stop leaves a checkpoint.
+    with pytest.raises(Interrupted):
+        nodes.run("Trainer")
+    assert '"event": "epoch", "epoch": 2' in capfd.readouterr().err
+    assert nodes.names("digits/checkpoints")
+    model = nodes.run("Trainer")["model"]
+    log = capfd.readouterr().err
+    assert f"training resumes with epoch 3 of {EPOCHS}" in log
+    assert '"epoch": 2' not in log and '"epoch": 3' in log
+    assert not nodes.names("digits/checkpoints")
+    made = [name.partition("/Trainer/")[2] for name in nodes.names("digits/artifacts")]
+    assert {
+        "model/Format-Serving/saved_model.pb",
+        "model/Format-Serving/assets.extra/classes.json",
+        "model_run/history.json",
+        "model_run/model.weights.h5",
+    } <= set(made)
+    assert any("model_run/tensorboard/train/events" in name for name in made)
+
+    nodes.run("Evaluator")
+    blessing = nodes.run("ModelVerdict")["blessing"]
+    assert blessing.get_int_custom_property("blessed") == 1
+    verdict = nodes.outputs["ModelVerdict", "verdict"].uri
+    assert Verdict.load(verdict).passed
+    # The next run compares with this model, and its data with this data.
+    nodes.run("DataVerdict")
+    baseline = type(model)()
+    baseline.uri, baseline.id = model.uri, next(nodes.ids)
+    nodes.run("Evaluator", baseline_model=baseline)
+    blessing = nodes.run("ModelVerdict", baseline_model=baseline)["blessing"]
+    assert blessing.get_string_custom_property("baseline_model") == model.uri
+    assert any(row.baseline is not None for row in Verdict.load(verdict).rows)
+
+
+@pytest.mark.acceptance
+def test_taxi(project: Path, bucket: Any, signals: None) -> None:
+    nodes = Nodes(project, bucket, "taxi", "train.epochs=2")
+    _until_training(nodes)
+    nodes.run("Trainer")
+    nodes.run("Evaluator")
+    nodes.run("ModelVerdict")
+    verdict = Verdict.load(nodes.outputs["ModelVerdict", "verdict"].uri)
+    assert "auc" in str(verdict)
