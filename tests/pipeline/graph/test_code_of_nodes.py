@@ -55,6 +55,7 @@ SHARED = {
         "process_tree",
         "progress",
         "secrets",
+        "storage.digest",
         "storage.local_copy",
         "tfrecords",
     },
