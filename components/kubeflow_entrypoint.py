@@ -4,15 +4,16 @@ TFX's entry point is made for Vertex AI. On Kubeflow Pipelines
 
 - input artifacts come without a type, which TFX needs: it is taken from the component's
   declared inputs;
-- all artifacts of an output key have the same name, from which TFX makes their ids:
-  the name is set to the URI;
+- input artifacts of the same output key have the same name, from which TFX makes their
+  ids: the name is set to the URI;
+- the final status that an exit handler is given is an object, not its JSON;
 - there is no optional artifact: one with the custom property ``sluice_absent`` stands
   for none and is left out;
 - no API tells the artifacts of a task: a JSON file per task, the task record, has its
   inputs, outputs, times, error and pod.
 
 Usage, with the arguments of ``tfx.orchestration.kubeflow.v2.container
-.kubeflow_v2_run_executor`` and one more::
+.kubeflow_v2_run_executor`` and two more::
 
     python -m components.kubeflow_entrypoint --task_records gs://bucket/... --task ID
 """
@@ -64,11 +65,16 @@ def prepare(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> s
         for one in present:
             if not any(one.get("type", {}).values()) and key in declared:
                 one["type"] = declared[key]["artifactType"]
-    outputs = executor_input.get("outputs", {}).get("artifacts", {})
-    for listed in (*artifacts.values(), *outputs.values()):
+    for listed in artifacts.values():
         for one in listed["artifacts"]:
             one["name"] = one["uri"]
-    given = inputs.get("parameterValues", {}).pop(JOB_PARAMETER, "")
+    outputs = executor_input.get("outputs", {}).get("artifacts", {})
+    values = inputs.get("parameterValues", {})
+    for key, value in values.items():
+        kind = inputs_spec.get("parameters", {}).get(key, {}).get("parameterType")
+        if kind == "STRING" and isinstance(value, dict):
+            values[key] = json.dumps(value)
+    given = values.pop(JOB_PARAMETER, "")
     uris = (one["uri"] for listed in outputs.values() for one in listed["artifacts"])
     found = next(filter(None, map(_RUN_ID.search, uris)), None)
     return given or (found[1] if found else "")

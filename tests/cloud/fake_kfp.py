@@ -285,6 +285,16 @@ def _check_spec(body: dict[str, Any]) -> None:
     declared = parsed.root.input_definitions.parameters
     if unknown := set(given) - set(declared):
         raise _RefusedError(400, f"parameters are not inputs: {sorted(unknown)}")
+    for name, item in declared.items():
+        if (
+            name not in given
+            and not item.is_optional
+            and not item.HasField("default_value")
+        ):
+            raise _RefusedError(400, f"parameter {name} is not optional")
+        is_text = item.parameter_type == pipeline_spec_pb2.ParameterType.STRING
+        if name in given and is_text and not isinstance(given[name], str):
+            raise _RefusedError(400, f"input parameter {name} requires type string")
     if len(json.dumps(given)) > _MAX_PARAMETER_BYTES:
         raise _RefusedError(400, "The input parameter length exceed maximum size")
 

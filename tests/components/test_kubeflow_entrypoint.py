@@ -74,6 +74,15 @@ def test_the_run_is_named_by_the_outputs_or_by_a_parameter() -> None:
     assert gate["inputs"]["parameterValues"] == {"steps": 3}, "TFX must not see it"
 
 
+def test_the_final_status_is_given_to_an_exit_handler_as_json() -> None:
+    given = _executor_input()
+    values = given["inputs"]["parameterValues"]
+    values["final_status"] = {"state": "COMPLETE", "error": {}}
+    prepare(given, {"parameters": {"final_status": {"parameterType": "STRING"}}})
+    assert values["final_status"] == '{"state": "COMPLETE", "error": {}}'
+    assert values["steps"] == 3
+
+
 def _read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text())
 
