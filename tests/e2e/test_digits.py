@@ -359,16 +359,29 @@ def test_exit_code_4_for_a_rejected_model_from_another_directory(
 
 @pytest.mark.browser
 def test_the_page_of_a_rejected_model(
-    first: dict, rejected: subprocess.CompletedProcess[str], report_pages: Any
+    rejected: subprocess.CompletedProcess[str], report_pages: Any
 ) -> None:
     report = Path(json.loads(rejected.stdout)["report_uri"])
+    # The first run, or that of the test which deletes the served version.
+    earlier = [
+        json.loads(path.read_text())
+        for path in sorted(report.parents[1].glob("*/run.json"))
+        if path.parent < report.parent
+    ]
+    last = [
+        run for run in earlier if "pushed" in [push["state"] for push in run["pushes"]]
+    ][-1]
     report_pages.check(report)
     with report_pages.open(report) as page:
         banner = page.locator("#verdict .banner").first
         assert "Not pushed: the model gate stopped the run" in banner.inner_text()
         assert "limit ≥ 0.9999" in banner.inner_text()
-        changed = page.locator("#verdict").get_by_role("link", name=first["run_id"])
-        assert changed.count() <= 1
+        changed = page.locator("#verdict").get_by_role("link", name=last["run_id"])
+        assert changed.get_attribute("href") == f"../{last['run_id']}/report.html"
+        compared = changed.locator("xpath=..").inner_text()
+        assert compared.endswith("which pushed version 1.")
+        facts = page.locator("#verdict dl").last.inner_text()
+        assert "config\nevaluate.thresholds" in facts and "0.9999" in facts
 
 
 @pytest.mark.usefixtures("second")
