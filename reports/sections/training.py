@@ -151,18 +151,21 @@ def _tiles(
     chosen = facts.get("chosen_epoch")
     remark = f"weights of epoch {chosen:,}" if chosen else ""
     tiles = [("Epochs", formats.number(epochs), remark)]
-    if speed:
-        rates = [item["examples_per_second"] for item in speed.values()]
-        spent = sum(item["duration_s"] for item in speed.values())
+    timed = [item for item in speed.values() if is_finite(item["duration_s"])]
+    spent = sum(item["duration_s"] for item in timed)
+    rates = [item["examples_per_second"] for item in timed]
+    rates = [rate for rate in rates if is_finite(rate)]
+    if rates and is_finite(spent):
         waited = [
             (item["input_bound"] * item["duration_s"], item["duration_s"])
-            for item in speed.values()
-            if item["input_bound"] is not None
+            for item in timed
+            if is_finite(item["input_bound"])
         ]
-        first = min(facts.get("time_to_first_step_s") or 0.0, spent)
+        first = facts.get("time_to_first_step_s")
+        first = min(first, spent) if is_finite(first) else 0.0
         remark = f"{formats.seconds(first)} until the first step"
         tiles.append(("Time in epochs", formats.seconds(spent), remark))
-        tiles.append(("Examples per second", f"{median(rates):,.0f}", "median epoch"))
+        tiles.append(("Examples per second", _rounded(median(rates)), "median epoch"))
         if waited:
             trained = max(sum(b for _, b in waited) - first, 0.001)
             share = min(sum(a for a, _ in waited) / trained, 1.0)
@@ -203,8 +206,8 @@ def _epochs(
     return Table(f"epochs-{index}", "Numbers by epoch", columns, rows)
 
 
-def _rounded(value: float | None) -> str:
-    return formats.MISSING if value is None else f"{value:,.0f}"
+def _rounded(value: float | str | None) -> str:
+    return f"{value:,.0f}" if is_finite(value) else formats.number(value)
 
 
 def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:

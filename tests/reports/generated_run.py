@@ -43,6 +43,7 @@ MADE_BY = {
     "model": "Trainer",
     "metrics": "Evaluator",
     "mistakes": "Evaluator",
+    "lineage": "Pusher",
 }
 _AT = "2026-01-01T00:{:02}:00+00:00"
 _RUN_ID = "20260101T000000Z-aaaa"
@@ -253,7 +254,7 @@ def _documents(features: int, slices: int) -> dict[str, dict[str, Any]]:
             "epochs": [1, 2, 3],
             "epochs_left_out": 0,
             "metrics": {"loss": [3.0, 2.0, 1.0], "val_loss": [3.0, 2.5, 2.6]},
-            "training": None,
+            "training": _training(),
         },
         "model": _model(),
         "metrics": {
@@ -263,6 +264,7 @@ def _documents(features: int, slices: int) -> dict[str, dict[str, Any]]:
             "plots_left_out": 0,
         },
         "mistakes": _mistakes(),
+        "lineage": _lineage(),
     }
 
 
@@ -441,6 +443,89 @@ def _mistakes() -> dict[str, Any]:
             for number in range(24)
         ],
         "withheld": ["user"],
+    }
+
+
+def _training() -> dict[str, Any]:
+    return {
+        "strategy": "mirrored: 2 replicas on GPUs, since there are two",
+        "replicas": 2,
+        "batch_size": 32,
+        "steps_per_execution": 1,
+        "precision": "float32",
+        "train_examples": 80,
+        "eval_examples": 20,
+        "trainable_parameters": 420,
+        "non_trainable_parameters": 0,
+        "time_to_first_step_s": 1.5,
+        "device_memory_peak_bytes": 2_000_000,
+        "chosen_epoch": 2,
+        "epochs": [
+            {
+                "epoch": epoch,
+                "duration_s": 2.5,
+                "examples_per_second": 100.5 * epoch,
+                "input_bound": 0.25,
+            }
+            for epoch in (1, 2, 3)
+        ],
+    }
+
+
+def _lineage() -> dict[str, Any]:
+    made = {"state": "LIVE", "created_at": _AT.format(1), "properties": {"span": "1"}}
+    names = ("TFRecordGen.examples", "Trainer.model", "Pusher.pushed_model")
+    artifacts = [
+        {
+            "id": number,
+            "name": name,
+            "type": "Examples",
+            "uri": f"/artifacts/{name}",
+            "producer": number,
+            **made,
+        }
+        for number, name in enumerate(names)
+    ]
+    read = {"path": "/data/train-0", "span": "1", "version": None, "fingerprint": "ab"}
+    code = {"pipeline.training.run_fn": "sha256:1"}
+    return {
+        "artifact": artifacts[-1],
+        "origin": {
+            "run_id": _RUN_ID,
+            "data": [read],
+            "schemas": [{"name": "schema", "file": "schema.pbtxt", "digest": "ab"}],
+            "code": {"Trainer": code},
+            "packages": {"tfx": "1.16.0"},
+            "run_ids": [_RUN_ID],
+        },
+        "artifacts": artifacts,
+        "executions": [
+            {
+                "id": number,
+                "node": name.partition(".")[0],
+                "kind": name.partition(".")[0],
+                "run_id": f"2025123{number}T000000Z-aaaa",
+                "state": "COMPLETE",
+                "started_at": _AT.format(0),
+                "ended_at": _AT.format(1),
+                "code": code,
+                "packages": {"tfx": "1.16.0"},
+                "properties": {"custom_config": "{}"},
+                "inputs": {},
+                "outputs": {},
+            }
+            for number, name in enumerate(names)
+        ],
+        "served": [
+            {
+                "version": 3,
+                "uri": "/serving/3",
+                "digest": "sha256:12",
+                "published_at": _AT.format(2),
+                "run_id": "20251231T000000Z-aaaa",
+            }
+        ],
+        "complete": True,
     }
 
 
