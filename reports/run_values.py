@@ -84,11 +84,23 @@ def version(record: RunRecord) -> int | None:
     return next(found, None)
 
 
-def duration_s(record: RunRecord) -> float | None:
-    """Returns the wall time from start to end; None for a run without an end."""
+def duration_s(record: RunRecord, now: datetime | None = None) -> float | None:
+    """Returns the wall time from start to end, without the pauses before resumes.
+
+    Args:
+      record: of the run.
+      now: the end of a run in progress.
+
+    Returns:
+      None for a run without an end, such as one that was killed.
+    """
     try:
-        ended = datetime.fromisoformat(record.ended_at or "")
-        return (ended - datetime.fromisoformat(record.started_at)).total_seconds()
+        if record.status == "running" and now is not None:
+            ended = now
+        else:
+            ended = datetime.fromisoformat(record.ended_at or "")
+        begun = datetime.fromisoformat(record.started_at)
+        return max(0.0, (ended - begun).total_seconds() - record.paused_s)
     except (ValueError, TypeError):
         return None
 

@@ -86,6 +86,8 @@ def _facts(run: RunData) -> list[tuple[str, str]]:
     facts += [("Resumed", formats.time(at)) for at in record.resumed_at]
     if record.ended_at:
         facts.append(("Ended", formats.time(record.ended_at)))
+    if record.paused_s:
+        facts.append(("Paused", formats.seconds(record.paused_s)))
     length = duration_s(record)
     if length is not None:
         facts.append(("Duration", formats.seconds(length)))

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from markupsafe import Markup
 
@@ -15,6 +14,7 @@ from reports import formats
 from reports.compare import Comparison, compare
 from reports.diff_tables import diff_tables
 from reports.read_run import RunData
+from reports.run_values import duration_s
 from reports.summarize_changes import summarize_changes
 from reports.tables import Column, Mark, Table, Tone, numbers
 from sluice.record.run_record import ErrorRecord, RunRecord
@@ -261,12 +261,11 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
     records = sum(item for item in ingested if isinstance(item, int))
     if records:
         tiles.append(("Examples", formats.number(records), "in all splits"))
-    if record.ended_at:
-        begin, end = map(datetime.fromisoformat, (record.started_at, record.ended_at))
+    length = duration_s(record)
+    if length is not None:
         times = formats.plural(len(record.resumed_at), "time")
-        resumed = f"pauses included: resumed {times}"
-        length = formats.seconds((end - begin).total_seconds())
-        tiles.append(("Duration", length, resumed if record.resumed_at else ""))
+        resumed = f"without pauses: resumed {times}" if record.resumed_at else ""
+        tiles.append(("Duration", formats.seconds(length), resumed))
     states = Counter(node.state.replace("_", " ") for node in record.nodes)
     if states:
         counts = ", ".join(f"{count} {state}" for state, count in states.most_common())

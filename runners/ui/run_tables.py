@@ -17,7 +17,7 @@ from reports.run_values import duration_s, outcome, version
 from reports.tables import Column, Mark, Table, numbers
 from runners.operations.find_run import FoundRun
 from runners.operations.models import ListedModel
-from runners.ui.run_view import remark, since_s
+from runners.ui.run_view import now_utc, remark
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES
 
@@ -86,9 +86,7 @@ def _run_cells(found: FoundRun) -> list[object]:
         Mark(tone, outcome(record)),  # type: ignore[arg-type]
         version(record),
         when(record.started_at),
-        since_s(record.started_at, None)
-        if record.status == "running"
-        else duration_s(record),
+        duration_s(record, now_utc()),
     ]
 
 

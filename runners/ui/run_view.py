@@ -14,6 +14,7 @@ from reports import formats
 from reports.epoch_reports import EpochReports
 from reports.read_run import RunData, last_pushed
 from reports.run_page import SECTIONS, render_section
+from reports.run_values import duration_s
 from reports.sections.run import build
 from reports.sections.training import curves
 from runners.operations.find_run import FoundRun
@@ -47,7 +48,7 @@ def run_values(
     shown = log if log and log in logs else _latest(record.nodes, logs)
     return {
         "record": record,
-        "elapsed": formats.seconds(since_s(record.started_at, record.ended_at)),
+        "elapsed": formats.seconds(duration_s(record, now_utc())),
         "verdict": verdict,
         "nodes": [(node, remark(node)) for node in nodes],
         "timeline": section and section.timeline,
@@ -82,13 +83,13 @@ def _with_duration(node: NodeRecord) -> NodeRecord:
     """Returns a node with the time so far if it is running."""
     if node.state != "running" or node.started_at is None:
         return node
-    return replace(node, duration_s=since_s(node.started_at, None))
+    so_far = now_utc() - datetime.fromisoformat(node.started_at)
+    return replace(node, duration_s=max(0.0, so_far.total_seconds()))
 
 
-def since_s(started_at: str, ended_at: str | None) -> float:
-    """Returns the seconds between two times of a record; ``None`` is now."""
-    end = datetime.fromisoformat(ended_at) if ended_at else datetime.now(timezone.utc)
-    return max(0.0, (end - datetime.fromisoformat(started_at)).total_seconds())
+def now_utc() -> datetime:
+    """Returns the time, for durations of what is in progress."""
+    return datetime.now(timezone.utc)
 
 
 def remark(node: NodeRecord) -> str:

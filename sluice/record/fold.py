@@ -73,6 +73,7 @@ class Fold:
         self._failures: list[tuple[ErrorRecord, int, bool]] = []
         self._finished = False
         self._resume_command: str | None = None
+        self._last_at = record and record.ended_at
         self.graph: GraphCompiled | None = None
 
     @property
@@ -141,6 +142,8 @@ class Fold:
                 self.record.report_uri = event.uri
             case _:
                 _never(event)
+        if not isinstance(event, RunKilled | ReportWritten):
+            self._last_at = event.at
 
     def _run_started(self, event: RunStarted) -> None:
         self._run_started_event = event
@@ -163,6 +166,9 @@ class Fold:
         record.status, record.exit_code, record.ended_at = "running", None, None
         record.error = record.resume_command = None
         record.resumed_at.append(_to_seconds(event.at))
+        # Of a killed run, the time from its last event.
+        if self._last_at:
+            record.paused_s += max(0.0, _seconds_between(self._last_at, event.at))
         self._failures, self._finished = [], False
         self._resume_command = event.resume_command
         for note in event.notes:
@@ -345,6 +351,11 @@ def _uris(artifacts: dict[str, list[Artifact]]) -> dict[str, list[str]]:
 
 def _to_seconds(at: str) -> str:
     return datetime.fromisoformat(at).isoformat(timespec="seconds")
+
+
+def _seconds_between(start: str, end: str) -> float:
+    begun = datetime.fromisoformat(start)
+    return round((datetime.fromisoformat(end) - begun).total_seconds(), 3)
 
 
 def _never(event: NoReturn) -> NoReturn:

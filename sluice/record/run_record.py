@@ -164,6 +164,7 @@ class RunRecord:
       spans: the chosen spans by input: ``data``, ``serving``.
       tags: the user's, value by key.
       resumed_at: when the run was resumed.
+      paused_s: time between its ends and the resumes after them.
       notes: other events, such as a lock that was taken over.
     """
 
@@ -188,6 +189,7 @@ class RunRecord:
     spans: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     resumed_at: list[str] = field(default_factory=list)
+    paused_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     def node(self, node_id: str) -> NodeRecord:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -345,6 +346,16 @@ def test_outcome_of_a_run(status: Any, push: Any, expected: str):
 def test_duration_of_a_run_that_has_not_ended_is_unknown():
     ended = _record(ended_at="2026-01-01T00:01:30+00:00")
     assert (duration_s(ended), duration_s(_record())) == (90.0, None)
+
+
+def test_pauses_are_no_part_of_a_duration():
+    ended = _record(ended_at="2026-01-01T00:01:30+00:00", paused_s=60.0)
+    assert duration_s(ended) == 30.0
+    running = _record(status="running", paused_s=60.0)
+    now = datetime.fromisoformat("2026-01-01T00:02:00+00:00")
+    assert (duration_s(running, now), duration_s(running)) == (60.0, None)
+    killed = _record(status="interrupted", ended_at=None)
+    assert duration_s(killed, now) is None
 
 
 def test_examples_are_those_that_were_ingested_else_those_of_the_statistics():

@@ -8,6 +8,7 @@ import shutil
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
+from reports import formats
+from sluice import progress
 from sluice.project import own_root
 from sluice.workspace import Workspace
 
@@ -178,6 +181,62 @@ def test_tensorboard_ends_with_the_server(
     assert child.exit_code is not None and is_gone(child.process.pid)
     with pytest.raises(OSError):
         urllib.request.urlopen(address, timeout=5)
+
+
+def test_a_run_is_stopped_and_resumed(
+    digits: Started,
+    project: Path,
+    fork_command: Callable[..., Any],
+    wait_for: Callable[..., Any],
+    serve_ui: Callable[..., Any],
+    open_ui: Callable[[Any], Opened],
+) -> None:
+    first = digits.document()["run_id"]
+    workspace = digits.workspace
+    training = ("run", "digits", "--to", "Trainer", "--set", "train.seed=18")
+    place = f"--workspace={workspace.root.parent}"
+    command = fork_command(*training, place, cwd=project)
+    run_id = wait_for(
+        lambda: next((name for name in workspace.run_ids() if name > first), None),
+        "the second run",
+    )
+    client = serve_ui(workspace_dir=str(workspace.root.parent))
+    page = open_ui(client).page
+    page.goto(f"{client.origin}/pipelines/digits/runs/{run_id}/")
+    trainer = page.get_by_role("row", name=re.compile("^Trainer"))
+    expect(trainer).to_contain_text(re.compile(r"epoch [2-9]/30"))
+    expect(page.get_by_role("link", name="Resume")).to_have_count(0)
+    for button, state in (("Stop", "interrupted"), ("Resume", "succeeded")):
+        page.get_by_role("link", name=button).click()
+        expect(page.locator(".command")).to_contain_text(place)
+        page.get_by_role("button", name=button).click()
+        expect(page.get_by_text("ended with exit code 0")).to_be_visible()
+        page.get_by_role("link", name="The run").click()
+        expect(page.locator(".state")).to_contain_text(state)
+    assert command.wait() == 130
+
+    (run_dir,) = workspace.runs.glob(f"{run_id}/")
+    record = json.loads((run_dir / "run.json").read_text())
+    assert (record["status"], len(record["resumed_at"])) == ("succeeded", 1)
+    node = next(node for node in record["nodes"] if node["id"] == "Trainer")
+    assert (node["state"], node["attempts"]) == ("ran", 2)
+    lines, _ = progress.read(run_dir / "progress" / "Trainer.jsonl")
+    restored = [line["epoch"] for line in lines if line["event"] == "restored"]
+    assert len(restored) == 1 and restored[0] >= 2
+    expect(page.get_by_role("link", name=re.compile("Stop|Resume"))).to_have_count(0)
+
+    # The list, the live view and the report give one duration, without the pause.
+    started, ended = (
+        datetime.fromisoformat(record[key]) for key in ("started_at", "ended_at")
+    )
+    length = (ended - started).total_seconds() - record["paused_s"]
+    assert 0 < record["paused_s"] < (ended - started).total_seconds()
+    text = formats.seconds(length)
+    expect(page.locator(".state")).to_contain_text(f"{text} without pauses")
+    tile = (run_dir / "report.html").read_text().partition("without pauses")[0]
+    assert text in tile[-300:]
+    page.goto(f"{client.origin}/pipelines/digits")
+    expect(page.get_by_role("row", name=re.compile(run_id))).to_contain_text(text)
 
 
 def test_a_new_value_is_accepted_into_the_schema(

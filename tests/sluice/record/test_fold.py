@@ -207,6 +207,16 @@ def test_a_resumed_run_resets_its_status_and_keeps_attempts(folded: Folded) -> N
     assert len(record.resumed_at) == 2
 
 
+def test_a_pause_is_from_the_end_to_the_resume(folded: Folded) -> None:
+    assert folded(Finished(), END).paused_s == 0.0
+    drawn = ReportWritten(uri="/report.html")
+    assert folded(Note(text="one"), END, drawn, drawn, RESUMED).paused_s == 3.0
+    # When a run was killed is known from its last event.
+    killed = RunKilled(reason="was killed")
+    assert folded(Note(text="one"), killed, RESUMED).paused_s == 2.0
+    assert folded(END, RESUMED, Note(text="one"), END, RESUMED).paused_s == 2.0
+
+
 def test_times_of_a_node_are_those_of_its_last_attempt(folded: Folded) -> None:
     """An attempt whose end is unknown has no duration."""
     failed = _ran("Trainer", state="failed", error=NodeFailure("boom", 7))
