@@ -420,3 +420,50 @@ def _labels(project: Path) -> list[int]:
         .int64_list.value[0]
         for record in tfrecord.read(shard)
     ]
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("second")
+def test_a_private_run_shows_no_record_and_no_image(
+    project: Path, run_config, report_pages: Any
+) -> None:
+    """Nothing else has changed since a run whose record has images."""
+    workspace = locate(project, "digits")
+    config = load_config("digits", cwd=project, overrides=["private=true"])
+    record = run_config(config, workspace)
+    assert record.exit_code == 0
+    run_dir = workspace.run_dir(record.run_id)
+    documents = _documents(project, record.to_dict())
+    samples = documents["samples", "TFRecordGen"]
+    assert samples["private"] and samples["features"] == []
+    mistakes = documents["mistakes", "Evaluator"]
+    assert mistakes["private"] and mistakes["mistakes"] == []
+    assert mistakes["wrong"] > 0
+
+    report = run_dir / "report.html"
+    written = [report, run_dir / "run.json", *(run_dir / "record").iterdir()]
+    texts = [path.read_text() for path in written]
+    assert not [text for text in texts if "data:image" in text]
+    images = [base64.b64encode(image).decode() for image in _images(project)]
+    assert not [image for image in images if any(image in text for text in texts)]
+
+    report_pages.check(report)
+    with report_pages.open(report) as page:
+        assert page.locator("img").count() == 0
+        assert page.locator("#model .matrix tbody tr").count() == 10
+        assert page.get_by_text("Version 1").first.is_visible()
+
+
+def _images(project: Path) -> list[bytes]:
+    """Returns the images of all records."""
+    import tensorflow as tf
+
+    from sluice.tfrecords import tfrecord
+
+    return [
+        tf.train.Example.FromString(record)
+        .features.feature["image"]
+        .bytes_list.value[0]
+        for shard in (project / "data" / "digits").glob("*.tfrecord")
+        for record in tfrecord.read(shard)
+    ]
