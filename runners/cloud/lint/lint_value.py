@@ -33,7 +33,7 @@ def lint_image(image: str, where: str) -> Iterator[Finding]:
         yield error(where, what, "write REGISTRY/PROJECT/REPOSITORY/NAME:TAG")
         return
     host, slash, _ = match["name"].partition("/")
-    push = "push it to Artifact Registry: sluice image push NAME"
+    push = "push it to Artifact Registry: sluice image push --repository NAME"
     if host.startswith(("localhost", "127.")):
         yield error(where, f"the registry of {image} is on this machine", push)
     elif not slash or not ("." in host or ":" in host):
