@@ -134,6 +134,8 @@ class Capabilities:
       cancel: stops at SIGINT and SIGTERM, and records the interruption.
       progress: calls ``Observer.on_progress``.
       this_machine: runs all nodes here, with this machine's devices and environment.
+      detached: ``run`` may return while the run goes on elsewhere; its record is then
+        open.
     """
 
     resume: bool = False
@@ -142,6 +144,7 @@ class Capabilities:
     cancel: bool = False
     progress: bool = False
     this_machine: bool = False
+    detached: bool = False
 
 
 class Engine(Protocol):

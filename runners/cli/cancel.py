@@ -17,6 +17,7 @@ def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
     """Stop the run of NAME that is in progress, as Ctrl-C does.
 
     Its nodes may finish their work; a second call kills them. The run can be resumed.
+    One in a service is cancelled there.
     """
     request = operations.CancelRequest(name=name, workspace_dir=workspace_dir)
     cancelled = operations.cancel(request)
@@ -24,6 +25,8 @@ def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
         echo_json(cancelled.to_dict())
     elif cancelled.ended:
         echo(f"ended: {cancelled.command}")
+    elif cancelled.job:
+        echo(f"cancelling {cancelled.job}: {cancelled.command}")
     else:
         pids = " and ".join(map(str, cancelled.pids))
         echo(f"stopping process {pids}: {cancelled.command}")

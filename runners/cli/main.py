@@ -68,6 +68,10 @@ _VERBS = {
         "runners.cli.compile:compile_",
         "Compile a pipeline for Vertex AI or Kubeflow.",
     ),
+    "submit": (
+        "runners.cli.submit:submit",
+        "Run a pipeline on Vertex AI or Kubeflow.",
+    ),
     "config": ("runners.cli.config:config", "Print the resolved config."),
     "schema": (
         "runners.cli.schema:schema",

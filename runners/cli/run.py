@@ -26,6 +26,19 @@ from sluice.errors import UsageError
 from sluice.project import find_root
 from sluice.workspace import locate
 
+accept_data_option = click.option(
+    "--accept-data",
+    metavar="REASON",
+    help="Override the data gate once, with a reason that is recorded.",
+)
+tags_option = click.option(
+    "tags",
+    "--tag",
+    multiple=True,
+    metavar="KEY[=VALUE]",
+    help="A tag of the run, which `sluice runs` shows. Repeatable.",
+)
+
 _RUN_OPTIONS = (
     workers_option,
     wait_option,
@@ -51,18 +64,8 @@ _RUN_OPTIONS = (
         metavar="NODE",
         help="Run NODE and what is upstream of it.",
     ),
-    click.option(
-        "--accept-data",
-        metavar="REASON",
-        help="Override the data gate once, with a reason that is recorded.",
-    ),
-    click.option(
-        "tags",
-        "--tag",
-        multiple=True,
-        metavar="KEY[=VALUE]",
-        help="A tag of the run, which `sluice runs` shows. Repeatable.",
-    ),
+    accept_data_option,
+    tags_option,
     click.option("only", "--only", metavar="NODE", help="Run only NODE."),
 )
 
@@ -101,14 +104,7 @@ def run(
     With --from, --to or --only a part of the graph runs, on the outputs that the newest
     run has of the rest.
     """
-    if accept_data is not None:
-        accept_data = accept_data.strip()
-        if not accept_data:
-            raise click.UsageError("--accept-data needs a reason.")
-        if not accept_data.isprintable():
-            raise click.UsageError("--accept-data needs a reason of one line of text.")
-        if accept_data.startswith("-"):
-            raise click.UsageError("--accept-data needs a reason, not an option.")
+    accept_data = require_reason(accept_data)
     if only and (from_nodes or to_nodes):
         raise click.UsageError("--only cannot be used with --from or --to.")
     command = typed_command()
@@ -140,6 +136,24 @@ def run(
         )
         operate = partial(operations.run, request, engine=chosen)
         return run_with_view(state, as_json, name, command, operate)
+
+
+def require_reason(accept_data: str | None) -> str | None:
+    """Returns the reason of ``--accept-data`` without spaces around it.
+
+    Raises:
+      click.UsageError: it is no line of text.
+    """
+    if accept_data is None:
+        return None
+    accept_data = accept_data.strip()
+    if not accept_data:
+        raise click.UsageError("--accept-data needs a reason.")
+    if not accept_data.isprintable():
+        raise click.UsageError("--accept-data needs a reason of one line of text.")
+    if accept_data.startswith("-"):
+        raise click.UsageError("--accept-data needs a reason, not an option.")
+    return accept_data
 
 
 @contextmanager

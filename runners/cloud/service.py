@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from sluice.errors import RemoteError
 from sluice.record.events import Artifact
 
 TaskState = Literal[
@@ -111,11 +112,15 @@ class LogLine:
     text: str
 
 
+class NoAnswerError(RemoteError):
+    """A service has not answered: whether it has taken the request is not known."""
+
+
 class Service(Protocol):
     """Client of a service that runs compiled pipelines.
 
-    Every method raises ``RemoteError`` if the service refuses or does not answer;
-    its hint names what to grant, create or wait for.
+    Every method raises ``RemoteError`` if the service refuses, and ``NoAnswerError`` if
+    it does not answer; the hint names what to grant, create or wait for.
 
     Attributes:
       engine: the config's name of it, ``cloud.engine``.

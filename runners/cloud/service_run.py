@@ -8,7 +8,7 @@ none is appended twice, also by two terminals or after a kill. Times are the ser
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import pairwise
@@ -17,6 +17,7 @@ from typing import Any
 
 from runners.cloud.service import ENDED, ServiceJob, ServiceTask
 from runners.cloud.spec import Command, Resolver, Spec, Task
+from runners.cloud.task_event import failure_in_log
 from runners.local.graph_file import PlannedNode
 from runners.local.node_event import node_finished
 from runners.local.run_result import NodeResult
@@ -38,6 +39,7 @@ from sluice.record.events import (
     Stopped,
 )
 from sluice.record.run_record import NodeState
+from sluice.secrets import redact
 
 _BEGUN = ("running", "succeeded", "failed", "cancelled")
 _STATES: dict[str, NodeState] = {
@@ -47,6 +49,9 @@ _STATES: dict[str, NodeState] = {
     "failed": "failed",
     "cancelled": "interrupted",
 }
+# Returns lines of a task's log.
+ReadLog = Callable[[str], Sequence[str]]
+
 _STOPPED = ("failed", "blocked", "not_reached", "interrupted")
 
 
@@ -86,7 +91,11 @@ def graph_of(spec: Spec) -> GraphCompiled:
 
 
 def new_events(
-    run_dir: Path, spec: Spec, journal: Iterable[Event], job: ServiceJob
+    run_dir: Path,
+    spec: Spec,
+    journal: Iterable[Event],
+    job: ServiceJob,
+    read_log: ReadLog = lambda task: (),
 ) -> Iterator[Event]:
     """Yields the events of a run that its journal does not have yet, oldest first.
 
@@ -97,8 +106,9 @@ def new_events(
       spec: what was submitted.
       journal: the events so far.
       job: the run as the service has it now.
+      read_log: returns the last lines of a task's log, to explain a failure.
     """
-    known = _Known(journal)
+    known = _Known(journal, read_log)
     if known.ended:
         return
     nodes = planned_nodes(spec)
@@ -123,12 +133,14 @@ class _Known:
     """What a journal says about a run since it was begun or resumed.
 
     Attributes:
+      read_log: see ``new_events``.
       started: how often each node was started.
       finished: the end of each node that has ended.
       ended: whether the run has.
     """
 
-    def __init__(self, journal: Iterable[Event]) -> None:
+    def __init__(self, journal: Iterable[Event], read_log: ReadLog) -> None:
+        self.read_log = read_log
         self.started: Counter[str] = Counter()
         self.finished: dict[str, NodeFinished] = {}
         self.ended = False
@@ -209,10 +221,11 @@ def _failure(node: PlannedNode, task: ServiceTask, known: _Known) -> NodeFailure
     if node.gate and refused:
         text = f"{node.id} has stopped the run: the {refused[-1]} gate has not passed"
         return NodeFailure(text, int(ExitCode.DATA), gate=True)
-    return NodeFailure(
-        f"{node.id} failed: {task.error or 'the service gives no reason'}",
-        int(ExitCode.NODE),
-    )
+    failure = failure_in_log(node.id, known.read_log(node.id))
+    if failure.message == f"{node.id} failed":
+        reason = redact(task.error or "the service gives no reason")
+        failure = replace(failure, message=f"{node.id} failed: {reason}")
+    return failure
 
 
 def _unreached(

@@ -6,10 +6,14 @@ import os
 import signal
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from runners.cloud.refresh import refresh
+from runners.cloud.submitted_job import SubmittedJob
 from runners.operations.find_run import find_workspace
 from runners.operations.pipeline_request import next_command
+from runners.operations.service_runs import open_service_runs, service_of
 from runners.operations.shared_run import (
     end_cancelled_run,
     mark_cancelled,
@@ -41,11 +45,13 @@ class Cancelled:
       command: the command line of the run.
       pids: of the processes; empty for a shared run of which no node runs.
       ended: whether the run has ended already.
+      job: the job that a service was asked to cancel; None for a run of this machine.
     """
 
     command: str
     pids: tuple[int, ...]
     ended: bool
+    job: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
@@ -55,14 +61,18 @@ class Cancelled:
 def cancel(request: CancelRequest) -> Cancelled:
     """Sends SIGINT to the process of a run; a second call kills its nodes.
 
-    A shared run ends with the last of its nodes that run now.
+    A shared run ends with the last of its nodes that run now. A run in a service is
+    cancelled there, if none of this machine is in progress.
 
     Raises:
       UsageError: no run is in progress, or it is one of another machine.
+      RemoteError: the service refuses or does not answer.
     """
     workspace = find_workspace(request.name, request.workspace_dir)
     owner = owner_of(workspace.lock_file)
     if owner is None or owner.brief:
+        if open_runs := open_service_runs(workspace):
+            return _cancel_job(open_runs[0])
         hint = next_command("runs", request.name, workspace_dir=request.workspace_dir)
         text = f"no run of {request.name} is in progress"
         raise UsageError(text, where=workspace.root, hint=hint)
@@ -79,6 +89,22 @@ def cancel(request: CancelRequest) -> Cancelled:
         )
     os.kill(owner.pid, signal.SIGINT)
     return Cancelled(owner.command or "", (owner.pid,), ended=False)
+
+
+def _cancel_job(run_dir: Path) -> Cancelled:
+    """Asks the service to cancel the job of a run."""
+    service = service_of(run_dir)
+    command = refresh(run_dir, service).command
+    submitted = SubmittedJob.load(run_dir)
+    if submitted.name is None:
+        raise UsageError(
+            f"the service has no job of run {run_dir.name} yet",
+            where=run_dir,
+            hint="try again in a minute",
+        )
+    service.cancel(submitted.name)
+    ended = refresh(run_dir, service).status != "running"
+    return Cancelled(command, (), ended, job=submitted.name)
 
 
 def _cancel_shared(workspace: Workspace, owner: Owner, run_id: str) -> Cancelled:

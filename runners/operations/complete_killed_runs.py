@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from runners.cloud.submitted_job import is_service_run
 from runners.local.unrecorded_ends import unrecorded_ends
 from runners.local.write_report import write_report
 from sluice.errors import LockedError, SluiceError, WorkspaceError
@@ -68,8 +69,11 @@ def _incomplete(workspace: Workspace) -> dict[str, RunRecord]:
     found = {}
     for run_id in workspace.run_ids():
         with suppress(WorkspaceError):
-            record, is_folded = load_or_fold(workspace.run_dir(run_id))
-            if is_folded or record.status == "running":
+            run_dir = workspace.run_dir(run_id)
+            record, is_folded = load_or_fold(run_dir)
+            # That of a service goes on without a process here.
+            is_open = record.status == "running" and not is_service_run(run_dir)
+            if is_folded or is_open:
                 found[run_id] = record
     return found
 
@@ -78,7 +82,7 @@ def _complete_all(workspace: Workspace, lock: RunLock) -> list[str]:
     killed = []
     for run_id, record in _incomplete(workspace).items():
         run_dir = workspace.run_dir(run_id)
-        if record.status == "running":
+        if record.status == "running" and not is_service_run(run_dir):
             _complete(run_dir, lock.note)
             killed.append(run_id)
         else:

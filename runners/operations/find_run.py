@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.config.load import load_config
 from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.pipeline_request import next_command
+from runners.operations.service_runs import refresh_runs
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import current_project
 from sluice.record.load_record import load_record
@@ -85,7 +86,7 @@ def find_run(
     """
     if workspace is None:
         workspace = find_workspace(name, workspace_dir)
-        complete_killed_runs(workspace)
+        update_records(workspace, warn)
     ids = workspace.run_ids()
     if not ids:
         raise not_run_yet(name, workspace, workspace_dir)
@@ -104,6 +105,13 @@ def find_run(
         )
     record = None if run_id else next(readable_runs(workspace, warn), None)
     return FoundRun(workspace, record or load_record(workspace.run_dir(matching[-1])))
+
+
+def update_records(workspace: Workspace, warn: Warn = ignore) -> None:
+    """Completes the records of killed runs, and asks services about open ones."""
+    complete_killed_runs(workspace)
+    for warning in refresh_runs(workspace):
+        warn(warning)
 
 
 def _last_pushed(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runners.cloud.service import Service
+from runners.cloud.submitted_job import SubmittedJob, is_service_run
 from runners.operations.find_run import (
     FoundRun,
     Warn,
@@ -16,10 +18,11 @@ from runners.operations.find_run import (
     readable_runs,
 )
 from runners.operations.pipeline_request import next_command
+from runners.operations.service_runs import service_of
 from sluice.errors import UsageError, unknown_node
 from sluice.record.load_record import load_record
 
-_POLL_S = 0.3
+_POLL_S, _SERVICE_POLL_S = 0.3, 10.0
 START = "start"
 
 
@@ -94,9 +97,12 @@ def logs(request: LogsRequest, warn: Warn = ignore) -> Log:
     Raises:
       UsageError: there is no such pipeline, run, node or log.
       WorkspaceError: the run's record cannot be read.
+      RemoteError: the run's service refuses or does not answer.
     """
     where, run_id, node = request.workspace_dir, request.run_id, request.node
     found = find_run(request.name, where, run_id=run_id, warn=warn)
+    if is_service_run(found.run_dir):
+        return _log_of_service(found, request)
     if Path(node).name != node:
         raise UsageError(
             f"{node!r} is a path, not a node",
@@ -107,6 +113,68 @@ def logs(request: LogsRequest, warn: Warn = ignore) -> Log:
         found = _newest_with_log(found, node, warn)
     log = Log(found, node)
     if not log.path.exists() and not (request.follow and is_running(found)):
+        raise _no_log(log, request)
+    return log
+
+
+@dataclass(frozen=True)
+class ServiceLog(Log):
+    """The log of a task in a service: its last ``LOG_LINES`` lines."""
+
+    service: Service
+    job: str
+
+    def fetch(self) -> Sequence[str]:
+        """Stores the log as it is now in the run's folder, and returns its lines."""
+        from runners.cloud.refresh import fetch_log
+
+        return fetch_log(self.run.run_dir, self.service, self.job, self.node)
+
+    def follow(self) -> Iterator[bytes]:
+        """Yields new lines until the run ends."""
+        from runners.cloud.refresh import refresh
+
+        seen: Sequence[str] = ()
+        is_open = True
+        while is_open:
+            record = refresh(self.run.run_dir, self.service)
+            is_open = record.status == "running"
+            lines = self.fetch()
+            new = _lines_after(seen, lines)
+            yield "".join(f"{line}\n" for line in new).encode()
+            seen = lines
+            if is_open:
+                time.sleep(_SERVICE_POLL_S)
+
+
+def _lines_after(seen: Sequence[str], lines: Sequence[str]) -> Sequence[str]:
+    """Returns what has been added to the end of a log of bounded length."""
+    for start in range(len(seen)):
+        if lines[: len(seen) - start] == seen[start:]:
+            return lines[len(seen) - start :]
+    return lines
+
+
+def _log_of_service(found: FoundRun, request: LogsRequest) -> Log:
+    """Returns the log of a task, which is fetched.
+
+    Raises:
+      UsageError: there is no such task, or its log is empty.
+    """
+    node, known = request.node, _nodes(found)
+    job = SubmittedJob.load(found.run_dir)
+    if node not in known or job.name is None:
+        hint = f"sluice logs {request.name} NODE"
+        if job.page:
+            hint += f"   (the job: {job.page})"
+        raise UsageError(
+            f"{node!r} is no node of run {found.record.run_id}",
+            where=found.run_dir,
+            expected="one of " + ", ".join(known),
+            hint=hint,
+        )
+    log = ServiceLog(found, node, service_of(found.run_dir), job.name)
+    if not (log.fetch() or log.path.exists() or request.follow):
         raise _no_log(log, request)
     return log
 

@@ -9,7 +9,6 @@ from typing import Any
 from reports.index_page import render_index
 from reports.read_run import RunData
 from reports.run_page import REPORT_FILE, write_report
-from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.find_run import (
     FoundRun,
     Warn,
@@ -19,6 +18,7 @@ from runners.operations.find_run import (
     ignore,
     not_run_yet,
     readable_runs,
+    update_records,
 )
 from sluice.errors import UsageError, WorkspaceError
 from sluice.storage import atomic
@@ -91,7 +91,7 @@ def _find(request: ReportRequest, warn: Warn) -> FoundRun:
         return find_run(request.name, where, run_id=request.run_id, warn=warn)
     found = []
     for workspace in all_workspaces(where):
-        complete_killed_runs(workspace)
+        update_records(workspace, warn)
         if record := next(readable_runs(workspace, warn), None):
             found.append(FoundRun(workspace, record))
     if not found:
@@ -102,7 +102,7 @@ def _find(request: ReportRequest, warn: Warn) -> FoundRun:
 def _report_all(request: ReportRequest, warn: Warn) -> Report:
     assert request.name is not None
     workspace = find_workspace(request.name, request.workspace_dir)
-    complete_killed_runs(workspace)
+    update_records(workspace, warn)
     if not workspace.run_ids():
         raise not_run_yet(request.name, workspace, request.workspace_dir)
     runs = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from runners.cloud.submitted_job import is_service_run
 from runners.engine import Engine, Observer
 from runners.operations.find_run import (
     RESUMABLE,
@@ -105,6 +106,9 @@ def resume(
     observer = observer or Observer()
     pipeline = _find_pipeline(request, observer)
     workspace, name = pipeline.workspace, pipeline.name
+    last = last_real_run(workspace)
+    if last is not None and is_service_run(workspace.run_dir(last.run_id)):
+        return _resume_in_service(request, pipeline, observer)
     with engine_or_local(engine) as chosen, ExitStack() as stack:
         if not chosen.capabilities.resume:
             raise UsageError(
@@ -150,6 +154,37 @@ def resume(
     window = ingested_data(recorder, prepared)
     suggest_predict(record, config, name, given, window, observer)
     return record
+
+
+def _resume_in_service(
+    request: ResumeRequest, pipeline: _Pipeline, observer: Observer
+) -> RunRecord:
+    """Submits a further job of a run, whose finished tasks the service caches.
+
+    The spec is that of the first job, so that the service knows the tasks again; their
+    outputs and the spans are in it and in its parameters.
+    """
+    from runners.cloud.service_engine import ServiceEngine
+    from runners.operations.service_runs import service_for
+    from runners.operations.submit import submit_begun
+
+    workspace = pipeline.workspace
+    locking = lock_workspace(workspace, request.command, request.wait, observer)
+    with locking as locked:
+        record = _find_resumable(pipeline, request.run_id)
+        recorder = Recorder(workspace.run_dir(record.run_id), observer.on_event)
+        prepared = _load(pipeline, recorder)
+        engine = ServiceEngine(service_for(prepared.config))
+        with private_umask(prepared.config.private):
+            event = RunResumed(
+                command=request.command,
+                workers=recorder.run_started.workers,
+                resume_command=recorder.run_started.resume_command,
+                notes=locked.notes_for(record.run_id),
+            )
+            recorder.apply(event)
+            submit_begun(recorder, prepared, engine, observer, resumed=True)
+    return recorder.refresh()
 
 
 def _find_pipeline(request: ResumeRequest, observer: Observer) -> _Pipeline:

@@ -121,6 +121,8 @@ def _run(engine: Engine, plan: Plan, recorder: Recorder, observer: Observer) -> 
     name = type(engine).__name__
     try:
         engine.run(plan, observer)
+        if engine.capabilities.detached:
+            return
         error: SluiceError = NodeError(f"{name} has left the record of its run open")
     except WorkspaceError:
         raise

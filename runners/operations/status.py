@@ -8,7 +8,6 @@ from itertools import islice
 
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
-from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.find_run import (
     Warn,
     all_workspaces,
@@ -16,6 +15,7 @@ from runners.operations.find_run import (
     find_workspace,
     ignore,
     readable_runs,
+    update_records,
 )
 from runners.operations.pipeline_request import next_command
 from sluice.errors import WorkspaceError
@@ -50,7 +50,7 @@ def status(request: StatusRequest, warn: Warn = ignore) -> list[RunRecord]:
         return [find_run(request.name, where, run_id=run_id, warn=warn).record]
     records = []
     for workspace in all_workspaces(request.workspace_dir):
-        complete_killed_runs(workspace)
+        update_records(workspace, warn)
         if record := next(readable_runs(workspace, warn), None):
             records.append(record)
     return records
@@ -87,7 +87,7 @@ def runs(
       UsageError: there is no such pipeline.
       WorkspaceError: it has runs, but no readable record.
     """
-    workspace = _completed(name, workspace_dir)
+    workspace = _updated(name, workspace_dir, warn)
     return list(_readable(workspace, name, workspace_dir, warn))
 
 
@@ -98,7 +98,7 @@ def list_runs(request: RunsRequest, warn: Warn = ignore) -> RunTable:
       UsageError: there is no such pipeline, or no run has a value to sort by.
       WorkspaceError: it has runs, but no readable record.
     """
-    workspace = _completed(request.name, request.workspace_dir)
+    workspace = _updated(request.name, request.workspace_dir, warn)
     records = _readable(workspace, request.name, request.workspace_dir, warn)
     if request.tag is not None:
         key, _, value = request.tag.partition("=")
@@ -123,9 +123,9 @@ def list_runs(request: RunsRequest, warn: Warn = ignore) -> RunTable:
     return table
 
 
-def _completed(name: str, workspace_dir: str | None) -> Workspace:
+def _updated(name: str, workspace_dir: str | None, warn: Warn) -> Workspace:
     workspace = find_workspace(name, workspace_dir)
-    complete_killed_runs(workspace)
+    update_records(workspace, warn)
     return workspace
 
 

@@ -12,8 +12,8 @@ from runners.cloud.service import (
     ServiceJob,
     ServiceTask,
     TaskState,
-    artifact_id,
 )
+from runners.cloud.task_event import record_artifact
 from sluice.record.events import Artifact
 
 _JOBS: dict[str, JobState] = {
@@ -127,27 +127,17 @@ def _failed_attempts(detail: Mapping[str, Any]) -> tuple[FailedAttempt, ...]:
 
 def _artifacts(found: Mapping[str, Any]) -> dict[str, tuple[Artifact, ...]]:
     return {
-        key: tuple(map(_artifact, items.get("artifacts", ())))
+        key: tuple(
+            record_artifact(
+                item.get("name", ""),
+                item.get("schemaTitle", ""),
+                item.get("uri", ""),
+                item.get("metadata", {}),
+            )
+            for item in items.get("artifacts", ())
+        )
         for key, items in found.items()
     }
-
-
-def _artifact(item: Mapping[str, Any]) -> Artifact:
-    """Returns an artifact with the type's and the properties' names that TFX has."""
-    properties = {
-        key.removeprefix("custom:"): _plain(value)
-        for key, value in item.get("metadata", {}).items()
-    }
-    title = item.get("schemaTitle", "").removeprefix("tfx.")
-    return Artifact(
-        artifact_id(item.get("name", "")), title, item.get("uri", ""), properties
-    )
-
-
-def _plain(value: Any) -> Any:
-    """Returns a value of a struct, whose numbers are all floats."""
-    is_integral = isinstance(value, float) and value.is_integer()
-    return int(value) if is_integral else value
 
 
 def _message(item: Mapping[str, Any]) -> str | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from runners.cloud.service import NoAnswerError
 from sluice.errors import RemoteError
 
 _LOGIN = (
@@ -119,7 +120,7 @@ def _explain(
     if isinstance(error, exceptions.ClientError):
         what = "Vertex AI refuses the request"
         return RemoteError(what, where=place, actual=shown)
-    return RemoteError(
+    return NoAnswerError(
         "Vertex AI does not answer",
         where=place,
         actual=shown,

@@ -18,16 +18,9 @@ from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
+from tests.runners.cloud.small_job import EXECUTORS, small_job
 
 pytestmark = pytest.mark.unit
-
-EXECUTORS = {
-    "DataVerdict": "components.data_verdict.executor.Executor",
-    "DataGate": "components.data_gate.executor.Executor",
-    "Trainer": "tfx.components.trainer.executor.GenericExecutor",
-    "Pusher": "components.pusher.executor.Executor",
-    "Report": "runners.cloud.exit_handler.report_Executor",
-}
 
 
 def _at(second: int) -> str:
@@ -36,45 +29,7 @@ def _at(second: int) -> str:
 
 @pytest.fixture
 def spec() -> Spec:
-    tasks: dict[str, Any] = {
-        name: {
-            "componentRef": {"name": name},
-            "taskInfo": {"name": name},
-            "dependentTasks": [before] if before else [],
-        }
-        for before, name in zip((None, *EXECUTORS), EXECUTORS, strict=False)
-    }
-    report = tasks.pop("Report")
-    report["triggerPolicy"] = {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
-    report["dependentTasks"] = ["graph"]
-    components: dict[str, Any] = {n: {"executorLabel": n} for n in EXECUTORS}
-    components["graph"] = {"dag": {"tasks": tasks}}
-    executors = {
-        name: {
-            "container": {
-                "image": "image",
-                "command": ["python"],
-                "args": ["--executor_class_path", path],
-            }
-        }
-        for name, path in EXECUTORS.items()
-    }
-    return read_spec(
-        {
-            "schemaVersion": "2.1.0",
-            "pipelineInfo": {"name": "digits"},
-            "root": {
-                "dag": {
-                    "tasks": {
-                        "graph": {"componentRef": {"name": "graph"}},
-                        "Report": report,
-                    }
-                }
-            },
-            "components": components,
-            "deploymentSpec": {"executors": executors},
-        }
-    )
+    return read_spec(small_job())
 
 
 class Run:

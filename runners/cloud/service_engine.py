@@ -1,0 +1,230 @@
+"""Engine of a service: compiles, uploads and submits a run, which goes on there."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from components.baseline_model.pushed_baseline import NO_BASELINE, latest_pushed_model
+from components.tfrecord_gen.exec_properties import SPANS
+from components.tfrecord_gen.spans.span_choice import SpanChoice
+from pipeline.config.config import Config
+from pipeline.config.serialize import read_stored_config
+from runners.cloud.cloud_locations import Upload, cloud_locations
+from runners.cloud.compile_spec import CompiledSpec, compile_config
+from runners.cloud.service import (
+    PIPELINE_LABEL,
+    RUN_LABEL,
+    SPEC_LABEL,
+    NoAnswerError,
+    Service,
+    Submission,
+)
+from runners.cloud.service_run import graph_of
+from runners.cloud.spec import read_spec
+from runners.cloud.submitted_job import SPEC_FILE, SubmittedJob, job_id_of
+from runners.engine import Capabilities, Observer, Plan
+from sluice.clock import utc_now
+from sluice.errors import RemoteError
+from sluice.record.recorder import Recorder
+from sluice.record.run_record import RunRecord
+from sluice.splits import SERVING
+from sluice.storage import atomic, digest
+from sluice.storage.storage import storage_for
+
+_DONE = ("ran", "cached", "skipped")
+_SPEC_LABEL_LENGTH = 16
+# Runtime parameters of a compiled job.
+ACCEPT_DATA, BASELINE = "accept_data", "baseline"
+
+
+class ServiceEngine:
+    """Submits runs to a service; ``refresh`` brings their records up to date.
+
+    Attributes:
+      unanswered: why it is not known whether the last run was submitted; None if it is.
+
+    Args:
+      service: that runs the pipelines.
+      compile_: returns the compiled spec of a config; None for ``compile_config``.
+    """
+
+    capabilities = Capabilities(resume=True, detached=True)
+
+    def __init__(
+        self,
+        service: Service,
+        compile_: Callable[[Config], CompiledSpec] | None = None,
+    ) -> None:
+        self._service, self._compile = service, compile_ or compile_config
+        self.unanswered: NoAnswerError | None = None
+
+    def prewarm(self, root: Path) -> None:
+        """Does nothing: compiling imports TFX in a process of its own."""
+
+    def run(self, plan: Plan, observer: Observer) -> RunRecord:
+        """Submits a run, or a further job of a resumed one; see ``Engine.run``.
+
+        Raises:
+          UsageError: the pipeline cannot be compiled for the service.
+          RemoteError: the service or its storage refuses.
+        """
+        run_dir = plan.run_dir
+        config = read_stored_config(run_dir / "config.json")
+        recorder = Recorder(run_dir, observer.on_event)
+        if plan.resumed:
+            before = SubmittedJob.load(run_dir)
+            job = _with_caching(json.loads((run_dir / SPEC_FILE).read_text()), recorder)
+            attempt = before.attempt + 1
+        else:
+            job, attempt = self._compiled(plan, config, observer), 1
+        text = json.dumps(job, indent=1, sort_keys=True)
+        spec_digest = digest.of_bytes(text.encode())
+        job_id = job_id_of(config.name, run_dir.name, spec_digest, attempt)
+        submitted = SubmittedJob(
+            engine=self._service.engine,
+            job_id=job_id,
+            spec_digest=spec_digest,
+            record_uri=record_uri_of(config, run_dir.name),
+            submitted_at=utc_now(),
+            attempt=attempt,
+        )
+        atomic.write_text(run_dir / SPEC_FILE, text)
+        recorder.apply(graph_of(read_spec(job)))
+        submitted.save(run_dir)
+        labels = {
+            **job.get("labels", {}),
+            PIPELINE_LABEL: config.name,
+            RUN_LABEL: run_dir.name.lower(),
+            SPEC_LABEL: spec_digest[:_SPEC_LABEL_LENGTH],
+        }
+        try:
+            name = self._service.submit(Submission(job_id, job, labels))
+        except NoAnswerError as error:
+            self.unanswered = error
+            return recorder.record
+        page = self._service.page(name)
+        replace(submitted, name=name, page=page).save(run_dir)
+        observer.on_note(f"submitted: {page or name}")
+        return recorder.record
+
+    def _compiled(
+        self, plan: Plan, config: Config, observer: Observer
+    ) -> dict[str, Any]:
+        """Returns the job with its parameters; what it reads is in the bucket."""
+        observer.on_note("compiling for the service")
+        compiled = self._compile(config)
+        job = copy.deepcopy(compiled.job)
+        assert plan.spans is not None
+        runtime = job.setdefault("runtimeConfig", {})
+        runtime["parameterValues"] = {
+            **runtime.get("parameterValues", {}),
+            **_parameters(job, config, plan.spans, plan.accept_data),
+        }
+        if not plan.use_cache:
+            for task in _tasks(job):
+                task["cachingOptions"] = {"enableCache": False}
+        with explain_storage(config):
+            for item in compiled.uploads:
+                upload(item)
+            stored = (plan.run_dir / "config.json").read_bytes()
+            target = f"{record_uri_of(config, plan.run_dir.name)}/config.json"
+            storage_for(target).write_atomically(target, stored)
+        return job
+
+
+def _parameters(
+    job: Mapping[str, Any], config: Config, choice: SpanChoice, accept_data: str | None
+) -> dict[str, str]:
+    """Returns the values of the runtime parameters that a compiled job declares.
+
+    Kubeflow Pipelines resolves no baseline: it is resolved here.
+    """
+    definitions = job["pipelineSpec"]["root"].get("inputDefinitions", {})
+    declared = definitions.get("parameters", {})
+    values = {SPANS: choice.data.spans_json(), ACCEPT_DATA: accept_data or ""}
+    if choice.serving is not None:
+        values[f"{SERVING}_{SPANS}"] = choice.serving.spans_json()
+    if BASELINE in declared:
+        serving_dir = cloud_locations(config).serving_dir
+        values[BASELINE] = latest_pushed_model(serving_dir) or NO_BASELINE
+    return {key: value for key, value in values.items() if key in declared}
+
+
+def record_uri_of(config: Config, run_id: str) -> str:
+    """Returns the folder in the bucket for the record of a run."""
+    return f"{config.cloud_dir}/runs/{run_id}"
+
+
+def upload(item: Upload) -> None:
+    """Copies a file or directory into the bucket, unless it is there.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    storage = storage_for(item.uri)
+    if item.path.is_file():
+        if not storage.exists(item.uri):
+            storage.write_atomically(item.uri, item.path.read_bytes())
+        return
+    for path in sorted(item.path.rglob("*")):
+        uri = f"{item.uri}/{path.relative_to(item.path).as_posix()}"
+        if path.is_file() and not storage.exists(uri):
+            storage.write_atomically(uri, path.read_bytes())
+
+
+@contextmanager
+def explain_storage(config: Config) -> Iterator[None]:
+    """Raises ``RemoteError`` where the bucket of ``cloud.root`` cannot be written."""
+    cloud = config.cloud
+    assert cloud is not None
+    try:
+        yield
+    except OSError as error:
+        bucket = str(config.cloud_dir).split("/")[2]
+        text = error.strerror or str(error)
+        place = f" --location={cloud.region}" if cloud.region else ""
+        project = f" --project={cloud.project}" if cloud.project else ""
+        hint = None
+        if "there is no bucket" in text:
+            hint = (
+                f"gcloud storage buckets create gs://{bucket}{place}{project} "
+                "--uniform-bucket-level-access"
+            )
+        elif "permission denied" in text:
+            hint = (
+                f"gcloud storage buckets add-iam-policy-binding gs://{bucket} "
+                "--member=user:YOU --role=roles/storage.objectUser"
+            )
+        raise RemoteError(
+            "the files of the run cannot be copied into the bucket",
+            where=f"cloud.root: {cloud.root}",
+            actual=text,
+            hint=hint,
+        ) from error
+
+
+def _with_caching(job: dict[str, Any], recorder: Recorder) -> dict[str, Any]:
+    """Returns the job with caching on for the tasks that have finished."""
+    done = {node.id for node in recorder.record.nodes if node.state in _DONE}
+    for name, task in _named_tasks(job):
+        if name in done:
+            task["cachingOptions"] = {"enableCache": True}
+    return job
+
+
+def _tasks(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for _, task in _named_tasks(job):
+        yield task
+
+
+def _named_tasks(job: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the tasks of a job and of its inner graphs, by name."""
+    spec = job["pipelineSpec"]
+    for component in (spec["root"], *spec["components"].values()):
+        yield from component.get("dag", {}).get("tasks", {}).items()

@@ -1,0 +1,93 @@
+"""Finds the service of a run, and brings the records of its runs up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.config.config import Config
+from pipeline.config.serialize import read_stored_config
+from runners.cloud.service import Service
+from runners.cloud.submitted_job import is_service_run
+from sluice.errors import ConfigError, SluiceError, UsageError
+from sluice.record.load_record import load_record
+from sluice.workspace import Workspace
+
+
+def service_for(config: Config) -> Service:
+    """Returns the service of a config's ``cloud`` section; asks it nothing.
+
+    Raises:
+      ConfigError: the section does not say where it is.
+    """
+    from runners.cloud.compile_spec import check_cloud
+
+    check_cloud(config)
+    cloud = config.cloud
+    assert cloud is not None
+    if cloud.engine == "kubeflow":
+        from runners.kubeflow.service import KubeflowService
+
+        return KubeflowService(cloud, config.name)
+    from runners.vertex.client import VertexService
+
+    if cloud.region is None:
+        raise ConfigError(
+            "the config names no region",
+            where="cloud.region",
+            expected="such as europe-west4",
+            hint="--set cloud.region=europe-west4",
+        )
+    return VertexService(
+        cloud.project,
+        cloud.region,
+        service_account=cloud.service_account,
+        network=cloud.network,
+    )
+
+
+def service_of(run_dir: Path) -> Service:
+    """Returns the service that runs a submitted run.
+
+    Raises:
+      UsageError: the run's config cannot be read.
+    """
+    try:
+        return service_for(read_stored_config(run_dir / "config.json"))
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"the config of run {run_dir.name} is missing, which names its service",
+            where=run_dir / "config.json",
+        ) from error
+
+
+def refresh_runs(workspace: Workspace) -> Iterator[str]:
+    """Refreshes the records of all open runs in a service.
+
+    Yields:
+      A warning per run whose service does not answer; its record is as it was.
+    """
+    for run_dir in open_service_runs(workspace):
+        # It reads specs and documents: only where there is such a run.
+        from runners.cloud.refresh import refresh
+
+        try:
+            refresh(run_dir, service_of(run_dir))
+        except SluiceError as error:
+            yield f"run {run_dir.name} is shown as of its last refresh: {error.what}"
+
+
+def open_service_runs(workspace: Workspace) -> list[Path]:
+    """Returns the folders of open runs in a service, newest first."""
+    found = []
+    for run_id in reversed(workspace.run_ids()):
+        run_dir = workspace.run_dir(run_id)
+        try:
+            is_open = (
+                is_service_run(run_dir) and load_record(run_dir).status == "running"
+            )
+        except SluiceError:
+            continue
+        if is_open:
+            found.append(run_dir)
+    return found

@@ -1,0 +1,363 @@
+"""Runs in a service, from submit to report, with the real client and the fake."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_vertex import CUT, LOST, FakeVertex
+
+from runners.cli.main import main
+from runners.cloud.cloud_locations import Upload
+from runners.cloud.compile_spec import CompiledSpec
+from runners.cloud.submitted_job import SubmittedJob
+from runners.engine import Observer
+from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.logs import LogsRequest, logs
+from runners.operations.report import ReportRequest, report
+from runners.operations.resume import ResumeRequest, resume
+from runners.operations.status import StatusRequest, status
+from runners.operations.submit import SubmitRequest, submit
+from runners.vertex.client import Backoff
+from sluice.errors import RemoteError
+from sluice.project import own_root
+from sluice.record.journal import Journal
+from sluice.record.run_record import RunRecord
+from sluice.record.verdict import Check, Verdict
+from sluice.workspace import Workspace, locate
+from tests.runners.cloud.small_job import small_job
+
+pytestmark = pytest.mark.cloud
+
+SECRET = "planted-5ecret-v4lue"
+
+
+class Seen(Observer):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def on_note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def on_warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+@pytest.fixture
+def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
+    fake = FakeVertex()
+    for area in ("AIPLATFORM", "LOGGING"):
+        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
+        monkeypatch.setenv(name, fake.address())
+    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=0.3)
+    monkeypatch.setattr("runners.vertex.client.Backoff", lambda: quick)
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path, bucket: Any, vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A project whose data is in the bucket; compiling takes no TFX."""
+    for path in ("configs/digits.yaml", "schemas/digits/schema.pbtxt"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(own_root() / path, tmp_path / path)
+    for split in ("train", "eval", "test"):
+        bucket.put(f"data/{split}-0.tfrecord", b"x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    schema = tmp_path / "schemas/digits/schema.pbtxt"
+
+    def compile_(config: Any) -> CompiledSpec:
+        uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
+        return CompiledSpec(small_job(), (Upload(schema, uri),))
+
+    monkeypatch.setattr("runners.cloud.service_engine.compile_config", compile_)
+    monkeypatch.setattr("runners.operations.submit.check_image", lambda *args: None)
+    return tmp_path
+
+
+def _options(bucket: Any) -> tuple[str, ...]:
+    return (
+        "cloud.engine=vertex",
+        f"cloud.root={bucket.uri('sluice')}",
+        "cloud.project=project",
+        "cloud.region=europe-west4",
+        "cloud.image=europe-docker.pkg.dev/project/sluice/sluice:1",
+        f"data.dir={bucket.uri('data')}",
+    )
+
+
+def _request(bucket: Any, **values: Any) -> SubmitRequest:
+    return SubmitRequest(name="digits", overrides=_options(bucket), **values)
+
+
+@pytest.fixture
+def workspace(project: Path) -> Workspace:
+    return locate(project, "digits")
+
+
+def _job_id(workspace: Workspace, record: RunRecord) -> str:
+    return SubmittedJob.load(workspace.run_dir(record.run_id)).job_id
+
+
+def _succeed(vertex: FakeVertex, job_id: str) -> None:
+    for name in ("DataVerdict", "DataGate", "Trainer", "Pusher", "Report"):
+        vertex.task(job_id, name, "SUCCEEDED")
+    vertex.end(job_id, "SUCCEEDED")
+
+
+def _status() -> RunRecord:
+    return status(StatusRequest(name="digits"))[0]
+
+
+def test_a_run_is_submitted_and_followed(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    seen = Seen()
+    record = submit(_request(bucket, accept_data="checked by hand"), seen)
+    assert (record.status, record.exit_code) == ("running", None)
+    assert not workspace.is_running()
+    (job,) = vertex.jobs()
+    job_id = _job_id(workspace, record)
+    assert job["name"].endswith(f"/{job_id}") and record.run_id.lower() in job_id
+    assert job["labels"]["sluice-run"] == record.run_id.lower()
+    assert job["labels"]["tfx_version"] == "1-16-0"
+    assert job["runtimeConfig"]["parameterValues"] == {"accept_data": "checked by hand"}
+    assert any(job_id in note for note in seen.notes)
+    assert "sluice/digits/inputs/schema/1/schema.pbtxt" in bucket.names()
+    assert f"sluice/digits/runs/{record.run_id}/config.json" in bucket.names()
+    assert record.pushes[0].destination == bucket.uri("sluice/digits/serving")
+    assert record.nodes[0].id == "DataVerdict"
+    assert record.digests["data"]
+
+    vertex.task(job_id, "DataVerdict", "RUNNING")
+    assert _status().node("DataVerdict").state == "running"
+    _succeed(vertex, job_id)
+    bucket.put(f"sluice/digits/runs/{record.run_id}/record/Trainer.epochs.json", b"{}")
+    ended = _status()
+    assert (ended.status, ended.exit_code) == ("succeeded", 0)
+    assert [(d.kind, d.node) for d in ended.documents] == [("epochs", "Trainer")]
+    assert (workspace.run_dir(record.run_id) / ended.documents[0].path).exists()
+    # The service is asked no more.
+    vertex.requests()
+    assert _status() == ended and vertex.requests() == []
+    events = [
+        event.event for event in Journal(workspace.run_dir(record.run_id)).events()
+    ]
+    assert events.count("run_ended") == 1
+    assert events.count("node_finished") == 4
+
+
+def test_the_verb_waits_and_has_the_exit_code_of_the_run(
+    project: Path,
+    bucket: Any,
+    vertex: FakeVertex,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = Check("drift", "all", "<= 0.1", None, 0.2, False, "why")
+    verdict = json.dumps(Verdict("data", (row,), None).to_dict()).encode()
+    uri = bucket.put("v/verdict.json", verdict).removesuffix("/verdict.json")
+
+    def sleep(seconds: float, observer: Observer) -> None:
+        job_id = vertex.jobs()[0]["name"].rpartition("/")[2]
+        artifact = {"name": "a/1", "schemaTitle": "components.DataVerdict", "uri": uri}
+        outputs = {"verdict": {"artifacts": [artifact]}}
+        vertex.task(job_id, "DataVerdict", "SUCCEEDED", outputs=outputs)
+        error = {"code": 9, "message": "exited with a non-zero status of 1"}
+        vertex.task(job_id, "DataGate", "FAILED", error=error)
+        vertex.end(job_id, "FAILED", "some tasks failed: [DataGate]")
+
+    monkeypatch.setattr("runners.cloud.refresh._sleep", sleep)
+    options = [item for text in _options(bucket) for item in ("--set", text)]
+    with pytest.raises(SystemExit) as ended:
+        main(["submit", "digits", "--wait", "--json", *options])
+    shown = capsys.readouterr()
+    assert ended.value.code == 3, shown.err
+    document = json.loads(shown.out)
+    assert document["status"] == "blocked"
+    assert document["error"]["node"] == "DataGate"
+    assert "not_reached" not in {node["state"] for node in document["nodes"]}
+
+
+def test_a_dropped_answer_leaves_exactly_one_job(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    vertex.fail("POST", "pipelineJobId", LOST)
+    record = submit(_request(bucket))
+    assert record.status == "running" and len(vertex.jobs()) == 1
+
+
+def test_a_job_of_which_no_answer_ever_came_is_found_again(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    vertex.fail("POST", "pipelineJobId", LOST)
+    vertex.fail("POST", "pipelineJobId", CUT, times=1000)
+    with pytest.raises(RemoteError, match="not known whether run .* was submitted"):
+        submit(_request(bucket))
+    (job,) = vertex.jobs()
+    vertex._failures.clear()
+    record = _status()
+    assert record.status == "running"
+    submitted = SubmittedJob.load(workspace.run_dir(record.run_id))
+    assert submitted.name == job["name"] and submitted.page
+
+
+def test_a_job_that_the_service_never_took_ends_the_run_after_a_while(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    vertex.fail("POST", "pipelineJobId", CUT, times=1000)
+    with pytest.raises(RemoteError, match="not known whether"):
+        submit(_request(bucket))
+    record = _status()
+    assert record.status == "running"
+    run_dir = workspace.run_dir(record.run_id)
+    data = json.loads((run_dir / "job.json").read_text())
+    old = datetime.now(timezone.utc) - timedelta(hours=1)
+    data["submitted_at"] = old.isoformat(timespec="seconds")
+    (run_dir / "job.json").write_text(json.dumps(data))
+    record = _status()
+    assert (record.status, record.exit_code) == ("failed", 8)
+    assert record.error and "never submitted" in record.error.message
+
+
+def test_a_refused_job_ends_the_run_with_what_to_grant(
+    project: Path, bucket: Any, vertex: FakeVertex
+) -> None:
+    text = "Permission 'aiplatform.pipelineJobs.create' denied on resource"
+    vertex.fail("POST", "pipelineJobId", 403, text)
+    record = submit(_request(bucket))
+    assert (record.status, record.exit_code) == ("failed", 8)
+    assert record.error and "--role=roles/aiplatform.user" in record.error.message
+
+
+def test_a_missing_bucket_is_named_with_the_command_that_creates_it(
+    project: Path, bucket: Any, vertex: FakeVertex
+) -> None:
+    others = tuple(
+        text for text in _options(bucket) if not text.startswith("cloud.root")
+    )
+    overrides = (*others, "cloud.root=gs://nowhere/sluice")
+    record = submit(SubmitRequest(name="digits", overrides=overrides))
+    assert record.exit_code == 8 and vertex.jobs() == []
+    assert record.error and (
+        "gcloud storage buckets create gs://nowhere --location=europe-west4 "
+        "--project=project" in record.error.message
+    )
+
+
+def test_a_service_that_does_not_answer_does_not_hide_the_record(
+    project: Path, bucket: Any, vertex: FakeVertex
+) -> None:
+    record = submit(_request(bucket))
+    vertex.fail("GET", "pipelineJobs", 503, "down", times=1000)
+    warnings: list[str] = []
+    (shown,) = status(StatusRequest(name="digits"), warnings.append)
+    assert shown.run_id == record.run_id and shown.status == "running"
+    assert warnings == [
+        f"run {record.run_id} is shown as of its last refresh: "
+        "Vertex AI does not answer"
+    ]
+
+
+def test_cancel_then_resume_with_what_has_finished(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    record = submit(_request(bucket))
+    first = _job_id(workspace, record)
+    vertex.task(first, "DataVerdict", "SUCCEEDED")
+    vertex.task(first, "DataGate", "RUNNING")
+    cancelled = cancel(CancelRequest(name="digits"))
+    assert cancelled.job and cancelled.job.endswith(first) and not cancelled.ended
+    vertex.task(first, "DataGate", "CANCELLED")
+    vertex.end(first, "CANCELLED")
+    record = _status()
+    assert (record.status, record.exit_code) == ("interrupted", 130)
+    assert record.resume_command
+
+    resumed = resume(ResumeRequest(name="digits"))
+    assert resumed.run_id == record.run_id and resumed.status == "running"
+    second = _job_id(workspace, record)
+    assert second != first and len(vertex.jobs()) == 2
+    spec = vertex.jobs()[1]["pipelineSpec"]
+    tasks = spec["components"]["graph"]["dag"]["tasks"]
+    cached = {
+        name: task["cachingOptions"].get("enableCache", False)
+        for name, task in tasks.items()
+    }
+    assert cached == {
+        "DataVerdict": True,
+        "DataGate": False,
+        "Trainer": True,
+        "Pusher": False,
+    }
+    vertex.task(second, "DataVerdict", "SKIPPED")
+    for name in ("DataGate", "Trainer", "Pusher"):
+        vertex.task(second, name, "SUCCEEDED")
+    vertex.end(second, "SUCCEEDED")
+    record = _status()
+    assert record.status == "succeeded" and record.resumed_at
+    assert record.node("DataVerdict").state == "cached"
+    assert record.node("DataGate").attempts == 2
+
+
+def test_logs_of_a_failed_task_explain_it(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    record = submit(_request(bucket))
+    job_id = _job_id(workspace, record)
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "x.py", line 1, in <module>',
+        "sluice.errors.DataError: the data is damaged",
+    ]
+    for second, line in enumerate(lines):
+        vertex.log_entries.append(
+            {
+                "timestamp": f"2026-01-01T00:00:{second:02}Z",
+                "resource": {"type": "ml_job", "labels": {"job_id": "9"}},
+                "textPayload": line,
+            }
+        )
+    detail = {"containerDetail": {"mainJob": "p/customJobs/9"}}
+    error = {"code": 9, "message": "exited with a non-zero status of 1"}
+    vertex.task(job_id, "DataVerdict", "FAILED", error=error, executorDetail=detail)
+    vertex.end(job_id, "FAILED", "some tasks failed")
+    record = _status()
+    assert (record.status, record.exit_code) == ("failed", 3)
+    assert record.error and record.error.message == "the data is damaged"
+    log = logs(LogsRequest(name="digits", node="DataVerdict"))
+    assert b"".join(log.read()).decode().splitlines() == lines
+    page = Path(report(ReportRequest(name="digits")).report).read_text()
+    assert "the data is damaged" in page
+
+
+def test_a_secret_is_in_nothing_that_is_written(
+    project: Path, bucket: Any, vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_TEST_TOKEN", SECRET)
+    config = project / "configs/digits.yaml"
+    record = submit(_request(bucket, tags=("owner=me",)))
+    assert config.exists() and record.status == "running"
+    job_id = vertex.jobs()[0]["name"].rpartition("/")[2]
+    error = {"code": 9, "message": f"401 with {SECRET}"}
+    vertex.task(job_id, "DataVerdict", "FAILED", error=error)
+    vertex.end(job_id, "FAILED", "failed")
+    from sluice import secrets
+
+    secrets.remember("${env:SLUICE_TEST_TOKEN}")
+    _status()
+    report(ReportRequest(name="digits"))
+    written = [p.read_bytes() for p in project.rglob("*") if p.is_file()]
+    written += [bucket.get(name) for name in bucket.names()]
+    written += vertex.bodies()
+    assert len(written) > 10
+    assert not any(SECRET.encode() in content for content in written)
