@@ -10,13 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from components.baseline_model.pushed_baseline import NO_BASELINE, latest_pushed_model
-from components.tfrecord_gen.exec_properties import SPANS
-from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
-from runners.cloud.cloud_locations import Upload, cloud_locations
-from runners.cloud.compile_spec import CompiledSpec, compile_config
+from runners.cloud.compile_spec import CompiledSpec
+from runners.cloud.job_inputs import job_parameters, upload
+from runners.cloud.lint.compile_checked import compile_checked
 from runners.cloud.service import (
     PIPELINE_LABEL,
     RUN_LABEL,
@@ -33,14 +31,11 @@ from sluice.clock import utc_now
 from sluice.errors import RemoteError
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
-from sluice.splits import SERVING
 from sluice.storage import atomic, digest
 from sluice.storage.storage import storage_for
 
 _DONE = ("ran", "cached", "skipped")
 _SPEC_LABEL_LENGTH = 16
-# Runtime parameters of a compiled job.
-ACCEPT_DATA, BASELINE = "accept_data", "baseline"
 
 
 class ServiceEngine:
@@ -51,7 +46,7 @@ class ServiceEngine:
 
     Args:
       service: that runs the pipelines.
-      compile_: returns the compiled spec of a config; None for ``compile_config``.
+      compile_: returns the compiled spec of a config; None for ``compile_checked``.
     """
 
     capabilities = Capabilities(resume=True, detached=True)
@@ -61,7 +56,7 @@ class ServiceEngine:
         service: Service,
         compile_: Callable[[Config], CompiledSpec] | None = None,
     ) -> None:
-        self._service, self._compile = service, compile_ or compile_config
+        self._service, self._compile = service, compile_ or compile_checked
         self.unanswered: NoAnswerError | None = None
 
     def prewarm(self, root: Path) -> None:
@@ -119,12 +114,14 @@ class ServiceEngine:
         """Returns the job with its parameters; what it reads is in the bucket."""
         observer.on_note("compiling for the service")
         compiled = self._compile(config)
+        for finding in compiled.warnings:
+            observer.on_warning(f"{finding.where}: {finding.what}; {finding.fix}")
         job = copy.deepcopy(compiled.job)
         assert plan.spans is not None
         runtime = job.setdefault("runtimeConfig", {})
         runtime["parameterValues"] = {
             **runtime.get("parameterValues", {}),
-            **_parameters(job, config, plan.spans, plan.accept_data),
+            **job_parameters(job, config, plan.spans, plan.accept_data),
         }
         if not plan.use_cache:
             for task in _tasks(job):
@@ -138,44 +135,9 @@ class ServiceEngine:
         return job
 
 
-def _parameters(
-    job: Mapping[str, Any], config: Config, choice: SpanChoice, accept_data: str | None
-) -> dict[str, str]:
-    """Returns the values of the runtime parameters that a compiled job declares.
-
-    Kubeflow Pipelines resolves no baseline: it is resolved here.
-    """
-    definitions = job["pipelineSpec"]["root"].get("inputDefinitions", {})
-    declared = definitions.get("parameters", {})
-    values = {SPANS: choice.data.spans_json(), ACCEPT_DATA: accept_data or ""}
-    if choice.serving is not None:
-        values[f"{SERVING}_{SPANS}"] = choice.serving.spans_json()
-    if BASELINE in declared:
-        serving_dir = cloud_locations(config).serving_dir
-        values[BASELINE] = latest_pushed_model(serving_dir) or NO_BASELINE
-    return {key: value for key, value in values.items() if key in declared}
-
-
 def record_uri_of(config: Config, run_id: str) -> str:
     """Returns the folder in the bucket for the record of a run."""
     return f"{config.cloud_dir}/runs/{run_id}"
-
-
-def upload(item: Upload) -> None:
-    """Copies a file or directory into the bucket, unless it is there.
-
-    Raises:
-      OSError: it cannot be written.
-    """
-    storage = storage_for(item.uri)
-    if item.path.is_file():
-        if not storage.exists(item.uri):
-            storage.write_atomically(item.uri, item.path.read_bytes())
-        return
-    for path in sorted(item.path.rglob("*")):
-        uri = f"{item.uri}/{path.relative_to(item.path).as_posix()}"
-        if path.is_file() and not storage.exists(uri):
-            storage.write_atomically(uri, path.read_bytes())
 
 
 @contextmanager

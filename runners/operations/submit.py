@@ -114,10 +114,7 @@ def check_submission(config: Config, observer: Observer) -> None:
     """
     cloud = config.cloud
     assert cloud is not None
-    findings = lint_config(config)
-    refuse(findings, cloud.engine, config.name)
-    for finding in findings:
-        observer.on_warning(f"{finding.where}: {finding.what}; {finding.fix}")
+    refuse(lint_config(config), config)
     if cloud.image is None:
         return
 

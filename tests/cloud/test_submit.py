@@ -79,7 +79,7 @@ def project(
         uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
         return CompiledSpec(small_job(), (Upload(schema, uri),))
 
-    monkeypatch.setattr("runners.cloud.service_engine.compile_config", compile_)
+    monkeypatch.setattr("runners.cloud.service_engine.compile_checked", compile_)
     monkeypatch.setattr("runners.operations.submit.check_image", lambda *args: None)
     return tmp_path
 
