@@ -11,6 +11,7 @@ from tfx.types import artifact_utils
 
 from components.accept_data.data_baselines import SplitStatistics, identify, write_entry
 from components.accept_data.entry import Entry
+from components.run_id import run_id_of
 from components.tfrecord_gen.report import Report
 from sluice.clock import utc_now
 from sluice.errors import DataError
@@ -40,7 +41,7 @@ class Executor(base_executor.BaseExecutor):
             name=identity.name,
             fingerprint=identity.fingerprint,
             accepted_at=utc_now(),
-            run_id=self._context.pipeline_run_id if self._context else "",
+            run_id=run_id_of(self._context),
             spans=report.spans,
             splits={},
             override=verdict.override,

@@ -12,6 +12,7 @@ from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
 from tfx.utils import proto_utils
 
+from components.run_id import run_id_of
 from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
 from sluice.errors import UsageError
@@ -45,7 +46,7 @@ class Executor(executor.Executor):
         source = input_dict.get("model") or input_dict["infra_blessing"]
         store = store_at(_directory(exec_properties["push_destination"]))
         model_dir = self.GetModelPath(input_dict)
-        run_id = self._context.pipeline_run_id if self._context else None
+        run_id = run_id_of(self._context) or None
         custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
         publication = store.publish(
             model_dir,

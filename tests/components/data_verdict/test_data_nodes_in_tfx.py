@@ -13,6 +13,7 @@ from components.accept_data.data_baselines import (
     RECORD_FILE,
     find_data_baseline,
     identify,
+    read_entry,
 )
 from components.data_verdict.policy import Policy
 from components.tfrecord_gen.report import Report
@@ -106,3 +107,22 @@ def test_the_nodes_run_inside_tfx(bench: Any) -> None:
         if row.check == "drift since the data accepted last"
     ]
     assert [row.baseline for row in drift] == ["span 1", "span 1"]
+
+
+def test_a_service_accepts_data_that_the_next_run_can_read(
+    bench: Any, tmp_path: Path
+) -> None:
+    """Found: the entry had no run id, so the next run skipped it as damaged."""
+    from tfx.dsl.components.base.base_executor import BaseExecutor
+
+    from components.accept_data.executor import Executor
+
+    # As TFX's container entry point makes it: without a run id.
+    task = tmp_path / "root" / "1234" / "digits-run-1" / "AcceptData_-77"
+    context = BaseExecutor.Context(
+        extra_flags=[], unique_id=task.name, tmp_dir=str(task / ".temp")
+    )
+    bench.judge(spans=(1,))
+    Executor(context).Do(bench.inputs, {}, bench.properties)
+    entry, _ = read_entry(str(bench.baseline_store / "1" / RECORD_FILE))
+    assert entry.run_id == "digits-run-1"
