@@ -7,6 +7,7 @@ compress as Fashion-MNIST's do; *jpeg* is 20,000 records of 25 kB that do not co
 Each run is a new process, which imports TFX and our ingestion before the clock starts:
 
 * *ours*: ``ingest`` on two workers, every record checked and every file digested.
+* *gs*: the same, from the emulator of ``gs://`` instead of local files.
 * *stock*: the executor of TFX's ImportExampleGen with Beam's in-process runner, as TFX
   runs it.
 * *stock x2*: the same on two of Beam's worker processes.
@@ -34,17 +35,20 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from runners.rehearsal.gcs_emulator import GcsEmulator  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
 from sluice.tfrecords.frame_encoding import frame  # noqa: E402
 
 SHARDS = 8
-RUNS = ("ours", "stock", "stock x2")
+BUCKET = "benchmark"
+RUNS = ("ours", "gs", "stock", "stock x2")
 
 
 @dataclass(frozen=True)
@@ -84,14 +88,14 @@ def _records(size: Size, count: int, seed: int) -> Iterator[bytes]:
         yield encode({"image": [data], "label": [index % 10]})
 
 
-def measure(which: str, data: Path, out: Path) -> tuple[float, float]:
+def measure(which: str, data: Path | str, out: Path) -> tuple[float, float]:
     """Returns the seconds of one run, and the peak of memory of another, in MB."""
     seconds = _run(which, data, out, "time")["seconds"]
     shutil.rmtree(out)
     return seconds, _run(which, data, out, "memory")["peak_mb"]
 
 
-def _run(which: str, data: Path, out: Path, what: str) -> dict[str, float]:
+def _run(which: str, data: Path | str, out: Path, what: str) -> dict[str, float]:
     command = [sys.executable, __file__, "--child", which, str(data), str(out), what]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -117,7 +121,7 @@ def child(which: str, data: str, out: str, what: str) -> None:
         watcher = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         assert watcher.stdout is not None and watcher.stdout.readline() == "ready\n"
     start = time.perf_counter()
-    if which == "ours":
+    if which in ("ours", "gs"):
         _ours(data, out)
     else:
         _stock(data, out, processes=which == "stock x2")
@@ -156,10 +160,10 @@ def _ours(data: str, out: str) -> None:
     from components.tfrecord_gen.ingest import ingest
     from components.tfrecord_gen.ingestion import Ingestion
     from components.tfrecord_gen.spans.window import SourceFile
+    from sluice.storage.storage import storage_for
 
-    files = tuple(
-        SourceFile(str(path), "train") for path in sorted(Path(data).iterdir())
-    )
+    entries = storage_for(data).list(data)
+    files = tuple(SourceFile(entry.uri, "train") for entry in entries)
     report = ingest(
         Ingestion(files), {"train": f"{out}/Split-train"}, f"{out}/quarantine", 2
     )
@@ -217,12 +221,18 @@ def main() -> None:
     if arguments.child:
         child(*arguments.child)
         return
-    with tempfile.TemporaryDirectory(prefix="sluice-ingestion-bench-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="sluice-ingestion-bench-") as folder,
+        GcsEmulator(Path(folder, "emulator"), [BUCKET]) as emulator,
+    ):
+        os.environ["STORAGE_EMULATOR_HOST"] = emulator.server.address()
         for name in arguments.sizes.split(","):
-            _compare(Path(folder), name, arguments)
+            _compare(Path(folder), name, emulator.server, arguments)
 
 
-def _compare(folder: Path, name: str, arguments: argparse.Namespace) -> None:
+def _compare(
+    folder: Path, name: str, server: Any, arguments: argparse.Namespace
+) -> None:
     data = folder / name
     total = make(data, SIZES[name], arguments.scale)
     packed = sum(path.stat().st_size for path in data.iterdir())
@@ -231,7 +241,12 @@ def _compare(folder: Path, name: str, arguments: argparse.Namespace) -> None:
     )
     ours_s = ours_mb = 0.0
     for index, which in enumerate(arguments.runs.split(",")):
-        seconds, peak = measure(which, data, folder / f"{name}-{index}")
+        source: Path | str = data
+        if which == "gs":
+            for path in data.iterdir():
+                server.put(BUCKET, f"{name}/{path.name}", path.read_bytes())
+            source = f"gs://{BUCKET}/{name}"
+        seconds, peak = measure(which, source, folder / f"{name}-{index}")
         if which == "ours":
             ours_s, ours_mb = seconds, peak
         ratio = f"{seconds / ours_s:6.1f} x ours" if ours_s else ""

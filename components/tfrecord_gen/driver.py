@@ -26,7 +26,7 @@ class Driver(driver.FileBasedDriver):
     TFX's driver resolves one span, and its fingerprint has counts, sizes and times in
     seconds: a touched file is ingested and trained on again, one replaced by ``cp -p``
     is not. Here the fingerprint is a digest of the files' contents; for files in a
-    bucket, of their sizes and times.
+    bucket, of their sizes and generations.
     """
 
     def resolve_exec_properties(

@@ -50,7 +50,8 @@ def ingest(
       split_dirs: by split the folder of its shards, which are named
         ``data_tfrecord-NNNNN-of-NNNNN.gz``; every split gets at least one.
       quarantine_dir: folder of ``report.json`` and ``quarantine.tfrecord.gz``.
-      workers: processes; 1 where a path is remote. The caller has started no threads.
+      workers: processes; twice as many for files in a bucket, and 1 where a file
+        system has threads. The caller has none.
 
     Raises:
       DataError: a file holds tf.SequenceExamples.
@@ -61,8 +62,11 @@ def ingest(
     for folder in folders:
         storage_for(folder).make_folder(folder)
     paths = [file.path for file in ingestion.files]
-    if any(map(is_remote, [*folders, *paths])):
+    if not all(storage_for(path).can_fork for path in [*folders, *paths]):
         workers = 1
+    elif any(map(is_remote, paths)):
+        # They wait half of the time: with 0.1 s to an answer, 1.2 to 1.5 times as fast.
+        workers *= 2
     if ingestion.images and workers > 1:
         # Imported once, before the fork, instead of in each worker.
         import tensorflow  # noqa: F401
@@ -94,8 +98,10 @@ def _groups(files: Iterable[SourceFile]) -> list[Group]:
     groups: list[list[SourceFile]] = []
     room = 0
     for file in files:
-        with explain_unreadable(file.path):
-            size = storage_for(file.path).stat(file.path).size_bytes
+        size = file.size_bytes
+        if size is None or not is_remote(file.path):
+            with explain_unreadable(file.path):
+                size = storage_for(file.path).stat(file.path).size_bytes
         large = file.split is not None and size >= _SHARD_FROM_BYTES
         if not groups or size > room or large or groups[-1][-1].split != file.split:
             groups.append([])

@@ -137,11 +137,11 @@ def run_inputs(
 
 
 def _contents(window: Window, digests: FileDigests) -> Iterator[tuple[str, str]]:
-    """Yields files with the digest of the content, in a bucket with size and time."""
+    """Yields files with their digest; in a bucket, with size and generation."""
     for file in (*window.files, *window.manifests):
         name = window.relative(file)
         if is_remote(window.base):
-            content = f"{file.size_bytes} bytes of {file.modified_s}"
+            content = f"{file.state} (size and generation)"
         else:
             with explain_unreadable(file.path):
                 content = digests.of(Path(file.path))

@@ -16,12 +16,14 @@ import tensorflow as tf
 from tfx.dsl.io import fileio, filesystem
 
 from sluice.storage.storage import Entry, Kind, Storage
+from sluice.storage.storage_errors import PreconditionFailedError
 
 
 class FileioStorage(Storage):
     """Files by address, in TFX's registered file systems."""
 
     has_preconditions = False
+    can_fork = False  # TensorFlow has threads.
 
     def list(
         self,
@@ -63,7 +65,11 @@ class FileioStorage(Storage):
         with _os_errors(uri):
             return bool(fileio.exists(uri))
 
-    def open(self, uri: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
+    def open(
+        self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
+    ) -> IO[bytes]:
+        if generation is not None and generation != self.stat(uri).generation:
+            raise PreconditionFailedError(uri)
         return cast(IO[bytes], _File(uri, mode))
 
     def write_atomically(

@@ -33,7 +33,7 @@ SCHEME = "gs://"
 RETRY = DEFAULT_RETRY
 # A read of a large object is one request for each so many bytes.
 _BLOCK_BYTES = 8 << 20
-_FIELDS = "items(name,size,updated,generation),prefixes,nextPageToken"
+_FIELDS = "items(name,size,timeCreated,generation),prefixes,nextPageToken"
 # Metadata key with the id of an upload, to tell a lost response from a lost race.
 _UPLOAD = "sluice-upload"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
@@ -112,10 +112,14 @@ class GcsStorage(Storage):
         with _os_errors(uri):
             return _blob(uri).download_as_bytes(raw_download=True, retry=RETRY)
 
-    def open(self, uri: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
+    def open(
+        self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
+    ) -> IO[bytes]:
         if mode == "wb":
             return cast(IO[bytes], _Upload(self, uri))
         blob = self._look(_blob(uri), uri)
+        if generation not in (None, str(blob.generation)):
+            raise PreconditionFailedError(uri)
         # Pinned to this generation, so that an object replaced during the read is not
         # mixed from two.
         reader = _Download(_blob(uri, blob.generation), blob.size, uri)
@@ -224,6 +228,10 @@ class _Download(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def readall(self) -> bytes:
+        # The inherited one asks for 8 KiB at a time.
+        return b"".join(iter(lambda: self.read(_BLOCK_BYTES), b""))
+
     def readinto(self, buffer: Any) -> int:
         end = min(self._at + len(buffer), self._size)
         if self._at >= end:
@@ -294,15 +302,16 @@ def _blob(uri: str, generation: int | None = None) -> Any:
 
 
 def _entry(uri: str, name: str, blob: Any) -> Entry:
-    updated_s = blob.updated.timestamp()
+    # Of this generation; "updated" changes with labels and the storage class, too.
+    written_s = blob.time_created.timestamp()
     return Entry(
         uri=uri,
         name=name,
         kind="file",
         size_bytes=blob.size,
         generation=str(blob.generation),
-        modified_s=updated_s,
-        changed_s=updated_s,
+        modified_s=written_s,
+        changed_s=written_s,
     )
 
 

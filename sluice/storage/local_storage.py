@@ -54,8 +54,15 @@ class LocalStorage(Storage):
     def is_file(self, uri: str) -> bool:
         return os.path.isfile(uri)
 
-    def open(self, uri: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
-        return cast(IO[bytes], open(uri, mode))
+    def open(
+        self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
+    ) -> IO[bytes]:
+        file = cast(IO[bytes], open(uri, mode))  # noqa: SIM115
+        now = _generation(os.fstat(file.fileno()))
+        if generation not in (None, now):
+            file.close()
+            raise PreconditionFailedError(uri)
+        return file
 
     def write_atomically(
         self, uri: str, data: bytes, *, if_generation: str | None = None

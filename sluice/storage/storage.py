@@ -57,9 +57,11 @@ class Storage(ABC):
 
     Attributes:
       has_preconditions: whether it knows ``if_generation`` and ``write_if_absent``.
+      can_fork: whether a process that has used it may fork, and both use it then.
     """
 
     has_preconditions = True
+    can_fork = True
 
     @abstractmethod
     def list(
@@ -120,11 +122,21 @@ class Storage(ABC):
             return file.read()
 
     @abstractmethod
-    def open(self, uri: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
+    def open(
+        self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
+    ) -> IO[bytes]:
         """Opens a file, to read or write sequentially.
 
         An object in a bucket appears when it is closed, but not if the ``with`` block
-        that writes it raises.
+        that writes it raises. Only one generation of an object is read.
+
+        Args:
+          uri: of the file.
+          mode: to read or to write.
+          generation: to read; None for the current one.
+
+        Raises:
+          PreconditionFailedError: the file has another generation.
         """
 
     @abstractmethod

@@ -44,6 +44,7 @@ class InputStream:
     Args:
       path: the file, local or with "://".
       tees: each gets every chunk of the file's own bytes.
+      generation: that must be read; None for the current one.
 
     Attributes:
       head: the first 12 bytes of the file, compressed or not; fewer if it is shorter.
@@ -56,7 +57,10 @@ class InputStream:
     """
 
     def __init__(
-        self, path: str, tees: Sequence[Callable[[bytes], object]] = ()
+        self,
+        path: str,
+        tees: Sequence[Callable[[bytes], object]] = (),
+        generation: str | None = None,
     ) -> None:
         self.path = path
         self.damage: Damage | None = None
@@ -66,7 +70,9 @@ class InputStream:
         self.content_crc32c = 0
         self._tees = tees
         with explain_unreadable(path):
-            self._file: IO[bytes] = storage_for(path).open(path, "rb")
+            self._file: IO[bytes] = storage_for(path).open(
+                path, "rb", generation=generation
+            )
             self._first = self._file.read(CHUNK_BYTES)
         self.head = self._first[: HEADER.size]
         self.compression = _compression(self.head)

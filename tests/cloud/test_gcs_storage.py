@@ -173,6 +173,13 @@ def test_the_contents_of_an_artifact_in_a_bucket(bucket: Any) -> None:
     assert "now 1 file" in str(made.damage(bucket.uri("model")))
 
 
+def test_a_rename_with_a_lost_answer_has_succeeded(bucket: Any) -> None:
+    bucket.put("a", b"a")
+    bucket.fail("DELETE", "/o/a", LOST)
+    STORAGE.rename(bucket.uri("a"), bucket.uri("b"))
+    assert bucket.names() == ["b"]
+
+
 def test_a_rename_replaces_its_target(bucket: Any) -> None:
     bucket.put("a", b"new")
     bucket.put("b", b"old")

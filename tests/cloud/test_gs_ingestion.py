@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from components.tfrecord_gen.spans.select_spans import select_spans
+from components.tfrecord_gen.spans.span_choice import check_unchanged
 from components.tfrecord_gen.spans.staleness import check_staleness
 from components.tfrecord_gen.spans.window import SourceFile, Window
 from pipeline.config.load import load_config
@@ -24,8 +26,10 @@ from runners.cache.run_inputs import run_inputs
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
 from sluice.storage.stat_cache import FileDigests
+from sluice.storage.storage import storage_for
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.frame_encoding import frame
+from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.cloud
@@ -104,7 +108,7 @@ def test_a_config_finds_its_files_and_sees_new_ones(
     ]
     before = data()
     assert data() == before
-    assert before["train: train-0"].startswith("2 bytes of 1")
+    assert before["train: train-0"].startswith("2 ")
     time.sleep(0.01)
     bucket.put("digits/train-0", b"[]")
     changed = data()
@@ -142,11 +146,12 @@ def records_in(content: bytes, tmp_path: Path) -> list[bytes]:
 def take(bucket: Any, *names: str, split: str | None = "train", **options: Any) -> Any:
     files = tuple(SourceFile(bucket.uri(name), split) for name in names)
     splits = options.pop("splits", ("train", "eval"))
+    workers = options.pop("workers", 4)
     return ingest(
         Ingestion(files, **options),
         {name: bucket.uri(f"out/Split-{name}") for name in splits},
         bucket.uri("out/quarantine"),
-        workers=4,
+        workers=workers,
     )
 
 
@@ -311,6 +316,72 @@ def test_an_object_that_vanishes_before_it_is_read_is_named(bucket: Any) -> None
         take(bucket, "train-0", "train-1")
     assert f"where:    {bucket.uri('train-1')}" in str(caught.value)
     assert "another writer has changed it" in str(caught.value)
+
+
+def test_a_file_of_another_generation_than_the_chosen_one_is_not_read(
+    bucket: Any,
+) -> None:
+    """It has the same size, and a time that says nothing."""
+    bucket.put("train-0", framed(records(3)))
+    window = select(bucket.uri(), "train-*")
+    check_unchanged(window)
+    bucket.put("train-0", framed(records(3, 1)), age_s=60)
+    (file,) = window.files
+    assert file.generation is not None
+    bucket.requests()
+
+    with pytest.raises(UsageError, match="another writer has changed it"):
+        ingest(
+            Ingestion(window.files),
+            {"train": bucket.uri("out/Split-train")},
+            bucket.uri("out/quarantine"),
+            workers=1,
+        )
+    assert not [line for line in bucket.requests() if "/train-0?alt=media" in line]
+    with pytest.raises(DataError, match="rewritten since"):
+        check_unchanged(window)
+
+
+def test_a_file_that_is_replaced_during_the_read_is_named(bucket: Any) -> None:
+    content = framed([encode({"blob": [bytes(1_000_000)]})] * 20)
+    bucket.put("train-0", content)
+    with InputStream(bucket.uri("train-0")) as stream:
+        blocks = stream.blocks()
+        next(blocks)
+        bucket.put("train-0", content)
+        with pytest.raises(UsageError, match="another writer has changed it"):
+            list(blocks)
+
+
+def test_a_large_read_goes_on_where_it_was_cut(bucket: Any) -> None:
+    content = os.urandom(20 << 20)
+    bucket.put("train-0", content)
+    storage = storage_for(bucket.uri())
+    bucket.requests()
+    with storage.open(bucket.uri("train-0"), "rb") as file:
+        first = file.read(9 << 20)
+        bucket.fail("GET", "/train-0.*alt=media", 0)
+        assert first + file.read() == content
+    reads = [line for line in bucket.requests() if "alt=media" in line]
+    assert len(reads) == 4  # Three ranges, one of them twice.
+
+
+def test_several_processes_write_the_same_as_one(bucket: Any) -> None:
+    blob = os.urandom(1 << 20)
+    names = [f"in/train-{number}.gz" for number in range(6)]
+    for number, name in enumerate(names):
+        example = encode({"id": [number], "blob": [blob]})
+        bucket.put(name, gzip.compress(framed([example]), 0, mtime=0))
+    bucket.put("in/broken", framed(records(5))[:-3])
+
+    found = []
+    for workers in (1, 3):
+        report = take(bucket, *names, "in/broken", workers=workers)
+        written = {n: bucket.get(n) for n in bucket.names("out/")}
+        found.append((report, written))
+
+    assert found[0] == found[1]
+    assert found[0][0].records == 10
 
 
 @pytest.mark.parametrize("status", [503, 429, 0])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from components.tfrecord_gen.spans.file_lister import FileLister
-from components.tfrecord_gen.spans.window import SourceFile
+from components.tfrecord_gen.spans.window import SourceFile, with_state
 from sluice.errors import UsageError
 from sluice.storage.storage import is_remote
 
@@ -29,7 +28,7 @@ def inspect_file(
     if not is_remote(lister.base):
         _check_readable(file.path, pattern, where)
     found = lister.stat(lister.relative(file.path))
-    return replace(file, size_bytes=found.size_bytes, modified_s=found.modified_s)
+    return with_state(file, found)
 
 
 def check_no_directory(

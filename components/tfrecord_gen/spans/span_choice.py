@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.spans.file_lister import FileLister
-from components.tfrecord_gen.spans.window import SourceFile, Window
+from components.tfrecord_gen.spans.window import SourceFile, Window, with_state
 from sluice.errors import DataError, SluiceError, WorkspaceError
 from sluice.splits import SERVING
 from sluice.storage import atomic
@@ -111,7 +111,7 @@ def check_unchanged(window: Window) -> None:
     """Raises if a chosen file, or a manifest beside it, has changed since.
 
     Raises:
-      DataError: one is gone, or has another size or time of modification.
+      DataError: one is gone, or has another size, time of modification or generation.
     """
     lister = FileLister(window.base)
     lines = []
@@ -126,7 +126,7 @@ def check_unchanged(window: Window) -> None:
         if now.size_bytes != file.size_bytes:
             sizes = f"{file.size_bytes:,} bytes, now {now.size_bytes:,}"
             lines.append(f"{file.path}: {sizes}")
-        elif now.modified_s != file.modified_s:
+        elif with_state(file, now) != file:
             lines.append(f"{file.path}: rewritten since")
     if lines:
         raise changed(window, lines)
@@ -149,10 +149,7 @@ def _restat(window: Window) -> Window:
         for file in files:
             name = window.relative(file)
             if lister.exists(name):
-                now = lister.stat(name)
-                file = replace(
-                    file, size_bytes=now.size_bytes, modified_s=now.modified_s
-                )
+                file = with_state(file, lister.stat(name))
             yield file
 
     return replace(

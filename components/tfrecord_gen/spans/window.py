@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sluice.storage import digest
+from sluice.storage.storage import Entry, is_remote
 
 MANIFEST_FILE = "manifest.json"
-# Prefix of a fingerprint of sizes and times, for files in a bucket.
+# Prefix of a fingerprint of sizes and generations, for files in a bucket.
 LISTING = "listing "
 
 
@@ -25,6 +26,7 @@ class SourceFile:
         version: of the span; None where spans have none.
         size_bytes: when it was chosen; None if unknown.
         modified_s: time of modification in seconds since 1970; None if unknown.
+        generation: of an object in a bucket; None if unknown, or on a disk.
     """
 
     path: str
@@ -33,11 +35,22 @@ class SourceFile:
     version: int | None = None
     size_bytes: int | None = None
     modified_s: float | None = None
+    generation: str | None = None
 
     @property
     def state(self) -> str:
-        """Size and time, in place of a digest of the content."""
-        return f"{self.size_bytes} {self.modified_s}"
+        """Size and generation or time, in place of a digest of the content."""
+        return f"{self.size_bytes} {self.generation or self.modified_s}"
+
+
+def with_state(file: SourceFile, entry: Entry) -> SourceFile:
+    """Returns a file with the size, time and generation of a listing."""
+    return replace(
+        file,
+        size_bytes=entry.size_bytes,
+        modified_s=entry.modified_s,
+        generation=entry.generation if is_remote(file.path) else None,
+    )
 
 
 @dataclass(frozen=True, order=True)
@@ -138,7 +151,7 @@ class Window:
         return "sha256:" + digest.of_bytes(json.dumps(lines).encode())
 
     def listing_fingerprint(self) -> str:
-        """Returns ``listing`` and a digest over all files, of sizes and times alone."""
+        """Returns ``listing`` and a digest over all files, of sizes and generations."""
         return LISTING + self.fingerprint(lambda file: file.state)
 
 

@@ -96,7 +96,7 @@ class _GroupIngestion:
         """Reads a file, and copies it or writes its good records."""
         digest = hashlib.sha256()
         tees: list[Callable[[bytes], object]] = [digest.update]
-        with InputStream(file.path, tees) as stream:
+        with InputStream(file.path, tees, file.generation) as stream:
             alone = len(self._group.files) == 1
             if alone and file.split and stream.compression == "gzip":
                 path = self._path(file.split, "copy")
@@ -154,7 +154,7 @@ class _GroupIngestion:
     def _rewrite(self, file: SourceFile, report: FileReport) -> None:
         """Reads a file a second time, and writes its good records."""
         digest = hashlib.sha256()
-        with InputStream(file.path, [digest.update]) as stream:
+        with InputStream(file.path, [digest.update], file.generation) as stream:
             for item in self._sound(stream):
                 if isinstance(item, Batch):
                     self._write(file, item, stream.compression)

@@ -89,6 +89,25 @@ def test_a_file_of_another_generation_is_not_replaced(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_of_another_generation_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+    storage = storage_for(path)
+    chosen = storage.stat(str(path)).generation
+    with storage.open(str(path), "rb", generation=chosen) as file:
+        assert file.read() == b"old"
+    atomic.write_text(path, "new")
+    with pytest.raises(PreconditionFailedError):
+        storage.open(str(path), "rb", generation=chosen)
+
+
+def test_a_copy_replaces_its_target(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").write_text("b")
+    storage_for(tmp_path).copy(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["a", "a"]
+
+
 def test_of_many_writers_of_one_generation_one_wins(tmp_path: Path) -> None:
     path = str(tmp_path / "file")
     together = threading.Barrier(8)
