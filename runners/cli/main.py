@@ -82,6 +82,10 @@ _VERBS = {
         "runners.cli.models:models",
         "List pushed versions, or retire a baseline.",
     ),
+    "schedule": (
+        "runners.cli.schedule:schedule",
+        "Run a pipeline on a schedule of a service.",
+    ),
     "ui": ("runners.cli.ui:ui", "Show pipelines and runs in the browser."),
     "image": ("runners.cli.image:image", "Build the image of the nodes for a service."),
     "data": ("runners.cli.data:data", "List or write the sample data sets."),

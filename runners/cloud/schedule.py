@@ -80,6 +80,10 @@ class Schedules(Protocol):
 
     engine: str
 
+    def check(self, cron: Cron) -> None:
+        """Raises a ``ConfigError`` for what this service cannot do; asks it nothing."""
+        ...
+
     def set(self, wanted: WantedSchedule) -> ServiceSchedule:
         """Creates or changes the schedule of a pipeline; a paused one stays paused."""
         ...

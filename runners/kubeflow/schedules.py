@@ -43,13 +43,27 @@ class KubeflowSchedules:
         self._service, self._client = service, service.client
         self._api = service.client.recurring_runs
 
+    def check(self, cron: Cron) -> None:
+        """Raises a ``ConfigError`` for a timezone that is not the installation's."""
+        installed = self._client.settings.timezone
+        if cron.timezone != installed:
+            raise ConfigError(
+                "Kubeflow Pipelines has one timezone for all schedules",
+                where="cloud.kubeflow.timezone",
+                expected=f"a schedule in {installed}",
+                actual=cron.timezone,
+                hint=f"--timezone {installed}, or set CRON_SCHEDULE_TIMEZONE of its "
+                "deployment ml-pipeline-scheduledworkflow and "
+                f"cloud.kubeflow.timezone={cron.timezone}",
+            )
+
     def set(self, wanted: WantedSchedule) -> ServiceSchedule:
         """Replaces the recurring run of a pipeline, unless it is already as wanted.
 
         Raises:
           ConfigError: its timezone is not that of the installation.
         """
-        self._check_timezone(wanted.cron)
+        self.check(wanted.cron)
         before = self._named(wanted.pipeline)
         paused = _is_paused(before)
         body = self._body(wanted, paused)
@@ -142,19 +156,6 @@ class KubeflowSchedules:
             mode="DISABLE",
             **schedule,
         )
-
-    def _check_timezone(self, cron: Cron) -> None:
-        installed = self._client.settings.timezone
-        if cron.timezone != installed:
-            raise ConfigError(
-                "Kubeflow Pipelines has one timezone for all schedules",
-                where="cloud.kubeflow.timezone",
-                expected=f"a schedule in {installed}",
-                actual=cron.timezone,
-                hint=f"--timezone {installed}, or set CRON_SCHEDULE_TIMEZONE of its "
-                "deployment ml-pipeline-scheduledworkflow and "
-                f"cloud.kubeflow.timezone={cron.timezone}",
-            )
 
 
 def _is_paused(runs: Sequence[Any]) -> bool:

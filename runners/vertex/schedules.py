@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
+from runners.cloud.cron import Cron
 from runners.cloud.schedule import (
     ScheduleState,
     ServiceSchedule,
@@ -47,6 +48,9 @@ class VertexSchedules:
 
     def __init__(self, service: VertexService) -> None:
         self._service = service
+
+    def check(self, cron: Cron) -> None:
+        """Accepts every timezone."""
 
     def set(self, wanted: WantedSchedule) -> ServiceSchedule:
         """Creates the schedule of a pipeline, or updates it in place."""

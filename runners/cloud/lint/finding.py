@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pipeline.config.config import Config
 from sluice.errors import ConfigError
 
-_SERVICES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}
+SERVICES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def refuse(findings: Sequence[Finding], config: Config) -> None:
     number = "1 problem" if len(errors) == 1 else f"{len(errors)} problems"
     found = LintError(
         f"the pipeline {config.name!r} cannot run on "
-        f"{_SERVICES[config.cloud.engine]}: {number}",
+        f"{SERVICES[config.cloud.engine]}: {number}",
         details=[
             *(f"  - {item}" for item in errors),
             *(f"  - warning: {item}" for item in warnings),

@@ -1,0 +1,239 @@
+"""Operations: set, list, pause, resume and delete schedules of a service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+from pipeline.config.config import Config
+from runners.cloud.compile_spec import CompiledSpec, check_cloud
+from runners.cloud.cron import Cron
+from runners.cloud.job_inputs import upload
+from runners.cloud.lint.compile_checked import compile_checked
+from runners.cloud.lint.finding import SERVICES
+from runners.cloud.schedule import Schedules, ServiceSchedule, WantedSchedule
+from runners.cloud.service import PIPELINE_LABEL, SPEC_LABEL
+from runners.cloud.service_engine import explain_storage
+from runners.cloud.spec import read_spec
+from runners.engine import Observer
+from runners.operations.compile import EngineName, with_engine
+from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.service_runs import service_for
+from runners.operations.submit import check_submission
+from sluice.errors import UsageError
+
+_LABEL_LENGTH = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleRequest(PipelineRequest):
+    """Request that names the schedule of a pipeline.
+
+    Attributes:
+      engine: instead of ``cloud.engine``.
+    """
+
+    engine: EngineName | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetScheduleRequest(ScheduleRequest):
+    """Request to create or change a schedule; None for what the config says.
+
+    Attributes:
+      cron: five fields.
+      timezone: of the cron expression.
+      max_concurrent: runs at the same time, at most.
+      catch_up: whether missed runs are made up for.
+    """
+
+    cron: str | None = None
+    timezone: str | None = None
+    max_concurrent: int | None = None
+    catch_up: bool | None = None
+
+
+@dataclass(frozen=True)
+class ScheduleView:
+    """A schedule and when it starts runs.
+
+    Attributes:
+      engine: the service.
+      schedule: as the service has it.
+      next_times: in the schedule's timezone, computed here; empty if it is not active.
+    """
+
+    engine: str
+    schedule: ServiceSchedule
+    next_times: tuple[datetime, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return {
+            "schema_version": 1,
+            "engine": self.engine,
+            **self.schedule.to_dict(),
+            "next_times": [time.isoformat() for time in self.next_times],
+        }
+
+
+def set_schedule(
+    request: SetScheduleRequest,
+    observer: Observer | None = None,
+    compile_: Callable[[Config], CompiledSpec] | None = None,
+) -> ScheduleView:
+    """Creates the schedule of a pipeline, or changes it in place.
+
+    The pipeline is compiled as it is now: what is changed later runs after the next
+    call. Takes as long as importing TFX does.
+
+    Args:
+      request: which pipeline, and when.
+      observer: its ``on_warning`` and ``on_note`` are called; None for none.
+      compile_: returns the compiled spec of a config; None for ``compile_checked``.
+
+    Raises:
+      UsageError: the request or the config is wrong.
+      RemoteError: the service or its storage refuses, or does not answer.
+    """
+    observer = observer or Observer()
+    config = with_engine(request.validated_config(), request.engine)
+    schedules, wanted_cron = schedules_for(config), _cron_of(request, config)
+    schedules.check(wanted_cron)
+    check_submission(config, observer)
+    observer.on_note("compiling for the service")
+    compile_ = compile_ or partial(compile_checked, scheduled=True)
+    compiled = compile_(config)
+    for warning in compiled.warnings:
+        observer.on_warning(str(warning))
+    with explain_storage(config):
+        for item in compiled.uploads:
+            upload(item)
+    wanted = _wanted(request, config, wanted_cron, compiled)
+    return _view(schedules, schedules.set(wanted))
+
+
+def list_schedules(request: ScheduleRequest) -> list[ScheduleView]:
+    """Returns the schedules of all pipelines in the service of a config.
+
+    Raises:
+      UsageError: the config is wrong.
+      RemoteError: the service refuses, or does not answer.
+    """
+    schedules = schedules_for(_config_of(request))
+    return [_view(schedules, found) for found in schedules.list()]
+
+
+def show_schedule(request: ScheduleRequest) -> ScheduleView:
+    """Returns the schedule of a pipeline.
+
+    Raises:
+      UsageError: it has none, or the config is wrong.
+      RemoteError: the service refuses, or does not answer.
+    """
+    schedules, found = _find(request)
+    return _view(schedules, found[-1])
+
+
+def pause_schedule(request: ScheduleRequest) -> ScheduleView:
+    """Pauses a schedule; raises as ``show_schedule``."""
+    schedules, found = _find(request)
+    for item in found:
+        schedules.pause(item.name)
+    return show_schedule(request)
+
+
+def resume_schedule(request: ScheduleRequest) -> ScheduleView:
+    """Resumes a paused schedule; raises as ``show_schedule``."""
+    schedules, found = _find(request)
+    schedules.resume(found[-1].name, catch_up=found[-1].catch_up)
+    return show_schedule(request)
+
+
+def delete_schedule(request: ScheduleRequest) -> ScheduleView:
+    """Deletes a schedule and returns what it was; raises as ``show_schedule``."""
+    schedules, found = _find(request)
+    for item in found:
+        schedules.delete(item.name)
+    return ScheduleView(schedules.engine, found[-1], ())
+
+
+def schedules_for(config: Config) -> Schedules:
+    """Returns the schedules of a config's service; asks it nothing.
+
+    Raises:
+      ConfigError: the config does not say where it is.
+    """
+    service: Any = service_for(config)
+    if service.engine == "kubeflow":
+        from runners.kubeflow.schedules import KubeflowSchedules
+
+        return KubeflowSchedules(service)
+    from runners.vertex.schedules import VertexSchedules
+
+    return VertexSchedules(service)
+
+
+def _config_of(request: ScheduleRequest) -> Config:
+    config = with_engine(request.load_config(), request.engine)
+    check_cloud(config)
+    return config
+
+
+def _find(request: ScheduleRequest) -> tuple[Schedules, Sequence[ServiceSchedule]]:
+    """Returns the schedules of a pipeline: one, unless ``set`` was interrupted."""
+    config = _config_of(request)
+    schedules = schedules_for(config)
+    found = [item for item in schedules.list() if item.pipeline == config.name]
+    if not found:
+        words = ("schedule", "set", request.name, *request.same_config())
+        hint = request.next_command(*words, "--cron", "0 3 * * *")
+        text = f"{config.name} has no schedule on {SERVICES[schedules.engine]}"
+        raise UsageError(text, hint=hint)
+    return schedules, found
+
+
+def _cron_of(request: SetScheduleRequest, config: Config) -> Cron:
+    """Returns when runs start, from the request or the config.
+
+    Raises:
+      UsageError: neither says it, or it is wrong.
+    """
+    configured = config.cloud.schedule if config.cloud else None
+    expression = request.cron or (configured.cron if configured else None)
+    if expression is None:
+        raise UsageError(
+            "neither the command nor the config says when runs start",
+            where="cloud.schedule.cron",
+            hint="--cron '0 3 * * *', for three o'clock every night",
+        )
+    zone = request.timezone or (configured.timezone if configured else "UTC")
+    return Cron(expression, zone)
+
+
+def _wanted(
+    request: SetScheduleRequest, config: Config, cron: Cron, compiled: CompiledSpec
+) -> WantedSchedule:
+    configured = config.cloud.schedule if config.cloud else None
+    at_once, catch_up = request.max_concurrent, request.catch_up
+    if at_once is None:
+        at_once = configured.max_concurrent if configured else 1
+    if catch_up is None:
+        catch_up = configured.catch_up if configured else False
+    labels = {
+        **compiled.job.get("labels", {}),
+        PIPELINE_LABEL: config.name,
+        SPEC_LABEL: read_spec(compiled.job).digest[:_LABEL_LENGTH],
+    }
+    return WantedSchedule(config.name, cron, at_once, catch_up, compiled.job, labels)
+
+
+def _view(schedules: Schedules, found: ServiceSchedule) -> ScheduleView:
+    times: tuple[datetime, ...] = ()
+    if found.state == "active":
+        now = datetime.now(timezone.utc)
+        times = tuple(Cron(found.cron, found.timezone).next_times(now))
+    return ScheduleView(schedules.engine, found, times)

@@ -1,0 +1,209 @@
+"""``sluice schedule``: from the config to the service, and back to the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from fake_kfp import FakeKfp
+
+from pipeline.config.config import Config
+from runners.cloud.cloud_locations import Upload
+from runners.cloud.compile_spec import CompiledSpec
+from runners.kubeflow import client as kubeflow_client
+from runners.operations.schedule import (
+    ScheduleRequest,
+    SetScheduleRequest,
+    delete_schedule,
+    list_schedules,
+    pause_schedule,
+    resume_schedule,
+    set_schedule,
+    show_schedule,
+)
+from sluice.errors import ConfigError, RemoteError, UsageError
+
+pytestmark = pytest.mark.cloud
+
+_ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
+    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.5)
+    monkeypatch.setattr(kubeflow_client, "RETRY", quick)
+    monkeypatch.chdir(_ROOT)
+    fake = FakeKfp()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def asked(kfp: FakeKfp, bucket: Any, tmp_path: Path) -> dict[str, Any]:
+    """What all requests say: where the service, its bucket and the workspace are."""
+    settings = {
+        "engine": "kubeflow",
+        "root": bucket.uri("sluice"),
+        "image": "sluice/digits",
+        "kubeflow.host": kfp.host,
+    }
+    named = {f"cloud.{key}": value for key, value in settings.items()}
+    named["data.dir"] = bucket.uri("data")
+    overrides = tuple(f"{key}={value}" for key, value in named.items())
+    return {
+        "name": "digits",
+        "overrides": overrides,
+        "workspace_dir": str(tmp_path / "workspace"),
+    }
+
+
+class Compiler:
+    """Compiles to a small spec with one file to upload.
+
+    Attributes:
+      calls: how often it was called.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "schema.pbtxt"
+        self._file.write_text("schema")
+        self.calls = 0
+
+    def __call__(self, config: Config) -> CompiledSpec:
+        self.calls += 1
+        spec = {
+            "pipelineInfo": {"name": config.name},
+            "schemaVersion": "2.1.0",
+            "sdkVersion": "tfx-1.16.0",
+            "components": {},
+            "deploymentSpec": {"executors": {}},
+            "root": {"dag": {"tasks": {}}},
+        }
+        runtime = {"gcsOutputDirectory": f"{config.cloud_dir}/artifacts"}
+        job = {"displayName": config.name, "pipelineSpec": spec}
+        upload = Upload(self._file, f"{config.cloud_dir}/inputs/schema.pbtxt")
+        return CompiledSpec({**job, "runtimeConfig": runtime}, (upload,))
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> Compiler:
+    return Compiler(tmp_path)
+
+
+def _set(compiler: Compiler, asked: dict[str, Any], **more: Any) -> Any:
+    return set_schedule(SetScheduleRequest(**asked, **more), compile_=compiler)
+
+
+def test_the_inputs_are_uploaded_and_the_next_times_are_shown(
+    kfp: FakeKfp, bucket: Any, compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    view = _set(compiler, asked, cron="0 3 * * *")
+    assert bucket.get("sluice/digits/inputs/schema.pbtxt") == b"schema"
+    (stored,) = kfp.recurring_runs
+    root = stored["runtime_config"]["pipeline_root"]
+    assert root == bucket.uri("sluice/digits/artifacts")
+    assert view.schedule.state == "active"
+    assert [time.hour for time in view.next_times] == [3] * 5
+    assert show_schedule(ScheduleRequest(**asked)).schedule == view.schedule
+
+
+def test_the_config_says_what_the_command_leaves_out(
+    compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    more = ("cloud.schedule.cron=0 5 * * *", "cloud.schedule.catch_up=true")
+    asked = {**asked, "overrides": (*asked["overrides"], *more)}
+    view = _set(compiler, asked)
+    assert (view.schedule.cron, view.schedule.catch_up) == ("0 5 * * *", True)
+    assert view.schedule.max_concurrent == 1
+    changed = _set(compiler, asked, cron="0 6 * * *", catch_up=False, max_concurrent=2)
+    assert (changed.schedule.cron, changed.schedule.catch_up) == ("0 6 * * *", False)
+    assert changed.schedule.max_concurrent == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, "neither the command nor the config says when runs start"),
+        ({"cron": "0 3 * *"}, "cron expression is wrong"),
+        ({"cron": "0 3 * * *", "timezone": "Mars"}, "there is no timezone"),
+        ({"cron": "0 3 * * *", "timezone": "Asia/Tokyo"}, "one timezone for all"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_compiled(
+    kfp: FakeKfp,
+    compiler: Compiler,
+    asked: dict[str, Any],
+    given: dict[str, Any],
+    problem: str,
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        _set(compiler, asked, **given)
+    assert (compiler.calls, kfp.requests) == (0, [])
+
+
+def test_a_missing_bucket_creates_no_schedule(
+    kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    root = "cloud.root=gs://there-is-none/sluice"
+    asked = {**asked, "overrides": (*asked["overrides"], root)}
+    with pytest.raises(RemoteError, match="cannot be copied into the bucket"):
+        _set(compiler, asked, cron="0 3 * * *")
+    assert kfp.recurring_runs == []
+
+
+def test_a_config_without_the_section_says_which_profile_to_take(
+    asked: dict[str, Any],
+) -> None:
+    with pytest.raises(ConfigError, match="no section cloud"):
+        list_schedules(ScheduleRequest(**{**asked, "overrides": ()}))
+
+
+def test_a_schedule_is_paused_resumed_and_deleted(
+    kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    _set(compiler, asked, cron="0 3 * * *")
+    request = ScheduleRequest(**asked)
+    paused = pause_schedule(request)
+    assert (paused.schedule.state, paused.next_times) == ("paused", ())
+    assert resume_schedule(request).schedule.state == "active"
+    assert [view.schedule.pipeline for view in list_schedules(request)] == ["digits"]
+    delete_schedule(request)
+    assert kfp.recurring_runs == []
+    with pytest.raises(
+        UsageError, match="digits has no schedule on Kubeflow"
+    ) as raised:
+        pause_schedule(request)
+    assert "schedule set digits --set" in str(raised.value.hint)
+
+
+def test_the_terminal_has_the_next_five_times_and_json_the_same(
+    compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    from runners.cli.schedule import schedule
+
+    _set(compiler, asked, cron="30 4 * * 1-5")
+    settings = [word for item in asked["overrides"] for word in ("--set", item)]
+    options = ["digits", *settings, "--workspace", asked["workspace_dir"]]
+    shown = CliRunner().invoke(schedule, ["show", *options])
+    assert shown.exit_code == 0, shown.output
+    first, cron, label, *times = shown.output.splitlines()
+    assert first == "digits on Kubeflow Pipelines: active"
+    assert cron == "  cron: 30 4 * * 1-5 (UTC), 1 at a time, missed runs left out"
+    assert label == "  next:"
+    assert len(times) == 5 and all("04:30 +0000" in line for line in times)
+    found = json.loads(
+        CliRunner().invoke(schedule, ["show", *options, "--json"]).output
+    )
+    assert (found["schema_version"], found["engine"]) == (1, "kubeflow")
+    assert (found["cron"], found["state"]) == ("30 4 * * 1-5", "active")
+    assert len(found["next_times"]) == 5
+    (listed,) = json.loads(
+        CliRunner().invoke(schedule, ["list", *options, "--json"]).output
+    )
+    assert listed == found
+    table = CliRunner().invoke(schedule, ["list", *options]).output
+    assert "digits" in table and "04:30" in table
