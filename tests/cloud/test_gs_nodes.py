@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from runners.local.document_content import DescribedNode
+from runners.local.write_documents import write_documents
 from sluice.interrupt import CHECKPOINT_DIR, Interrupted
 from sluice.record.verdict import Verdict
 from sluice.storage.storage import storage_for
@@ -67,6 +69,7 @@ class Nodes:
         self.root = f"{locations.pipeline_root}/7"
         self.components = {node.id: node for node in pipeline.components}
         self.outputs: dict[tuple[str, str], Any] = {}
+        self.last: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.ids = count(1)
 
     def run(self, node: str, **more_inputs: Any) -> dict[str, Any]:
@@ -92,6 +95,7 @@ class Nodes:
         if issubclass(executor, BaseBeamExecutor):
             flags = list(self.beam_args)
             context = BaseBeamExecutor.Context(extra_flags=flags, **given)
+        self.last[node] = {key: item for key, (item,) in inputs.items()}, made
         executor(context).Do(
             inputs,
             {key: [artifact] for key, artifact in made.items()},
@@ -99,10 +103,41 @@ class Nodes:
         )
         return made
 
+    def documents(self, run_dir: Path) -> dict[str, list[Any]]:
+        """Returns the record's documents of the executors that ran: artifacts by kind.
+
+        The inputs of a node are those of its last run.
+        """
+        found = {}
+        for node in self.components:
+            inputs, outputs = (
+                {key: [_described(item)] for key, item in side.items()}
+                for side in self.last.get(node, ({}, {}))
+            )
+            properties = self.components[node].exec_properties
+            described = DescribedNode(node, outputs, inputs, properties)
+            for record in write_documents(described, run_dir):
+                document = json.loads((run_dir / record.path).read_text())
+                found[record.kind] = document["artifacts"]
+        return found
+
     def names(self, folder: str) -> list[str]:
         """Returns the objects below a folder, without folder markers."""
         found = self.bucket.names(f"root/{folder}/")
         return [name for name in found if not name.endswith("/")]
+
+
+def _described(artifact: Any) -> dict[str, Any]:
+    names = ("split_names", "payload_format", "file_format")
+    return {
+        "id": artifact.id,
+        "type": artifact.type_name,
+        "uri": artifact.uri,
+        "properties": {
+            name: artifact.get_custom_property(name) or getattr(artifact, name, "")
+            for name in names
+        },
+    }
 
 
 @pytest.fixture
@@ -112,6 +147,12 @@ def signals() -> Iterator[None]:
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)
+
+
+DOCUMENTS = {
+    *("anomalies", "distances", "epochs", "ingestion"),
+    *("metrics", "mistakes", "model", "samples", "schema", "statistics"),
+}
 
 
 def _until_training(nodes: Nodes) -> None:
@@ -127,6 +168,7 @@ def test_digits(
     project: Path,
     bucket: Any,
     signals: None,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -178,6 +220,12 @@ def test_digits(
     blessing = nodes.run("ModelVerdict", baseline_model=baseline)["blessing"]
     assert blessing.get_string_custom_property("baseline_model") == model.uri
     assert any(row.baseline is not None for row in Verdict.load(verdict).rows)
+
+    documents = nodes.documents(tmp_path)
+    assert set(documents) ^ DOCUMENTS == set()
+    assert documents["epochs"][0]["metrics"]["loss"]
+    assert documents["ingestion"][0]["records"] == 1797
+    assert documents["mistakes"] and documents["model"][0]["signatures"]
 
 
 @pytest.mark.acceptance
