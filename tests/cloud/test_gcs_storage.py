@@ -38,7 +38,7 @@ def test_a_listing_of_several_pages_has_size_generation_and_time(bucket: Any) ->
     bucket.put("in-between")
     bucket.requests()
     entries = STORAGE.list(bucket.uri("in"))
-    assert len(bucket.requests()) == 3
+    assert len([one for one in bucket.requests() if "/o?" in one]) == 3
     assert [entry.name for entry in entries] == [
         *(f"file {number}" for number in range(7)),
         "folder",
