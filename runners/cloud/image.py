@@ -183,11 +183,7 @@ def check_image(
 
 def _check_modules(config: Config, image: Image) -> None:
     """Raises ``ConfigError`` where the nodes import a module that is in no image."""
-    roots = list(dict.fromkeys([own_root(), config.root]))
-    used = code_fingerprint.modules_of(modules_of(config), roots)
-    held = {path.resolve() for path in image.files.values()}
-    missing = [name for name, path in used.items() if path.resolve() not in held]
-    if missing:
+    if missing := modules_outside(config, image):
         raise ConfigError(
             "modules that the pipeline imports would not be in the image",
             where=config.root,
@@ -195,3 +191,11 @@ def _check_modules(config: Config, image: Image) -> None:
             expected="packages at the top of the project, with an __init__.py",
             hint=f"touch {missing[0].partition('.')[0]}/__init__.py",
         )
+
+
+def modules_outside(config: Config, image: Image) -> list[str]:
+    """Returns the modules that the nodes import and that are not in an image."""
+    roots = list(dict.fromkeys([own_root(), config.root]))
+    used = code_fingerprint.modules_of(modules_of(config), roots)
+    held = {path.resolve() for path in image.files.values()}
+    return [name for name, path in used.items() if path.resolve() not in held]

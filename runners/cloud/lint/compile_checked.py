@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from pipeline.config.config import Config
 from runners.cloud.compile_spec import CompiledSpec, check_cloud, compile_config
-from runners.cloud.lint.finding import Finding, LintError, refuse, warning
+from runners.cloud.image import image_of, modules_outside
+from runners.cloud.lint.finding import Finding, LintError, error, refuse, warning
 from runners.cloud.lint.lint_config import lint_config
 from runners.cloud.lint.lint_spec import lint_spec
 from runners.cloud.spec import read_spec
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, bounded
 
 
 def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledSpec:
@@ -36,6 +37,7 @@ def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledSpec:
         check_cloud(config)
     found = lint_config(config)
     refuse(found, config)
+    found += _lint_code(config)
     compiled = compile_config(config, scheduled=scheduled)
     found += [*compiled.warnings, *lint_spec(read_spec(compiled.job), config)]
     refuse(found, config)
@@ -52,7 +54,7 @@ def lint_all(config: Config) -> list[Finding]:
       UsageError: the pipeline cannot be created, on this machine either.
       NodeError: the process failed otherwise.
     """
-    found = lint_config(config)
+    found = [*lint_config(config), *_lint_code(config)]
     try:
         compiled = compile_config(config)
     except LintError as refused:
@@ -64,3 +66,14 @@ def lint_all(config: Config) -> list[Finding]:
         fix = "correct the errors, and validate again"
         return [*found, warning("the compiled pipeline", what, fix)]
     return [*found, *compiled.warnings, *lint_spec(read_spec(compiled.job), config)]
+
+
+def _lint_code(config: Config) -> list[Finding]:
+    """Code of the user's that no image holds; takes a second."""
+    missing = modules_outside(config, image_of(config.root))
+    if not missing:
+        return []
+    package = missing[0].partition(".")[0]
+    what = f"it would not hold modules of the nodes: {', '.join(bounded(missing))}"
+    fix = f"make {package} a package at the top of the project: {package}/__init__.py"
+    return [error("the image", what, fix)]

@@ -14,6 +14,7 @@ from pipeline.config.cloud import DEFAULT, Cloud
 from pipeline.config.config import Config
 from pipeline.config.origin import KeyPath, key_path
 from pipeline.graph.custom_nodes import node_ids
+from runners.cloud.cron import Cron
 from runners.cloud.lint import machine_types
 from runners.cloud.lint.finding import Finding, error, warning
 from runners.cloud.lint.lint_machine import (
@@ -24,7 +25,7 @@ from runners.cloud.lint.lint_machine import (
 )
 from runners.cloud.lint.lint_value import SECRET_FIX, lint_image, lint_secret, texts_of
 from runners.cloud.trainer_job import TRAINER, needs_custom_job
-from sluice.errors import did_you_mean
+from sluice.errors import ConfigError, did_you_mean
 from sluice.secrets import references
 from sluice.storage.storage import is_remote
 
@@ -48,6 +49,7 @@ def lint_config(config: Config) -> list[Finding]:
         lint.secrets,
         lint.nodes,
         lint.push,
+        lint.schedule,
         lint.kubeflow,
     )
     return [finding for check in checks for finding in check()]
@@ -263,6 +265,18 @@ class _Lint:
             yield from lint_gpu(
                 endpoint.machine_type, endpoint.accelerator, f"{where}.accelerator"
             )
+
+    def schedule(self) -> Iterator[Finding]:
+        """Times of the schedule."""
+        schedule = self._cloud.schedule
+        if schedule is None:
+            return
+        try:
+            Cron(schedule.cron, schedule.timezone)
+        except ConfigError as wrong:
+            what = f"{wrong.what}: {wrong.actual}" if wrong.actual else wrong.what
+            fix = wrong.hint or f"write {wrong.expected}"
+            yield error(self._at("cloud", "schedule"), what, fix)
 
     def kubeflow(self) -> Iterator[Finding]:
         """What Kubeflow Pipelines does not have."""

@@ -17,7 +17,7 @@ GIVEN = (
     *("--set", "cloud.image=europe-west4-docker.pkg.dev/p/sluice/digits"),
     *("--set", "data.dir=gs://bucket/data/digits"),
 )
-OWN_NODE = "{component: 'own_lint:Tell', parameters: {words: [a]}}"
+OWN_NODE = "{component: 'own_lint.nodes:Tell', parameters: {words: [a]}}"
 OWN = """
 from tfx.dsl.component.experimental.annotations import Parameter
 from tfx.dsl.component.experimental.decorators import component
@@ -61,7 +61,8 @@ def test_validate_tells_all_of_config_and_compiled_pipeline(
 ) -> None:
     """Also where the config alone is refused; each fault is of another stage."""
     (project / "own_lint").mkdir()
-    (project / "own_lint" / "__init__.py").write_text(OWN)
+    # Without __init__.py, so no package that an image would hold.
+    (project / "own_lint" / "nodes.py").write_text(OWN)
     monkeypatch.chdir(project)
     code, out, _ = sluice(
         *("validate", "digits", *GIVEN, "--json"),
@@ -71,6 +72,7 @@ def test_validate_tells_all_of_config_and_compiled_pipeline(
     found = [(item["severity"], item["what"]) for item in json.loads(out)["findings"]]
     assert found == [
         ("error", "there is no cloud.region"),
+        ("error", "it would not hold modules of the nodes: own_lint.nodes"),
         ("error", "a list reaches its executor as JSON text"),
     ]
 

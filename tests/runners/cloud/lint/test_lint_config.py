@@ -190,6 +190,18 @@ def test_what_is_needed() -> None:
             "max_replicas: 2",
         ),
         (
+            "cloud.schedule={cron: 0 3 * *}",
+            "error",
+            "the schedule's cron expression is wrong: 4 fields",
+            "write five fields",
+        ),
+        (
+            "cloud.schedule={cron: 0 3 * * *, timezone: Europe/Berln}",
+            "error",
+            "there is no timezone 'Europe/Berln'",
+            "did you mean 'Europe/Berlin'?",
+        ),
+        (
             f"cloud.env={{KEY: AIza{'0' * 35}}}",
             "error",
             "this is a Google API key, which the run would show",
