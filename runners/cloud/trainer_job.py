@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
 from pipeline.config.origin import KeyPath
+from pipeline.training.strategy.choice import LOCAL_TPU
 from sluice.errors import ConfigError
 
 TRAINER = "Trainer"
@@ -115,6 +116,7 @@ def environment(given: NodeResources) -> dict[str, str]:
     """Returns the environment of a node's container.
 
     TensorFlow must find the Keras that the project is written for, whatever the image
-    says (see ``sluice.compat``).
+    says (see ``sluice.compat``). A TPU of Vertex AI is that of the machine itself.
     """
-    return {"TF_USE_LEGACY_KERAS": "1", **given.env}
+    tpu = {"TPU_NAME": LOCAL_TPU} if given.tpu else {}
+    return {"TF_USE_LEGACY_KERAS": "1", **tpu, **given.env}

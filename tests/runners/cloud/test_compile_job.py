@@ -10,6 +10,7 @@ import pytest
 
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Span, Window, read_spans
+from pipeline.training.strategy.choice import Tpu, find_tpu
 from runners.cloud.run_parameters import run_parameters
 from runners.cloud.spec import Constant, Container, PipelineParameter, Spec, read_spec
 from tests.pipeline.graph.compiled import (
@@ -217,7 +218,9 @@ def test_retries_environment_and_resources_of_each_node(project: Path) -> None:
     assert "retryPolicy" not in tasks["DataGate"]
 
 
-def test_worker_pools_of_the_trainer(project: Path) -> None:
+def test_worker_pools_of_the_trainer(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = config_of(project, "digits")
     trainer = {
         "machine_type": "n1-standard-8",
@@ -246,10 +249,47 @@ def test_worker_pools_of_the_trainer(project: Path) -> None:
     }
     env = [{"name": "TF_USE_LEGACY_KERAS", "value": "1"}]
     assert first["container_spec"] == {"image_uri": "i:1", "env": env}
+    # What TFX's executor makes of it has no field that Vertex AI does not know.
+    from google.cloud import aiplatform_v1
+    from tfx.extensions.google_cloud_ai_platform import training_clients
+
+    monkeypatch.setattr(
+        training_clients.VertexJobClient, "create_client", lambda self: None
+    )
+    job.pop("project")
+    made = training_clients.VertexJobClient("r").create_training_job(
+        {}, {}, {"custom_config": "{}"}, "executor.Class", job, None, {}
+    )
+    parsed = aiplatform_v1.CustomJob(made)
+    assert parsed.display_name == "digits-trainer"
+    assert parsed.labels["sluice-pipeline"] == "digits"
+    (_, pool) = parsed.job_spec.worker_pool_specs
+    assert (pool.replica_count, pool.container_spec.env[0].value) == (2, "1")
+    assert "tfx.scripts.run_executor" in pool.container_spec.command
+
+
+def test_a_tpu_of_the_trainer(project: Path) -> None:
     from google.cloud import aiplatform_v1
 
-    parsed = aiplatform_v1.CustomJobSpec(job["job_spec"])
-    assert parsed.worker_pool_specs[1].replica_count == 2
+    tpu = {"topology": "2x2", "runtime_version": "2.16.1"}
+    config = config_of(project, "digits", profile="vertex-tpu")
+    assert config.cloud is not None
+    trainer = config.cloud.nodes["Trainer"].model_dump(exclude_unset=True)
+    assert trainer["tpu"] == tpu
+    spec = read_spec(
+        cloud_job(
+            config, project="p", region="r", image="i:1", nodes={"Trainer": trainer}
+        )
+    )
+    given = json.loads(spec.parameters["trainer_config"].default)
+    job = given["ai_platform_training_args"]
+    (pool,) = aiplatform_v1.CustomJobSpec(job["job_spec"]).worker_pool_specs
+    assert pool.machine_spec.machine_type == "ct5lp-hightpu-4t"
+    assert pool.machine_spec.tpu_topology == "2x2"
+    environ = {item.name: item.value for item in pool.container_spec.env}
+    assert find_tpu(environ, Path("no devices")) == Tpu("local", "TPU_NAME is set")
+    assert job["labels"]["tpu-runtime"] == "2-16-1"
+    assert given["train"]["strategy"] == "tpu"
 
 
 def test_nodes_with_beam_may_use_dataflow(project: Path) -> None:
