@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import tempfile
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +44,7 @@ from pipeline.training.strategy.task_process import TF_CONFIG, beat
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
+from sluice.errors import TransientError
 from sluice.secrets import resolve
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
@@ -156,8 +158,29 @@ def run_fn(fn_args: Any) -> None:
     processes = ProcessSettings.from_config(fn_args.custom_config["train"])
     if processes is None or os.environ.get(TF_CONFIG):
         train()
+        wait_for_model(fn_args.serving_model_dir)
     else:
         supervise(train, processes)
+
+
+def wait_for_model(directory: str, timeout_s: float = 1800.0) -> None:
+    """Waits until the chief has exported the model, in a worker of another machine.
+
+    TFX's executor runs in each of them, and fails where there is no model at its end.
+
+    Raises:
+      TransientError: it is not there in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not tf.io.gfile.exists(directory):
+        if time.monotonic() > deadline:
+            raise TransientError(
+                "the chief of the training has not exported the model",
+                where=directory,
+                expected=f"within {timeout_s:g} s after the last step",
+                hint="see the chief's log",
+            )
+        time.sleep(min(2.0, timeout_s))
 
 
 def _train(settings: TrainingSettings) -> None:
