@@ -64,6 +64,10 @@ _VERBS = {
         "runners.cli.validate:validate",
         "Check a config without running anything.",
     ),
+    "rehearse": (
+        "runners.cli.rehearse:rehearse_",
+        "Run the compiled pipeline here, as its service would.",
+    ),
     "compile": (
         "runners.cli.compile:compile_",
         "Compile a pipeline for Vertex AI or Kubeflow.",

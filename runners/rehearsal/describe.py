@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -30,14 +31,15 @@ class Describer:
     A context manager; leaving it ends the process.
     """
 
-    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str], log: Path) -> None:
         """Starts no process.
 
         Args:
           root: of the project.
           environment: variables by which the process finds the emulated services.
+          log: what the libraries print is appended to this file.
         """
-        self._root, self._environment = root, dict(environment)
+        self._root, self._environment, self._log = root, dict(environment), log
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Describer:
@@ -55,7 +57,7 @@ class Describer:
                 1,
                 multiprocessing.get_context("spawn"),
                 initializer=_begin,
-                initargs=(os.getpid(), str(self._root), self._environment),
+                initargs=(os.getpid(), self._root, self._environment, self._log),
             )
             self._pool.submit(os.getpid)
 
@@ -79,10 +81,15 @@ class Describer:
             return replace(event, notes=(*event.notes, text))
 
 
-def _begin(parent: int, root: str, environment: dict[str, str]) -> None:
+def _begin(parent: int, root: Path, environment: dict[str, str], log: Path) -> None:
     die_with(parent)
+    # Ctrl-C is for the process that waits for this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
     os.environ.update(environment)
-    sys.path.insert(0, root)
+    sys.path.insert(0, str(root))
 
 
 def _describe(

@@ -184,5 +184,5 @@ class Rehearsal:
 @pytest.fixture
 def rehearsal(tmp_path: Path) -> Iterator[Rehearsal]:
     """An emulated service without earlier runs."""
-    with Describer(own_root(), {}) as describer:
+    with Describer(own_root(), {}, tmp_path / "describe.log") as describer:
         yield Rehearsal(tmp_path, describer)

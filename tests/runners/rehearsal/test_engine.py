@@ -504,7 +504,7 @@ def test_kill_of_the_rehearsal_leaves_no_process(rehearsal: Rehearsal) -> None:
         from runners.rehearsal.engine import RehearsalEngine
         from sluice.project import own_root
 
-        describer = Describer(own_root(), {})
+        describer = Describer(own_root(), {}, rehearsal.folder / "describe.log")
         RehearsalEngine(rehearsal.folder, rehearsal.containers, describer).run(
             plan, Observer()
         )
