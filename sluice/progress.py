@@ -18,6 +18,11 @@ from sluice.secrets import redact
 PROGRESS_FILE = "SLUICE_PROGRESS_FILE"
 
 
+def is_followed() -> bool:
+    """Whether a runner reads the reports of this process."""
+    return bool(os.environ.get(PROGRESS_FILE))
+
+
 def report(**facts: Any) -> None:
     """Appends one line of facts, its strings redacted, in a single write.
 

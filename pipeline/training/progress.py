@@ -17,12 +17,12 @@ from sluice.storage import atomic
 from sluice.storage.local_copy import local_output
 
 FACTS_FILE = "training.json"
-# Minimum time between two reports of steps.
-INTERVAL_S = 1.0
+# Minimum time between two reports of steps, to a reader and in a service's log.
+INTERVAL_S, LOG_INTERVAL_S = 1.0, 30.0
 
 
 class ReportProgress(StepCallback):
-    """Keras callback that reports epochs, and steps at most once a second.
+    """Keras callback that reports epochs, and steps now and then.
 
     Rates and durations are of training without validation. The first execution of a
     ``fit``, which traces and compiles the step, is left out of rates.
@@ -48,6 +48,7 @@ class ReportProgress(StepCallback):
         self._epochs = epochs
         self._steps = training_input.steps_per_epoch
         self._input = training_input
+        self._interval_s = INTERVAL_S if progress.is_followed() else LOG_INTERVAL_S
         self._distribution = distribution
         self.epoch_facts: list[dict[str, Any]] = []
         self.time_to_first_step_s: float | None = None
@@ -85,7 +86,7 @@ class ReportProgress(StepCallback):
                 self._rate_began_s, self._first_step = now_s, self._step
             return
         since_s = max(self._reported_at_s, self._began_s)
-        if now_s - since_s >= INTERVAL_S and self._step < self._steps:
+        if now_s - since_s >= self._interval_s and self._step < self._steps:
             self._reported_at_s = now_s
             rate = self._steps_per_second(now_s)
             self._report("step", rate, step=self._step, steps=self._steps)

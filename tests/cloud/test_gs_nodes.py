@@ -19,7 +19,6 @@ from runners.local.document_content import DescribedNode
 from runners.local.write_documents import write_documents
 from sluice.interrupt import CHECKPOINT_DIR, Interrupted
 from sluice.record.verdict import Verdict
-from sluice.storage.storage import storage_for
 
 pytestmark = pytest.mark.cloud
 
@@ -51,6 +50,7 @@ class Nodes:
         from pipeline.graph.create_pipeline import create_pipeline
         from pipeline.graph.locations import LOCAL_BEAM_ARGS
         from runners.cloud.cloud_locations import cloud_locations
+        from runners.cloud.job_inputs import upload
 
         for path in (project / "data" / name).iterdir():
             bucket.put(f"data/{path.name}", path.read_bytes())
@@ -63,7 +63,7 @@ class Nodes:
         locations = cloud_locations(validate_config(config).config)
         pipeline = create_pipeline(config, locations)
         for item in locations.uploads.values():
-            storage_for(item.uri).write_atomically(item.uri, item.path.read_bytes())
+            upload(item)
         self.beam_args = LOCAL_BEAM_ARGS
         self.bucket = bucket
         self.root = f"{locations.pipeline_root}/7"
