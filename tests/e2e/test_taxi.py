@@ -160,6 +160,48 @@ def test_the_page_in_a_browser(record, report_pages: Any) -> None:
         assert cards.locator("svg[role=img]").count() == 1
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("override", "exit_code", "headline", "decisive", "sections"),
+    [
+        (
+            "validate.max_examples={train: 19}",
+            3,
+            "Not pushed: the data gate stopped the run",
+            "1 to 19",
+            ("Verdict", "Run", "Data", "Provenance"),
+        ),
+        (
+            "evaluate.thresholds=[{metric: auc, lower_bound: 0.999}]",
+            4,
+            "Not pushed: the model gate stopped the run",
+            "limit ≥ 0.999",
+            ("Verdict", "Run", "Data", "Training", "Model", "Serving", "Provenance"),
+        ),
+    ],
+    ids=["data", "model"],
+)
+@pytest.mark.usefixtures("record")
+def test_the_page_of_a_run_that_is_blocked(
+    project: Path,
+    run_config: Any,
+    report_pages: Any,
+    override: str,
+    exit_code: int,
+    headline: str,
+    decisive: str,
+    sections: tuple[str, ...],
+) -> None:
+    config = load_config("taxi", cwd=project, overrides=[override])
+    blocked = run_config(config, locate(project, "taxi"))
+    assert (blocked.status, blocked.exit_code) == ("blocked", exit_code)
+    report = Path(blocked.report_uri)
+    report_pages.check(report, sections)
+    with report_pages.open(report) as page:
+        banner = page.locator("#verdict .banner").first.inner_text()
+        assert headline in banner and decisive in banner
+
+
 def test_plain_values_and_tf_examples_get_the_same_prediction(
     project: Path, record, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -312,6 +313,31 @@ def test_a_foreign_run_has_a_record_and_a_page(foreign, own) -> None:
     page = (run.run_dir / "report.html").read_text("utf-8")
     assert "Failed in Raise: nothing was pushed" in page
     assert "ValueError: &lt;no&gt;" in page
+
+
+@pytest.mark.browser
+def test_the_pages_of_foreign_runs_that_failed_or_were_blocked(
+    foreign, own, report_pages: Any
+) -> None:
+    make = own.Make(trace=foreign.trace("Make"))
+    failed = foreign.run([make, own.Raise(message="<no>")], run_id="failed")
+    given = own.Make(trace=foreign.trace("Given"))
+    blocked = foreign.run(
+        [given, own.ForeignGate(trace=foreign.trace("Gate"))], run_id="stopped"
+    )
+    for run, headline, reason in (
+        (failed, "Failed in Raise: nothing was pushed", "ValueError: <no>"),
+        (
+            blocked,
+            "Not pushed: the run was stopped by a gate in ForeignGate",
+            "not good enough",
+        ),
+    ):
+        report = run.run_dir / "report.html"
+        report_pages.check(report, ("Verdict", "Run", "Provenance"))
+        with report_pages.open(report) as page:
+            shown = page.locator("#verdict").inner_text()
+            assert headline in shown and reason in shown
 
 
 def test_a_run_is_locked_by_its_process(foreign, own, tmp_path: Path) -> None:
