@@ -30,6 +30,9 @@ _HEIGHT = 200.0
 _KEY_HEIGHT = 18.0
 _NAME_CHARS = 18
 _ROW = 20.0
+# Bars over fewer whole numbers hold whole ones; of more, an edge between two of them
+# changes no bar visibly.
+MAX_WHOLE = 1000
 
 
 @dataclass(frozen=True)
@@ -97,19 +100,32 @@ def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Mar
         count in the shares.
     """
     known = [item for item in histograms if item.buckets()]
-    edges = common_edges(known, x.low, x.high)
+    edges = common_edges(known, x.low, x.high, x.whole)
     shares = [_shares(item, edges) for item in known]
-    values = [share for row in shares for share in row]
-    y_axis = Axis("share of values", low=0.0, percent=True)
+    # Bars of different widths are compared by their area.
+    widths = [high - low for low, high in pairwise(edges)]
+    is_uneven = _is_whole(edges) and len(set(widths)) > 1
+    heights = [
+        [share / width for share, width in zip(row, widths, strict=True)]
+        if is_uneven
+        else row
+        for row in shares
+    ]
+    values = [height for row in heights for height in row]
+    label = "share per whole number" if is_uneven else "share of values"
+    y_axis = Axis(label, low=0.0, percent=True)
     top = _KEY_HEIGHT * 2 + 4
     y = make_scale(y_axis, values, _HEIGHT - BOTTOM, top)
     area = PlotArea(left_margin(y), top, WIDTH - 14, _HEIGHT - BOTTOM)
-    low = edges[0] if edges and x.low is None else x.low
-    high = edges[-1] if edges and x.high is None else x.high
+    # Edges between whole numbers lie half a number outside of the values.
+    low, high = x.low, x.high
+    if edges:
+        low = edges[0] if low is None else min(low, edges[0])
+        high = edges[-1] if high is None else max(high, edges[-1])
     exact = replace(x, low=low, high=high)
     x_scale = make_scale(exact, edges, area.left, area.right)
     parts = [draw_axes(area, x_scale, y, x, y_axis), _key(known)]
-    for item, row in zip(known, shares, strict=True):
+    for item, row in zip(known, heights, strict=True):
         outline = _outline(edges, row, x_scale, y, area)
         filled = "filled" if item is known[0] else "line"
         parts.append(
@@ -117,9 +133,8 @@ def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Mar
         )
     parts += _hover(known, shares, edges, x_scale, area)
     summary = "; ".join(
-        f"{item.name}: {formats.percent(max(row))} of the values between "
-        f"{formats.number(edges[row.index(max(row))])} and "
-        f"{formats.number(edges[row.index(max(row)) + 1])}"
+        f"{item.name}: {formats.percent(max(row))} of the values are "
+        + _range(*edges[row.index(max(row)) :][:2])
         for item, row in zip(known, shares, strict=True)
         if row
     )
@@ -130,13 +145,17 @@ def common_edges(
     histograms: Sequence[Histogram],
     at_least: float | None = None,
     at_most: float | None = None,
+    whole: bool = False,
 ) -> list[float]:
     """Returns the edges that all share, or as many equal buckets over all of them.
+
+    Whole numbers below ``MAX_WHOLE`` in number are not cut: the edges are between them.
 
     Args:
       histograms: with at least one bucket each.
       at_least: where the edges begin; None for the lowest value.
       at_most: where they end; None for the highest value.
+      whole: whether all values are whole numbers.
     """
     rows = [item.buckets() for item in histograms]
     if not rows:
@@ -149,16 +168,30 @@ def common_edges(
         return [low - pad, low + pad]
     first = [start for start, _, _ in rows[0]] + [rows[0][-1][1]]
     ours = [[start for start, _, _ in row] + [row[-1][1]] for row in rows]
-    if (low, high) == (lowest, highest):
-        if all(edges == first for edges in ours) and len(set(first)) == len(first):
-            return first
-        if all(
-            (b - a, a % 1) == (1.0, 0.5) for edges in ours for a, b in pairwise(edges)
-        ):
-            return [low + i for i in range(round(high - low) + 1)]
+    is_common = all(edges == first for edges in ours) and len(set(first)) == len(first)
+    if is_common and (low, high) == (lowest, highest):
+        return first
     count = max(map(len, rows))
+    if whole and high - low <= MAX_WHOLE:
+        start, end = math.ceil(low) - 0.5, math.floor(high) + 0.5
+        is_each = all(b - a == 1.0 for edges in ours for a, b in pairwise(edges))
+        step = 1 if is_each else math.ceil((end - start) / count)
+        return [*(start + i for i in range(0, round(end - start), step)), end]
     width = (high - low) / count
     return [*(low + i * width for i in range(count)), high]
+
+
+def _is_whole(edges: Sequence[float]) -> bool:
+    """Whether each edge is in the middle between two whole numbers."""
+    return all(edge % 1 == 0.5 for edge in edges)
+
+
+def _range(low: float, high: float) -> str:
+    """Returns the values of a bucket: ``0.1 to 0.2``, or whole numbers."""
+    if _is_whole((low, high)):
+        low, high = low + 0.5, high - 0.5
+    texts = dict.fromkeys(map(formats.number, (low, high)))
+    return " to ".join(texts)
 
 
 def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
@@ -202,9 +235,7 @@ def _hover(
     """Returns a transparent column over each bucket, with its numbers as a tooltip."""
     columns = []
     for i, (low, high) in enumerate(pairwise(edges)):
-        is_whole = high - low == 1.0 and (low + 0.5).is_integer()
-        lines = [f"{formats.number(low)} to {formats.number(high)}"]
-        lines = [formats.number(low + 0.5)] if is_whole else lines
+        lines = [_range(low, high)]
         for item, row in zip(histograms, shares, strict=True):
             lines.append(f"{item.name}: {formats.percent(row[i])}")
         place = {"x": x.at(low), "width": x.at(high) - x.at(low)}

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any
 
 from markupsafe import Markup
 
 from reports import formats
 from reports.charts.bars import (
+    MAX_WHOLE,
     Histogram,
     Values,
     histogram_chart,
@@ -244,7 +245,11 @@ def _row(index: int, feature: Feature, first: str) -> tuple[Any, ...]:
         typical = formats.number(numeric["median"])
         if numeric["histogram"]:
             buckets = _whole(numeric["histogram"], statistics["type"])
-            spark = mini_histogram(buckets["counts"])
+            widths = (float(b) - float(a) for a, b in pairwise(buckets["edges"]))
+            pairs = zip(buckets["counts"], widths, strict=False)
+            spark = mini_histogram(
+                [float(count) / (width or 1.0) for count, width in pairs]
+            )
     elif string and string["top_values"]:
         typical = formats.shorten(string["top_values"][0]["value"], 30)
         spark = mini_histogram([item["count"] for item in string["top_values"]])
@@ -315,7 +320,9 @@ def _chart(feature: Feature) -> tuple[Markup | None, str]:
         is_cut = _is_cut(first)
         histograms = []
         for name, item in with_buckets.items():
-            buckets, quantiles = _whole(item["histogram"], shown[name]["type"]), None
+            buckets, quantiles = item["histogram"], None
+            if not is_cut:
+                buckets = _whole(buckets, shown[name]["type"])
             if buckets is item["histogram"] and item["quantiles"]:
                 quantiles = item["quantiles"]["edges"], item["quantiles"]["counts"]
             edges, counts = buckets["edges"], buckets["counts"]
@@ -345,19 +352,25 @@ def _chart(feature: Feature) -> tuple[Markup | None, str]:
 
 
 def _whole(histogram: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Returns a bucket around each whole number, if TFDV's are narrower than that."""
+    """Returns buckets with edges between the whole numbers that each of them holds.
+
+    TFDV's edges cut whole numbers unevenly: of ten buckets over 0 to 12, three hold two
+    of them and seven hold one. Each has its upper edge; what TFDV's interpolation puts
+    into a bucket without a whole number is that of the next one.
+    """
     edges = [float(edge) for edge in histogram["edges"]]
     low, high = edges[0], edges[-1]
-    if kind != "INT" or not 0 < high - low < len(histogram["counts"]):
+    if kind != "INT" or not 0 < high - low < MAX_WHOLE:
         return histogram
-    counts = [0.0] * (round(high - low) + 1)
-    for start, end, count in zip(edges, edges[1:], histogram["counts"], strict=False):
-        value = min(math.ceil(start - 1e-6), high) if end < high else high
-        counts[round(value - low)] += float(count)
-    return {
-        "edges": [low - 0.5 + i for i in range(len(counts) + 1)],
-        "counts": counts,
-    }
+    between, counts, carried = [low - 0.5], [], 0.0
+    for end, count in zip(edges[1:], histogram["counts"], strict=False):
+        carried += float(count)
+        last = math.floor(end + 1e-6) + 0.5
+        if last > between[-1]:
+            between.append(last)
+            counts.append(carried)
+            carried = 0.0
+    return {"edges": between, "counts": counts}
 
 
 def _is_cut(numeric: dict[str, Any]) -> bool:

@@ -147,6 +147,37 @@ def test_histograms_with_other_edges_share_common_ones() -> None:
     assert hints == ["0 to 2\na: 100 %\nb: 50 %", "2 to 4\na: 0 %\nb: 50 %"]
 
 
+def whole(name: str, edges: list[float], per_number: float) -> Histogram:
+    """Returns a histogram in which every whole number is as frequent."""
+    counts = [(b - a) * per_number for a, b in pairwise(edges)]
+    return Histogram(name, edges, counts)
+
+
+def test_bars_over_more_whole_numbers_are_not_higher() -> None:
+    edges = [-0.5, 1.5, 2.5, 3.5, 5.5]
+    svg = parse(histogram_chart("Month", [whole("a", edges, 5)], Axis(whole=True)))
+    assert "share per whole number" in "".join(svg.itertext())
+    hints = [item.findtext("title") for item in by_class(svg, "hover")]
+    assert [hint and hint.partition("\n")[0] for hint in hints] == [
+        *("0 to 1", "2", "3", "4 to 5")
+    ]
+    _, filled = by_class(svg, "filled")
+    assert len({y for _, y in points(filled)[1:-1]}) == 1
+
+
+def test_common_edges_do_not_cut_whole_numbers() -> None:
+    a = whole("a", [-0.5, 1.5, 2.5, 12.5], 5)
+    b = whole("b", [-0.5, 3.5, 7.5, 11.5], 7)
+    edges = common_edges([a, b], whole=True)
+    assert edges == [-0.5, 4.5, 9.5, 12.5]
+    # As much where the chart begins at a quantile.
+    assert common_edges([a], at_least=1, at_most=7, whole=True) == [0.5, 3.5, 6.5, 7.5]
+    each = [whole(name, [i - 0.5 for i in range(5)], 1) for name in "ab"]
+    assert common_edges([each[0], whole("c", [0.5, 1.5], 1)], whole=True) == [
+        i - 0.5 for i in range(5)
+    ]
+
+
 def test_a_constant_is_one_bar() -> None:
     svg = parse(histogram_chart("Five", [Histogram("a", [5, 5], [7])], Axis()))
     (hint,) = [item.findtext("title") for item in by_class(svg, "hover")]

@@ -208,13 +208,43 @@ def test_whole_numbers_have_a_bucket_each(run_with: RunWith) -> None:
     label["type"] = "INT"
     label["numeric"]["histogram"] = {
         "edges": [i * 0.2 for i in range(11)],
-        "counts": [5, 0, 0, 0, 0, 3, 0, 0, 0, 2],
+        # TFDV's buckets have their upper edges.
+        "counts": [5, 0, 0, 0, 3, 0, 0, 0, 0, 2],
     }
     found = features.build(run_with({"statistics": statistics(train=[label])}))
     assert found is not None
     chart = str(found.cards[0].chart)
     for value, share in enumerate((50, 30, 20)):
         assert f"<title>{value}\ntrain: {share} %</title>" in chart
+
+
+def test_whole_numbers_are_not_cut_unevenly(run_with: RunWith) -> None:
+    """Of ten buckets over 0 to 12, three hold two whole numbers."""
+    label = numeric("label", [])
+    label["type"] = "INT"
+    label["numeric"]["histogram"] = {
+        "edges": [i * 1.2 for i in range(11)],
+        "counts": [8, 4, 4, 4, 8, 4, 4, 4, 4, 8],
+    }
+    found = features.build(run_with({"statistics": statistics(train=[label])}))
+    assert found is not None
+    chart = str(found.cards[0].chart)
+    values = re.findall(r"<title>(.+)\ntrain", chart)
+    assert values == [
+        "0 to 1",
+        "2",
+        "3",
+        "4",
+        "5 to 6",
+        "7",
+        "8",
+        "9",
+        "10",
+        "11 to 12",
+    ]
+    assert "share per whole number" in chart
+    spark = next(str(cell) for cell in found.table.rows[0] if "spark" in str(cell))
+    assert len(set(re.findall(r"v-[\d.]+", spark))) == 1
 
 
 def test_texts_show_their_most_frequent_values(run_with: RunWith) -> None:
