@@ -17,6 +17,7 @@ from google.api_core.retry import Retry
 from google.auth.exceptions import GoogleAuthError
 
 from pipeline.config.cloud import Kubeflow
+from runners.cloud.service import NoAnswerError
 from runners.kubeflow.credentials import (
     IAP_VARIABLE,
     TOKEN_FILE_VARIABLE,
@@ -84,7 +85,8 @@ class KfpClient:
           **more: its keyword arguments; None for not given.
 
         Raises:
-          RemoteError: the service refuses, or does not answer.
+          NoAnswerError: the service does not answer, or has too much to do.
+          RemoteError: it refuses.
         """
         given = {name: value for name, value in more.items() if value is not None}
         return self._explained(
@@ -278,18 +280,17 @@ class KfpClient:
                     hint="kubectl create rolebinding sluice --clusterrole=kubeflow-edit"
                     f" --user=YOU --namespace={namespace or 'NAMESPACE'}",
                 )
-            what = (
-                "Kubeflow Pipelines has too much to do"
-                if status in _TRANSIENT
-                else "Kubeflow Pipelines refuses the request"
-            )
-            hint = "try again later" if status in _TRANSIENT else None
-            return RemoteError(what, where=host, actual=said, hint=hint)
+            if status in _TRANSIENT:
+                what = "Kubeflow Pipelines has too much to do"
+                hint = "try again later"
+                return NoAnswerError(what, where=host, actual=said, hint=hint)
+            what = "Kubeflow Pipelines refuses the request"
+            return RemoteError(what, where=host, actual=said)
         if isinstance(error, GoogleAuthError):
             hint = "gcloud auth application-default login"
             what = "there are no valid credentials for Kubeflow Pipelines"
             return RemoteError(what, where=host, actual=str(error), hint=hint)
-        return RemoteError(
+        return NoAnswerError(
             "Kubeflow Pipelines does not answer",
             where=host,
             actual=str(error),

@@ -51,6 +51,7 @@ class _Failure:
     path: str
     status: int
     times: int
+    after: int
 
 
 @dataclass
@@ -99,9 +100,15 @@ class FakeKfp:
     def recurring_runs(self) -> list[dict[str, Any]]:
         return list(self.items["recurringruns"].values())
 
-    def fail(self, method: str, path: str, status: int, times: int = 1) -> None:
-        """Lets the next requests fail whose path matches."""
-        self._failures.append(_Failure(method, path, status, times))
+    def fail(
+        self, method: str, path: str, status: int, times: int = 1, after: int = 0
+    ) -> None:
+        """Lets the next requests fail whose path matches, after so many that do not."""
+        self._failures.append(_Failure(method, path, status, times, after))
+
+    def heal(self) -> None:
+        """Lets no request fail any more."""
+        self._failures.clear()
 
     def set_run(self, run_id: str, state: str, *tasks: dict[str, Any]) -> None:
         """Sets the state of a run, and its tasks as ``task_details`` has them."""
@@ -133,7 +140,9 @@ class FakeKfp:
     def _next_failure(self, method: str, path: str) -> _Failure | None:
         for failure in self._failures:
             matches = failure.method == method and re.search(failure.path, path)
-            if matches and failure.times > 0:
+            if matches and failure.after > 0:
+                failure.after -= 1
+            elif matches and failure.times > 0:
                 failure.times -= 1
                 return failure
         return None

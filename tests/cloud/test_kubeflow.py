@@ -11,7 +11,7 @@ import pytest
 from fake_kfp import TAKEN, FakeKfp
 
 from pipeline.config.cloud import Cloud, Kubeflow
-from runners.cloud.service import Service, Submission
+from runners.cloud.service import NoAnswerError, Service, Submission
 from runners.kubeflow import client as client_module
 from runners.kubeflow.credentials import TOKEN_FILE_VARIABLE
 from runners.kubeflow.service import KubeflowService
@@ -191,7 +191,7 @@ def test_a_service_that_stays_busy_is_an_error(
     kfp: FakeKfp, service: KubeflowService
 ) -> None:
     kfp.fail("GET", "", 503, times=10_000)
-    with pytest.raises(RemoteError, match="has too much to do") as raised:
+    with pytest.raises(NoAnswerError, match="has too much to do") as raised:
         service.get("x")
     assert raised.value.hint == "try again later"
 
@@ -200,7 +200,7 @@ def test_a_service_that_is_not_there_says_how_to_reach_it(
     kfp: FakeKfp, service: KubeflowService
 ) -> None:
     kfp.close()
-    with pytest.raises(RemoteError, match="does not answer") as raised:
+    with pytest.raises(NoAnswerError, match="does not answer") as raised:
         service.get("x")
     assert "kubectl port-forward" in str(raised.value.hint)
 

@@ -1,0 +1,187 @@
+"""Runs on Kubeflow Pipelines through the operations, with the real client."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_kfp import TAKEN, FakeKfp
+
+from runners.cloud.cloud_locations import Upload
+from runners.cloud.compile_spec import CompiledSpec
+from runners.cloud.kubeflow_spec import for_kubeflow
+from runners.kubeflow import client as kubeflow_client
+from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.logs import LogsRequest, logs
+from runners.operations.resume import ResumeRequest, resume
+from runners.operations.status import StatusRequest, status
+from runners.operations.submit import SubmitRequest, submit
+from sluice.errors import RemoteError
+from sluice.project import own_root
+from sluice.record.run_record import RunRecord
+from tests.runners.cloud.small_job import small_job
+
+pytestmark = pytest.mark.cloud
+
+_TFX = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
+_TASKS = ("DataVerdict", "DataGate", "Trainer", "Pusher", "Report")
+
+
+@pytest.fixture
+def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
+    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.3)
+    monkeypatch.setattr(kubeflow_client, "RETRY", quick)
+    fake = FakeKfp()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose data is in the bucket; compiling takes no TFX."""
+    for path in ("configs/digits.yaml", "schemas/digits/schema.pbtxt"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(own_root() / path, tmp_path / path)
+    for split in ("train", "eval", "test"):
+        bucket.put(f"data/{split}-0.tfrecord", b"x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    schema = tmp_path / "schemas/digits/schema.pbtxt"
+
+    def compile_(config: Any) -> CompiledSpec:
+        job = small_job()
+        for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values():
+            executor["container"]["command"] = ["python", "-m", _TFX]
+        records = bucket.uri("sluice/digits/kubeflow")
+        job = for_kubeflow(job, task_records=records, serving_dir=bucket.uri("serving"))
+        job["runtimeConfig"]["gcsOutputDirectory"] = bucket.uri("sluice/digits/root")
+        uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
+        return CompiledSpec(job, (Upload(schema, uri),))
+
+    monkeypatch.setattr("runners.cloud.service_engine.compile_checked", compile_)
+    monkeypatch.setattr("runners.operations.submit.check_image", lambda *args: None)
+    return tmp_path
+
+
+@pytest.fixture
+def request_(project: Path, bucket: Any, kfp: FakeKfp) -> SubmitRequest:
+    overrides = (
+        "cloud.engine=kubeflow",
+        f"cloud.root={bucket.uri('sluice')}",
+        f"cloud.kubeflow.host={kfp.host}",
+        "cloud.image=registry.example/sluice:1",
+        f"data.dir={bucket.uri('data')}",
+    )
+    return SubmitRequest(name="digits", overrides=overrides)
+
+
+def _status() -> RunRecord:
+    return status(StatusRequest(name="digits"))[0]
+
+
+def _record(bucket: Any, run: dict[str, Any], task: str, **values: Any) -> None:
+    """Writes a task record as the entry point does."""
+    content = {
+        "pod": f"pod-{task}",
+        "started_at": "2026-11-22T01:00:00.000+00:00",
+        "ended_at": "2026-11-22T01:01:00.000+00:00",
+        "error": None,
+        "inputs": {},
+        "outputs": {},
+        "failed_attempts": [],
+        **values,
+    }
+    name = f"sluice/digits/kubeflow/{run['run_id']}/{task}.json"
+    bucket.put(name, json.dumps(content).encode())
+
+
+def _detail(task: str, state: str) -> dict[str, Any]:
+    return {"display_name": task, "state": state}
+
+
+def test_a_run_is_submitted_followed_and_ends(
+    request_: SubmitRequest, bucket: Any, kfp: FakeKfp
+) -> None:
+    record = submit(request_)
+    assert (record.status, record.exit_code) == ("running", None)
+    (run,) = kfp.runs
+    assert record.run_id.lower() in run["display_name"]
+    assert json.loads(run["description"])["sluice-run"] == record.run_id.lower()
+    assert "sluice/digits/inputs/schema/1/schema.pbtxt" in bucket.names()
+
+    _record(bucket, run, "DataVerdict", ended_at=None)
+    kfp.set_run(run["run_id"], "RUNNING", _detail("DataVerdict", "RUNNING"))
+    assert _status().node("DataVerdict").state == "running"
+    attempt = {"at": "2026-11-22T01:00:30.000+00:00", "reason": "OSError: reset"}
+    _record(bucket, run, "Trainer", failed_attempts=[attempt])
+    for task in ("DataVerdict", "DataGate", "Pusher", "Report"):
+        _record(bucket, run, task)
+    details = [_detail(task, "SUCCEEDED") for task in _TASKS]
+    kfp.set_run(run["run_id"], "SUCCEEDED", *details)
+    ended = _status()
+    assert (ended.status, ended.exit_code) == ("succeeded", 0)
+    trainer = ended.node("Trainer")
+    assert (trainer.state, trainer.attempts) == ("ran", 2)
+    # The service is asked no more.
+    before = len(kfp.requests)
+    assert _status() == ended and len(kfp.requests) == before
+
+
+def test_a_failed_node_has_the_error_and_the_log_of_its_pod(
+    request_: SubmitRequest, bucket: Any, kfp: FakeKfp
+) -> None:
+    submit(request_)
+    (run,) = kfp.runs
+    for task in ("DataVerdict", "DataGate"):
+        _record(bucket, run, task)
+    _record(bucket, run, "Trainer", error="ValueError: no such file")
+    kfp.logs["pod-Trainer"] = "Traceback\nValueError: no such file\n"
+    kfp.set_run(
+        run["run_id"],
+        "FAILED",
+        *(_detail(task, "SUCCEEDED") for task in ("DataVerdict", "DataGate")),
+        _detail("Trainer", "FAILED"),
+    )
+    ended = _status()
+    assert (ended.status, ended.exit_code) == ("failed", 7)
+    assert ended.error is not None and ended.error.node == "Trainer"
+    assert "ValueError: no such file" in ended.error.message
+    states = {node.id: node.state for node in ended.nodes}
+    assert (states["Trainer"], states["Pusher"]) == ("failed", "not_reached")
+    log = logs(LogsRequest(name="digits", node="Trainer"))
+    assert b"ValueError: no such file" in b"".join(log.read())
+
+
+def test_a_run_is_cancelled_and_resumed(
+    request_: SubmitRequest, bucket: Any, kfp: FakeKfp
+) -> None:
+    submit(request_)
+    (run,) = kfp.runs
+    _record(bucket, run, "DataVerdict")
+    kfp.set_run(run["run_id"], "RUNNING", _detail("DataVerdict", "SUCCEEDED"))
+    cancel(CancelRequest(name="digits"))
+    assert kfp.runs[0]["state"] == "CANCELING"
+    kfp.set_run(run["run_id"], "CANCELED", _detail("DataVerdict", "SUCCEEDED"))
+    assert _status().status == "interrupted"
+    again = resume(ResumeRequest(name="digits"))
+    assert again.status == "running"
+    first, second = (run["display_name"] for run in kfp.runs)
+    assert first != second and second.endswith("-2")
+
+
+def test_a_run_whose_answer_is_lost_is_found_again(
+    request_: SubmitRequest, kfp: FakeKfp
+) -> None:
+    kfp.fail("POST", "/runs$", TAKEN)
+    # The first look-up is answered, none after the request was taken.
+    kfp.fail("GET", r"/runs\?.*display_name", 503, times=10_000, after=1)
+    with pytest.raises(RemoteError, match="not known whether run .* was submitted"):
+        submit(request_)
+    kfp.heal()
+    assert len(kfp.runs) == 1
+    assert _status().status == "running"
+    assert len(kfp.runs) == 1
