@@ -58,7 +58,7 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
       ServingError: the serving directory cannot be read.
     """
     config = request.load_config()
-    serving_dir = request.serving_dir_of(config)
+    serving_dir = request.published_in(config)
     versions = store_at(serving_dir).versions()[::-1]
     if not versions:
         return []

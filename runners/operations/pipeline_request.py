@@ -78,6 +78,17 @@ class PipelineRequest:
         """Returns the serving directory, where versions of the model are pushed."""
         return config.serving_dir or str(self.workspace_of(config).serving)
 
+    def published_in(self, config: Config) -> str:
+        """Returns where versions are read: those of a service, if the config has one.
+
+        That is ``<cloud.root>/<name>/serving``, unless ``push.serving_dir`` is remote.
+        """
+        if config.cloud is None or config.cloud.root is None:
+            return self.serving_dir_of(config)
+        from runners.cloud.cloud_locations import cloud_locations
+
+        return str(cloud_locations(config).serving_dir)
+
     def next_command(self, *words: str) -> str:
         """Returns a ``sluice`` command to copy, for the same workspace."""
         return next_command(*words, workspace_dir=self.workspace_dir)

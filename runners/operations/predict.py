@@ -92,7 +92,7 @@ def predict(request: PredictRequest) -> Iterator[Prediction]:
       ServingError: the version differs from what was pushed, or cannot be loaded.
     """
     config = request.load_config()
-    store = store_at(request.serving_dir_of(config))
+    store = store_at(request.published_in(config))
     versions = {item.version: item for item in store.versions()}
     if not versions:
         raise UsageError(

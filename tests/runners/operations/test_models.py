@@ -87,3 +87,18 @@ def test_the_doctor_checks_served_versions(past: Any) -> None:
     assert found.state == "problem"
     assert f"{planted} differs from what was pushed" in found.found
     assert "mv " in (found.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["cloud.root=gs://b/r"], "gs://b/r/digits/serving"),
+        (["cloud.root=gs://b/r", "push.serving_dir=gs://b/s"], "gs://b/s"),
+        (["cloud.root=gs://b/r", "push.serving_dir=here"], "gs://b/r/digits/serving"),
+    ],
+)
+def test_models_of_a_service_are_read_where_it_pushes_them(
+    overrides: list[str], expected: str
+) -> None:
+    request = PipelineRequest(name="digits", overrides=tuple(overrides))
+    assert request.published_in(request.load_config()) == expected
