@@ -97,14 +97,17 @@ class VertexClient:
             yield
         except kinds as error:
             cause = getattr(error, "cause", None) or error
-            hint = None
+            hint = "run the Pusher again: it goes on from there"
             if isinstance(cause, exceptions.Forbidden):
                 hint = "grant these credentials roles/aiplatform.user in the project"
+            elif isinstance(cause, exceptions.Unauthorized | GoogleAuthError):
+                hint = "gcloud auth application-default login, or name a key file in "
+                hint += "GOOGLE_APPLICATION_CREDENTIALS"
             raise RemoteError(
                 f"the model was pushed, but not {what}",
                 where=f"{self.parent} of Vertex AI",
                 actual=str(cause),
-                hint=hint or "run the Pusher again: it goes on from there",
+                hint=hint,
             ) from error
 
     @property

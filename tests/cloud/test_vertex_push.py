@@ -18,6 +18,8 @@ from components.pusher.vertex_push import (
     new_split,
     resource_id,
 )
+from pipeline.config.load import load_config
+from runners.cloud.push_destinations import push_destinations
 from serving.model_store import Publication
 from sluice.errors import RemoteError, UsageError
 
@@ -239,6 +241,29 @@ def test_a_refused_upload_is_explained(vertex: Any) -> None:
         _register(1)
     assert failed.value.where == f"{PARENT} of Vertex AI"
     assert "roles/aiplatform.user" in str(failed.value.hint)
+
+
+def test_an_expired_token_is_explained(vertex: Any) -> None:
+    vertex.tokens = {"fresh"}
+    with pytest.raises(RemoteError, match="pushed, but not registered") as failed:
+        _register(1)
+    assert "gcloud auth application-default login" in str(failed.value.hint)
+
+
+def test_the_config_names_registry_and_endpoint() -> None:
+    given = [
+        "cloud.project=my-project",
+        "cloud.region=europe-west4",
+        f"cloud.push.registry.serving_image={IMAGE}",
+        "cloud.push.endpoint.accelerator.type=NVIDIA_TESLA_T4",
+    ]
+    config = load_config("digits", profile="vertex", overrides=given)
+    found = push_destinations(config)
+
+    registry, endpoint = Registry(**found["registry"]), Endpoint(**found["endpoint"])
+
+    assert (registry.model, registry.serving_image) == ("digits", IMAGE)
+    assert endpoint.accelerator == {"type": "NVIDIA_TESLA_T4", "count": 1}
 
 
 def test_a_store_on_this_machine_cannot_be_registered(vertex: Any) -> None:
