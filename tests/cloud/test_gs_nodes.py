@@ -19,6 +19,7 @@ from runners.local.document_content import DescribedNode
 from runners.local.write_documents import write_documents
 from sluice.interrupt import CHECKPOINT_DIR, Interrupted
 from sluice.record.verdict import Verdict
+from sluice.storage import digest
 
 pytestmark = pytest.mark.cloud
 
@@ -212,6 +213,12 @@ def test_digits(
     assert blessing.get_int_custom_property("blessed") == 1
     verdict = nodes.outputs["ModelVerdict", "verdict"].uri
     assert Verdict.load(verdict).passed
+    for state in ("pushed", "already_served"):
+        pushed = nodes.run("Pusher")["pushed_model"]
+        assert pushed.get_string_custom_property("state") == state
+    version = pushed.get_string_custom_property("pushed_destination")
+    assert version == bucket.uri("root/digits/serving/1")
+    assert digest.of_tree(version) == digest.of_tree(f"{model.uri}/Format-Serving")
     # The next run compares with this model, and its data with this data.
     nodes.run("DataVerdict")
     baseline = type(model)()
