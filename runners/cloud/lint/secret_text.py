@@ -39,5 +39,8 @@ def find_credential(text: str) -> str | None:
 
 def is_secret_name(name: str) -> bool:
     """Whether a key or variable is named as those of credentials are."""
+    # Not pad_token and the like, which are parameters of models.
+    if re.search(r"(?:^|_)TOKEN$", name):
+        return True
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return _NAME.search(words) is not None

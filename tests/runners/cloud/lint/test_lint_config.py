@@ -41,6 +41,7 @@ def _gpu(machine: str, gpu: str, count: int = 1) -> str:
     [
         [],
         KUBEFLOW,
+        [*KUBEFLOW, _trainer("{cpu: 128, accelerator: {type: nvidia.com/gpu}}")],
         [_gpu("n1-standard-8", "TESLA_T4")],
         [_gpu("g2-standard-24", "L4", 2)],
         [_trainer(TPU % ("ct5lp-hightpu-4t", "2x2")), "train.strategy=tpu"],

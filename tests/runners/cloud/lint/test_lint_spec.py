@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from runners.cloud.lint.finding import Finding
-from runners.cloud.lint.lint_spec import lint_spec
+from runners.cloud.lint.lint_spec import MAX_ARGUMENT_BYTES, lint_spec
 from runners.cloud.spec import read_spec
 
 pytestmark = pytest.mark.unit
@@ -193,6 +194,13 @@ def test_an_error(fault: Fault, where: str, what: str, fix: str) -> None:
     assert found.where == where
     assert what in found.what
     assert fix in found.fix
+
+
+def test_the_limit_of_an_argument_is_that_of_linux() -> None:
+    fits = ["/bin/true", "x" * (MAX_ARGUMENT_BYTES - 1)]
+    assert subprocess.run(fits).returncode == 0
+    with pytest.raises(OSError, match="Argument list too long"):
+        subprocess.run(["/bin/true", "x" * MAX_ARGUMENT_BYTES])
 
 
 def test_the_largest_parameter_is_named_with_its_size() -> None:
