@@ -135,6 +135,6 @@ def last_pushed(run: RunData) -> RunData | None:
             record = load_record(run_dir)
         except WorkspaceError:
             continue
-        if any(push.state == "pushed" for push in record.pushes):
+        if record.has_pushed:
             return RunData(run_dir, record)
     return None

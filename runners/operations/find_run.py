@@ -118,7 +118,7 @@ def _last_pushed(
     name: str, workspace: Workspace, workspace_dir: str | None, warn: Warn
 ) -> RunRecord:
     for record in readable_runs(workspace, warn):
-        if any(push.state == "pushed" for push in record.pushes):
+        if record.has_pushed:
             return record
     hint = next_command("runs", name, workspace_dir=workspace_dir)
     raise UsageError(f"no run of {name} has pushed a model", hint=hint)

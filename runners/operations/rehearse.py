@@ -38,12 +38,11 @@ from sluice.machine_resources import usable_cores
 from sluice.project import current_project
 from sluice.record.events import Event, RunStarted, SpansChosen
 from sluice.record.recorder import Recorder
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.storage import atomic
 from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace, locate, private_umask
 
-TAG = "rehearsal"
 _ROOT = "gs://rehearsal/sluice"
 _ALL_SPANS = 1_000_000
 
@@ -153,7 +152,7 @@ def _rehearse_file(request: RehearseRequest, observer: Observer) -> Rehearsal:
     with (
         lock_workspace(workspace, request.command, request.wait, observer) as locked,
         emulated_service(
-            workspace.root / TAG,
+            workspace.root / REHEARSAL,
             root,
             buckets_of(spec.job, *(item.uri for item in uploads)),
             image=request.image,
@@ -214,7 +213,7 @@ class _ConfigRehearsal:
         records: list[RunRecord] = []
         with private_umask(config.private), locking as locked:
             with emulated_service(
-                workspace.root / TAG,
+                workspace.root / REHEARSAL,
                 config.root,
                 buckets_of(compiled.job, *(item.uri for item in compiled.uploads)),
                 image=request.image,
@@ -265,7 +264,7 @@ class _ConfigRehearsal:
 
     def _run_locally(self, number: int) -> RunRecord:
         """Runs the same config on the same data in a workspace of its own."""
-        folder = self._workspace.root / TAG / "local"
+        folder = self._workspace.root / REHEARSAL / "local"
         overrides = list(self._request.overrides)
         if self._files[0] != self._files[-1]:
             data = folder / "data"
@@ -287,7 +286,7 @@ class _ConfigRehearsal:
     def _compare(
         self, records: list[RunRecord], local: list[RunRecord], tolerance: float
     ) -> Iterator[tuple[Difference, ...]]:
-        here = Workspace(self._workspace.root / TAG / "local" / self._config.name)
+        here = Workspace(self._workspace.root / REHEARSAL / "local" / self._config.name)
         for index, (rehearsed, alike) in enumerate(zip(records, local, strict=True)):
             with (
                 read_run(self._workspace.run_dir(rehearsed.run_id)) as after,
@@ -379,7 +378,7 @@ class _Round:
             to_nodes=(),
             accept_data=None,
             resume_command=None,
-            tags={TAG: f"round {self.number}"},
+            tags={REHEARSAL: f"round {self.number}"},
             notes=self.locked.notes_for(run_id),
         )
         recorder.apply(event)

@@ -14,6 +14,8 @@ from sluice.storage import atomic
 
 SCHEMA_VERSION = 1
 RECORD_FILE = "run.json"
+# Tag of a run of ``sluice rehearse``, whose pushes went to an emulated bucket.
+REHEARSAL = "rehearsal"
 # Statuses of earlier versions.
 _RENAMED = {"nothing_to_do": "up_to_date"}
 
@@ -191,6 +193,12 @@ class RunRecord:
     resumed_at: list[str] = field(default_factory=list)
     paused_s: float = 0.0
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def has_pushed(self) -> bool:
+        """Whether it has pushed a model that is served: no rehearsal has."""
+        is_pushed = any(push.state == "pushed" for push in self.pushes)
+        return is_pushed and REHEARSAL not in self.tags
 
     def node(self, node_id: str) -> NodeRecord:
         """Returns the record of a node; KeyError if the graph has none."""

@@ -65,6 +65,16 @@ def test_a_run_is_compared_with_the_last_push_before_it(
     assert json.loads(out)["before"]["run_id"] == IDS[0]
 
 
+def test_a_rehearsed_push_is_none(sluice: Sluice, run_dirs: list[Path]) -> None:
+    """It went to an emulated bucket."""
+    path = run_dirs[1] / "run.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "tags": {"rehearsal": "round 1"}}))
+    for arguments in ((), ("last-pushed", "latest")):
+        _, out, _ = sluice("diff", "digits", *arguments, "--json")
+        assert _compared(out) == [IDS[0], IDS[2]]
+
+
 def test_a_folder_of_a_run_elsewhere(sluice: Sluice, run_dirs: list[Path]) -> None:
     copy = run_dirs[0].parents[3] / "copied"
     run_dirs[0].rename(copy)

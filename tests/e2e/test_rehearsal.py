@@ -1,0 +1,95 @@
+"""Rehearsals of the bundled pipelines, with all that they read and write on gs://."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runners.local.engine import LocalEngine
+from runners.operations.rehearse import Rehearsal, RehearseRequest, rehearse
+from sample_data import catalog
+from sample_data.data_set import Source
+from sluice.record.run_record import RunRecord
+from tests.e2e.test_data_sets import NO_FLOOR, write_flowers
+
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
+
+Rehearse = Callable[..., Rehearsal]
+
+
+@pytest.fixture
+def rehearsal(project: Path, process_pool, tmp_path: Path) -> Rehearse:
+    """Rehearses a bundled config and compares it with local runs."""
+
+    def run(name: str, *overrides: str, **options: object) -> Rehearsal:
+        request = RehearseRequest(
+            name=str(project / "configs" / f"{name}.yaml"),
+            overrides=overrides,
+            workspace_dir=str(tmp_path / "workspace"),
+            workers=2,
+            **options,  # type: ignore[arg-type]
+        )
+        return rehearse(request, local_engine=LocalEngine(process_pool))
+
+    return run
+
+
+def _check(found: Rehearsal) -> None:
+    for record in found.records:
+        assert (record.status, record.pushes[0].state) == ("succeeded", "pushed"), (
+            record.error
+        )
+        uris = [
+            uri for node in record.nodes for one in node.outputs.values() for uri in one
+        ]
+        assert uris and all(uri.startswith("gs://") for uri in uris)
+    assert found.differences == ((),) * len(found.records)
+    assert found.exit_code == 0
+
+
+def _models(record: RunRecord) -> list[str]:
+    return record.node("Trainer").outputs["model"]
+
+
+def test_digits_in_two_rounds_of_a_schedule(
+    project: Path, rehearsal: Rehearse, tmp_path: Path
+) -> None:
+    for span, shards in ((1, (0, 1)), (2, (2, 3))):
+        folder = tmp_path / "spans" / f"span-{span}"
+        folder.mkdir(parents=True)
+        for path in (project / "data" / "digits").glob("test-*"):
+            shutil.copy(path, folder)
+        for path in (project / "data" / "digits").glob("eval-*"):
+            shutil.copy(path, folder)
+        for number, shard in enumerate(shards):
+            source = project / "data" / "digits" / f"train-{shard:05}-of-00004.tfrecord"
+            shutil.copy(source, folder / f"train-{number:05}-of-00002.tfrecord")
+    found = rehearsal(
+        "digits",
+        f"data.dir={tmp_path / 'spans'}",
+        *(f"data.splits.{s}=span-{{SPAN}}/{s}-*" for s in ("train", "eval", "test")),
+        "train.epochs=10",
+        "evaluate.thresholds=[{metric: accuracy, lower_bound: 0.9}, {metric: accuracy, "
+        "change: {direction: higher_is_better, absolute: -0.05}}]",
+        scheduled=True,
+    )
+    _check(found)
+    first, second = found.records
+    assert [spans["data"][0]["span"] for spans in (first.spans, second.spans)] == [1, 2]
+    assert second.node("ModelVerdict").inputs["baseline_model"] == _models(first)
+
+
+def test_taxi(rehearsal: Rehearse) -> None:
+    _check(rehearsal("taxi"))
+
+
+def test_flowers(project: Path, rehearsal: Rehearse, tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    write_flowers(tmp_path / "images")
+    data = tmp_path / "flowers"
+    catalog.make("flowers", data, source=Source(tmp_path / "images"), workers=1)
+    brief = ["train.epochs=1", "train.early_stopping=null", NO_FLOOR]
+    _check(rehearsal("flowers", f"data.dir={data}", *brief, tolerance=0.2))

@@ -1,0 +1,115 @@
+"""The operation ``rehearse`` with compiled files of tiny commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.operations.rehearse import RehearseRequest, rehearse
+from sluice.errors import ExitCode, UsageError
+from tests.runners.rehearsal.conftest import container, make_job, task
+
+pytestmark = pytest.mark.cloud
+
+_STORAGE = "from sluice.storage.storage import storage_for\n"
+# Instead of the local files of the prelude.
+_WRITE = (
+    _STORAGE + "artifact = made['artifacts']['thing']['artifacts'][0]\n"
+    "uri = artifact['uri'] + '/data'\n"
+    "text = storage_for(uri).read('gs://bucket/data/in').decode()\n"
+    "storage_for(uri).write_atomically(uri, (values['n'] + text).encode())\n"
+)
+_REPORT = (
+    "report = json.dumps({'artifacts': made['artifacts']}).encode()\n"
+    "storage_for(uri).write_atomically(made['outputFile'], report)\n"
+    "sys.exit()"
+)
+_READ = (
+    _STORAGE + "uri = of('thing')['uri'] + '/data'\n"
+    "print('read', storage_for(uri).read(uri).decode())\n"
+    "sys.exit()"
+)
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compiled pipeline that reads and writes gs://, and a project around it."""
+    tasks = {
+        "Make": task(
+            container(_WRITE + _REPORT),
+            makes=("thing",),
+            takes={"n": {"componentInputParameter": "n"}},
+            cachingOptions={"enableCache": True},
+        ),
+        "Use": task(container(_READ), reads={"thing": "Make.thing"}),
+    }
+    declared = {"n": {"parameterType": "STRING"}}
+    job: dict[str, Any] = make_job(tmp_path, tasks, parameters=declared)
+    job["runtimeConfig"]["gcsOutputDirectory"] = "gs://bucket/root"
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "in").write_text(" from the laptop")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(job))
+    return path
+
+
+def _request(path: Path, **options: Any) -> RehearseRequest:
+    given: dict[str, Any] = {
+        "parameters": ("n=7",),
+        "uploads": (f"{path.parent / 'data'}=gs://bucket/data",),
+    }
+    return RehearseRequest(name=str(path), **{**given, **options})
+
+
+def test_compiled_file_reads_and_writes_the_emulated_bucket(compiled: Path) -> None:
+    found = rehearse(_request(compiled, rounds=2))
+    first, second = found.records
+    assert found.exit_code == 0, first.error
+    assert [node.state for node in first.nodes] == ["ran", "ran"]
+    # The second round is in the same service.
+    assert [node.state for node in second.nodes] == ["cached", "ran"]
+    (uri,) = first.node("Make").outputs["thing"]
+    assert uri.startswith("gs://bucket/root/1/tiny-")
+    runs = compiled.parent / "workspace" / "tiny" / "runs"
+    log = runs / second.run_id / "logs" / "Use.log"
+    assert "read 7 from the laptop" in log.read_text()
+    assert second.tags == {"rehearsal": "round 2"}
+    assert second.report_uri and Path(second.report_uri).exists()
+
+
+def test_each_rehearsal_begins_with_an_empty_service(compiled: Path) -> None:
+    for _ in range(2):
+        (record,) = rehearse(_request(compiled)).records
+    assert record.node("Make").state == "ran"
+
+
+def test_failed_round_is_the_last(compiled: Path) -> None:
+    found = rehearse(_request(compiled, rounds=2, uploads=()))
+    assert len(found.records) == 1
+    assert found.exit_code == ExitCode.NODE
+    assert "gs://bucket/data/in" in str(found.records[0].error)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"uploads": ("nowhere=gs://bucket/x",)}, "cannot be uploaded"),
+        ({"uploads": ("data=/tmp/x",)}, "cannot be uploaded"),
+        ({"parameters": ("n",)}, "not a parameter"),
+    ],
+)
+def test_wrong_requests(compiled: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        rehearse(_request(compiled, **options))
+
+
+def test_data_in_a_bucket_is_refused() -> None:
+    request = RehearseRequest(name="digits", overrides=("data.dir=gs://real/data",))
+    with pytest.raises(UsageError, match="it reaches no real bucket") as caught:
+        rehearse(request)
+    assert caught.value.hint == "--set data.dir=DIR"
