@@ -68,7 +68,12 @@ _Representer.add_representer(str, _Representer.represent_str)
 
 def write_stored_config(config: Config, path: Path) -> None:
     """Writes the config with overlays applied and defaults filled in."""
-    document = {
+    atomic.write_json(path, stored_config(config))
+
+
+def stored_config(config: Config) -> dict[str, Any]:
+    """Returns what ``write_stored_config`` writes."""
+    return {
         "root": str(config.root),
         "file": config.origin.file,
         "profile": config.origin.profile,
@@ -76,7 +81,6 @@ def write_stored_config(config: Config, path: Path) -> None:
         "locations": list(config.origin.locations.items()),
         "config": plain_config(config),
     }
-    atomic.write_json(path, document)
 
 
 def plain_config(config: Config) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import os
 import traceback
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ from runners.local.job_result import write_result
 from sluice.node_kinds import NodeKind, kind_of
 from sluice.storage import digest
 
+# Functions of the engines that return a pipeline's exit handler; by name, because the
+# engines' packages are above this one.
+EXIT_HANDLERS = {"vertex": "runners.vertex.exit_handler:make_exit_handler"}
 # Label of the code that the graph was compiled from, which the image must hold.
 CODE_LABEL = "sluice-code"
 _LABEL_LENGTH = 32
@@ -116,6 +120,11 @@ def compile_pipeline(
             use_pipeline_spec_2_1=True,
         )
     )
+    module, _, function = EXIT_HANDLERS.get(cloud.engine, "").partition(":")
+    handler = getattr(import_module(module), function)(config) if module else None
+    if handler is not None:
+        images[handler.id] = _image(config, handler.id)
+        runner.set_exit_handler(handler)
     job = runner.run(pipeline, write_out=False)
     if cloud.engine == "kubeflow":
         records = f"{config.cloud_dir}/kubeflow"

@@ -199,7 +199,8 @@ class _Lint:
         for task in self._spec.tasks:
             for path, text in self._texts(task):
                 where = f"{task.id}, {key_path(path)}"
-                if self._is_local(text):
+                # The exit handler's parameter is the config, of which it reads no file.
+                if self._is_local(text) and not task.is_exit_handler:
                     yield error(
                         where,
                         f"{text} is on this machine",

@@ -12,7 +12,15 @@ from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Span, Window, read_spans
 from pipeline.training.strategy.choice import Tpu, find_tpu
 from runners.cloud.run_parameters import run_parameters
-from runners.cloud.spec import Constant, Container, PipelineParameter, Spec, read_spec
+from runners.cloud.spec import (
+    Constant,
+    Container,
+    FinalStatus,
+    PipelineParameter,
+    Spec,
+    read_spec,
+)
+from runners.cloud.task_settings import tasks_of
 from tests.pipeline.graph.compiled import (
     cloud_config,
     cloud_job,
@@ -64,17 +72,16 @@ def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
     local = compile_locally(config, tmp_path)
     spec = read_spec(cloud_job(config))
     assert spec.schema_version == "2.1.0"
-    node_of = {task.id: RESOLVER.get(task.id, task.id) for task in spec.tasks}
+    tasks = [task for task in spec.tasks if not task.is_exit_handler]
+    node_of = {task.id: RESOLVER.get(task.id, task.id) for task in tasks}
     assert set(node_of.values()) == set(local)
-    edges = {
-        (node_of[up], node_of[task.id]) for task in spec.tasks for up in task.upstream
-    }
+    edges = {(node_of[up], node_of[task.id]) for task in tasks for up in task.upstream}
     assert {(a, b) for a, b in edges if a != b} == {
         (up, node) for node, item in local.items() for up in item.upstream_nodes
     }
     properties = properties_of(local)
     different = set()
-    for task in spec.tasks:
+    for task in tasks:
         if task.id in RESOLVER:
             continue
         before = properties[task.id]
@@ -131,8 +138,9 @@ def test_what_must_not_be_cached(project: Path) -> None:
         }
 
     never = {"DataVerdict", "AcceptData", "Pusher"}
-    assert not_cached() == never
-    assert not_cached(nodes={"Trainer": {"cache": False}}) == {*never, "Trainer"}
+    vertex = {*never, "WriteReport"}
+    assert not_cached() == vertex
+    assert not_cached(nodes={"Trainer": {"cache": False}}) == {*vertex, "Trainer"}
     kubeflow = {*never, "TFRecordGen", "LatestBlessedModel"}
     assert not_cached(engine="kubeflow") == kubeflow
 
@@ -206,7 +214,7 @@ def test_retries_environment_and_resources_of_each_node(project: Path) -> None:
     assert transform.env == {"TF_USE_LEGACY_KERAS": "1", "TZ": "UTC"}
     assert transform.image == "base:1"
     assert transform.resources == {"cpuLimit": 4.0, "memoryLimit": 16.0}
-    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    tasks = tasks_of(job["pipelineSpec"])
     assert tasks["Trainer"]["retryPolicy"] == {
         "maxRetryCount": 4,
         "backoffDuration": "7s",
@@ -402,3 +410,20 @@ def test_destinations_of_the_pusher(project: Path) -> None:
     assert Endpoint(**found["endpoint"]) == Endpoint(
         "digits", "n1-standard-2", max_replicas=3
     )
+
+
+def test_the_exit_handler_waits_for_all_and_gets_the_config(project: Path) -> None:
+    config = config_of(project, "digits", overrides=[SPANS])
+    job = cloud_job(config)
+    spec = read_spec(job)
+    handler = spec.exit_handler
+    assert handler is not None and handler.id == "WriteReport"
+    assert handler.parameters["final_status"] == FinalStatus()
+    stored = handler.parameters["config"]
+    assert isinstance(stored, Constant)
+    assert json.loads(stored.value)["config"]["name"] == "digits"
+    root = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    assert set(root) == {"tfx-dag", "WriteReport"}
+    assert root["tfx-dag"]["inputs"]["parameters"].keys() == spec.parameters.keys()
+    assert spec.task("TFRecordGen").parameters["spans"] == PipelineParameter("spans")
+    assert read_spec(cloud_job(config, engine="kubeflow")).exit_handler is None

@@ -1,0 +1,150 @@
+"""Writes the record and the page of a job into its bucket, from inside the job.
+
+It is what ``sluice status`` makes of the same job, and the documents of all artifacts
+beside it, which a laptop would have to download. ``run.json`` is written last.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.config import Config
+from pipeline.config.serialize import plain_config, privacy_of, read_stored_config
+from runners.cloud.cloud_locations import cloud_locations
+from runners.cloud.refresh import fetch_log
+from runners.cloud.service import RUN_LABEL, JobState, Service, ServiceJob
+from runners.cloud.service_engine import record_uri_of
+from runners.cloud.service_run import graph_of, new_events, planned_nodes
+from runners.cloud.spec import Constant, Spec, read_spec
+from runners.cloud.task_event import task_finished
+from runners.local.write_report import write_report
+from runners.vertex.client import VertexService
+from sluice.clock import utc_now
+from sluice.errors import RemoteError
+from sluice.record.events import NodeFinished, RunStarted
+from sluice.record.journal import Journal
+from sluice.record.recorder import Recorder
+from sluice.storage import atomic, digest
+from sluice.storage.storage import storage_for
+
+_STATES: dict[str, JobState] = {"SUCCEEDED": "succeeded", "CANCELLED": "cancelled"}
+_LAST = "run.json"
+# The region of rehearsed jobs, which no service knows.
+REHEARSAL = "rehearsal"
+
+
+def write_record(
+    final_status: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    service: Service | None = None,
+) -> str:
+    """Writes the record of a job whose tasks have ended, and returns where.
+
+    Args:
+      final_status: KFP's ``PipelineTaskFinalStatus`` of all other tasks.
+      stored: the config, see ``stored_config``.
+      service: that runs the job; None for the one its name says.
+
+    Raises:
+      RemoteError: the service does not know the job, or does not answer.
+      OSError: the bucket cannot be written.
+    """
+    name = str(final_status["pipelineJobResourceName"])
+    if f"/locations/{REHEARSAL}/" in name:
+        return "rehearsed: the record is in the workspace"
+    service = service or _service_of(name)
+    job = service.get(name)
+    if job is None:
+        raise RemoteError("the service does not know the job", where=name)
+    state = _STATES.get(final_status.get("state", ""), "failed")
+    error = (final_status.get("error") or {}).get("message")
+    job = replace(job, state=state, ended_at=utc_now("microseconds"), error=error)
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir = Path(folder) / run_id_of(job)
+        run_dir.mkdir()
+        atomic.write_json(run_dir / "config.json", dict(stored))
+        config = read_stored_config(run_dir / "config.json")
+        _record(run_dir, config, service, job)
+        target = record_uri_of(config, run_dir.name)
+        _copy(run_dir, target)
+    return target
+
+
+def run_id_of(job: ServiceJob) -> str:
+    """Returns the id of a job's run, for a scheduled one by its time and name."""
+    if label := job.labels.get(RUN_LABEL):
+        time, _, rest = label.partition("-")
+        return f"{time.upper()}-{rest}"
+    time = (job.created_at or utc_now("seconds"))[:19]
+    stamp = time.replace("-", "").replace(":", "")
+    return f"{stamp}Z-{digest.of_bytes(job.name.encode())[:4]}"
+
+
+def _record(run_dir: Path, config: Config, service: Service, job: ServiceJob) -> None:
+    spec = read_spec(job.spec)
+    recorder = Recorder(run_dir)
+    parameters = spec.parameter_values
+    begun = RunStarted(
+        at=job.created_at or "",
+        run_id=run_dir.name,
+        pipeline=config.name,
+        command=f"{service.engine}: {job.name}",
+        destination=cloud_locations(config).serving_dir,
+        config=plain_config(config),
+        workers=1,
+        use_cache=True,
+        forced=(),
+        from_nodes=(),
+        to_nodes=(),
+        accept_data=parameters.get("accept_data") or None,
+        resume_command=None,
+    )
+    recorder.apply(begun)
+    recorder.apply(graph_of(spec))
+
+    def read_log(task: str) -> Sequence[str]:
+        with suppress(RemoteError):
+            return fetch_log(run_dir, service, job.name, task)
+        return ()
+
+    nodes = {node.id: node for node in planned_nodes(spec)}
+    privacy = privacy_of(run_dir / "config.json")
+    journal = Journal(run_dir).events()
+    for event in new_events(run_dir, spec, journal, job, read_log):
+        if isinstance(event, NodeFinished) and event.outputs:
+            properties = _properties(spec, event.node)
+            node = nodes[event.node]
+            described = task_finished(run_dir, node, event, properties, privacy)
+            event = replace(described, at=event.at)
+        recorder.apply(event)
+    write_report(recorder)
+
+
+def _properties(spec: Spec, task: str) -> dict[str, Any]:
+    """Returns the constant parameters of a task."""
+    return {
+        key: value.value
+        for key, value in spec.task(task).parameters.items()
+        if isinstance(value, Constant)
+    }
+
+
+def _copy(run_dir: Path, target: str) -> None:
+    storage = storage_for(target)
+    files = [path for path in run_dir.rglob("*") if path.is_file()]
+    for path in sorted(files, key=lambda path: (path.name == _LAST, path)):
+        name = path.relative_to(run_dir).as_posix()
+        storage.write_atomically(f"{target}/{name}", path.read_bytes())
+
+
+def _service_of(name: str) -> Service:
+    """Returns Vertex AI in the project and region of a job's name."""
+    parts = name.split("/")
+    if len(parts) != 6 or parts[::2] != ["projects", "locations", "pipelineJobs"]:
+        raise RemoteError("this is no job of Vertex AI", where=name)
+    return VertexService(parts[1], parts[3])

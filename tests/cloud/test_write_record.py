@@ -1,0 +1,102 @@
+"""The exit handler's record and page in the bucket, made from the service's answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_vertex import FakeVertex
+
+from pipeline.config.load import load_config
+from pipeline.config.serialize import stored_config
+from runners.cloud.service import ServiceJob, Submission
+from runners.vertex.client import VertexService
+from runners.vertex.write_record import run_id_of, write_record
+from sluice.errors import RemoteError
+from sluice.project import own_root
+from sluice.record.run_record import RunRecord
+from sluice.record.verdict import Check, Verdict
+from tests.runners.cloud.small_job import small_job
+
+pytestmark = pytest.mark.cloud
+
+RUN = "20260101T000000Z-ab12"
+
+
+@pytest.fixture
+def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
+    fake = FakeVertex()
+    for area in ("AIPLATFORM", "LOGGING"):
+        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
+        monkeypatch.setenv(name, fake.address())
+    yield fake
+    fake.close()
+
+
+def _stored(bucket: Any) -> dict[str, Any]:
+    config = load_config(
+        str(own_root() / "configs/digits.yaml"),
+        overrides=(f"cloud.root={bucket.uri('sluice')}",),
+    )
+    return json.loads(json.dumps(stored_config(config)))
+
+
+def _submit(**labels: str) -> str:
+    service = VertexService("project", "europe-west4")
+    return service.submit(Submission("digits-1", small_job(), labels))
+
+
+def test_the_record_of_a_blocked_run_and_its_page(
+    bucket: Any, vertex: FakeVertex, tmp_path: Path
+) -> None:
+    row = Check("drift", "all", "<= 0.1", None, 0.2, False, "it has drifted")
+    text = json.dumps(Verdict("data", (row,), None).to_dict()).encode()
+    uri = bucket.put("v/verdict.json", text).removesuffix("/verdict.json")
+    name = _submit(**{"sluice-run": RUN.lower()})
+    artifact = {"name": "a/1", "schemaTitle": "components.DataVerdict", "uri": uri}
+    outputs = {"verdict": {"artifacts": [artifact]}}
+    vertex.task("digits-1", "DataVerdict", "SUCCEEDED", outputs=outputs)
+    error = {"code": 9, "message": "exited with a non-zero status of 1"}
+    vertex.task("digits-1", "DataGate", "FAILED", error=error)
+    # The handler runs while the job does.
+    vertex.task("digits-1", "Report", "RUNNING")
+    status = {
+        "state": "FAILED",
+        "error": {"code": 9, "message": "some tasks failed: [DataGate]"},
+        "pipelineJobResourceName": name,
+        "pipelineTaskName": "tfx-dag",
+    }
+    target = write_record(status, _stored(bucket))
+    assert target == bucket.uri(f"sluice/digits/runs/{RUN}")
+    folder = f"sluice/digits/runs/{RUN}"
+    (tmp_path / "run.json").write_bytes(bucket.get(f"{folder}/run.json"))
+    record = RunRecord.load(tmp_path)
+    assert (record.run_id, record.status, record.exit_code) == (RUN, "blocked", 3)
+    assert record.node("Pusher").state == "blocked"
+    page = bucket.get(f"{folder}/report.html").decode()
+    assert "it has drifted" in page
+    assert f"{folder}/journal.jsonl" in bucket.names()
+
+
+def test_the_id_of_a_scheduled_run_sorts_by_its_time() -> None:
+    created = "2026-01-02T03:04:05.678901+00:00"
+    job = ServiceJob("projects/p/pipelineJobs/digits-7", "running", created_at=created)
+    first = run_id_of(job)
+    assert first.startswith("20260102T030405Z-") and len(first) == len(RUN)
+    assert run_id_of(job) == first
+    again = ServiceJob("job", "running", labels={"sluice-run": RUN.lower()})
+    assert run_id_of(again) == RUN
+
+
+def test_jobs_that_the_service_does_not_have(bucket: Any, vertex: FakeVertex) -> None:
+    place = "projects/project/locations/europe-west4/pipelineJobs/other"
+    with pytest.raises(RemoteError, match="does not know the job"):
+        write_record({"pipelineJobResourceName": place}, _stored(bucket))
+    with pytest.raises(RemoteError, match="no job of Vertex AI"):
+        write_record({"pipelineJobResourceName": "run/1"}, _stored(bucket))
+    rehearsed = "projects/1/locations/rehearsal/pipelineJobs/digits-1"
+    text = write_record({"pipelineJobResourceName": rehearsed}, _stored(bucket))
+    assert text.startswith("rehearsed") and bucket.names() == []
