@@ -17,10 +17,12 @@ def test_it_runs_with_the_final_status_and_the_config(
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
     seen: list[tuple[Any, Any]] = []
-    monkeypatch.setattr(
-        "runners.vertex.write_record.write_record",
-        lambda *given: seen.append(given) or "gs://bucket/runs/1",
-    )
+
+    def write(*given: Any) -> str:
+        seen.append(given)
+        return "gs://bucket/runs/1"
+
+    monkeypatch.setattr("runners.vertex.write_record.write_record", write)
     status = {"state": "FAILED", "pipelineJobResourceName": "projects/p/job"}
     config = {"config": {"name": "digits"}}
     values = {"final_status": json.dumps(status), "config": json.dumps(config)}
