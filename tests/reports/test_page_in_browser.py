@@ -66,6 +66,30 @@ def test_a_table_is_sorted_by_mouse_and_keyboard(
         assert sorted_by.get_attribute("aria-sort") is None
 
 
+def test_a_sorted_column_keeps_its_name(report: Path, report_pages: Any) -> None:
+    with report_pages.open(report) as page:
+        header = slices_of(page).get_by_role("columnheader", name="Slice")
+        button = header.get_by_role("button")
+        for order in ("ascending", "descending"):
+            button.click()
+            assert header.get_attribute("aria-sort") == order
+            expect(button).to_have_accessible_name("Slice")
+            snapshot = header.aria_snapshot()
+            assert "↑" not in snapshot and "↓" not in snapshot
+
+
+def test_text_in_charts_can_be_read_on_a_phone(report: Path, report_pages: Any) -> None:
+    with report_pages.open(report, width=360) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(x => x.open = 1)")
+        sizes = page.evaluate(
+            "[...document.querySelectorAll('svg.chart text')].map((text) =>"
+            " [parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a,"
+            " text.closest('svg').getAttribute('aria-label')])"
+        )
+        assert len(sizes) > 100
+        assert [size for size in sizes if size[0] < 11] == []
+
+
 def test_show_more_and_the_filter(report: Path, report_pages: Any) -> None:
     with report_pages.open(report) as page:
         box = slices_of(page)
