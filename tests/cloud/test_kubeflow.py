@@ -26,11 +26,16 @@ _LABELS = {"sluice-pipeline": "digits", "sluice-run": "20261122t000000z-ab12"}
 def kfp(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
     fake = FakeKfp()
     server.make_bucket("b")
-    quick = client_module.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.5)
+    quick = client_module.RETRY.with_delay(0.001, 0.01, 2)
     monkeypatch.setattr(client_module, "RETRY", quick)
     monkeypatch.delenv(TOKEN_FILE_VARIABLE, raising=False)
     yield fake
     fake.close()
+
+
+def _give_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief = client_module.RETRY.with_timeout(0.2)
+    monkeypatch.setattr(client_module, "RETRY", brief)
 
 
 def _cloud(kfp: FakeKfp) -> Cloud:
@@ -188,8 +193,9 @@ def test_a_busy_service_is_asked_again(
 
 
 def test_a_service_that_stays_busy_is_an_error(
-    kfp: FakeKfp, service: KubeflowService
+    kfp: FakeKfp, service: KubeflowService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _give_up_soon(monkeypatch)
     kfp.fail("GET", "", 503, times=10_000)
     with pytest.raises(NoAnswerError, match="has too much to do") as raised:
         service.get("x")
@@ -197,8 +203,9 @@ def test_a_service_that_stays_busy_is_an_error(
 
 
 def test_a_service_that_is_not_there_says_how_to_reach_it(
-    kfp: FakeKfp, service: KubeflowService
+    kfp: FakeKfp, service: KubeflowService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _give_up_soon(monkeypatch)
     kfp.close()
     with pytest.raises(NoAnswerError, match="does not answer") as raised:
         service.get("x")

@@ -34,7 +34,7 @@ _ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
-    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.5)
+    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2)
     monkeypatch.setattr(kubeflow_client, "RETRY", quick)
     monkeypatch.chdir(_ROOT)
     fake = FakeKfp()

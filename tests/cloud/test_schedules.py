@@ -67,7 +67,7 @@ class Place:
 
 @pytest.fixture
 def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
-    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.5)
+    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2)
     monkeypatch.setattr(kubeflow_client, "RETRY", quick)
     fake = FakeKfp()
     yield fake
@@ -97,7 +97,7 @@ def _on_kubeflow(kfp: FakeKfp) -> Place:
 
 
 def _on_vertex(vertex: FakeVertex) -> Place:
-    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=0.5)
+    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=60)
     service = VertexService("project", "europe-west4", backoff=quick)
     create = r"/schedules(\?|$)"
     return Place(

@@ -33,7 +33,7 @@ _TASKS = ("DataVerdict", "DataGate", "Trainer", "Pusher", "Report")
 
 @pytest.fixture
 def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
-    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.3)
+    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2)
     monkeypatch.setattr(kubeflow_client, "RETRY", quick)
     fake = FakeKfp()
     yield fake
@@ -174,8 +174,10 @@ def test_a_run_is_cancelled_and_resumed(
 
 
 def test_a_run_whose_answer_is_lost_is_found_again(
-    request_: SubmitRequest, kfp: FakeKfp
+    request_: SubmitRequest, kfp: FakeKfp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    brief = kubeflow_client.RETRY.with_timeout(2)
+    monkeypatch.setattr(kubeflow_client, "RETRY", brief)
     kfp.fail("POST", "/runs$", TAKEN)
     # The first look-up is answered, none after the request was taken.
     kfp.fail("GET", r"/runs\?.*display_name", 503, times=10_000, after=1)
