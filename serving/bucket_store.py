@@ -242,7 +242,8 @@ class BucketModelStore(ModelStore):
             with contextlib.suppress(OSError):  # Otherwise swept later.
                 self._give_up(number)
             raise
-        self._finish(number)
+        with contextlib.suppress(OSError):  # Otherwise swept later.
+            self._finish(number)
         return is_published
 
     def _give_up(self, number: int) -> None:

@@ -222,6 +222,20 @@ def test_a_failed_push_leaves_nothing_that_a_server_loads(
     assert store.publish(make_saved_model("c", b"b"), facts={}).version == 3
 
 
+def test_a_version_with_a_record_is_pushed_whatever_fails_afterwards(
+    bucket, store, make_saved_model
+):
+    bucket.fail("DELETE", "1.claim", 403)
+    bucket.fail("GET", "prefix=serving/.staging", 403, times=9)
+
+    assert store.publish(make_saved_model(), facts={}).state == "pushed"
+
+    bucket.server.heal()
+    assert store.newest().is_intact()
+    store.prepare()
+    assert ".versions/1.claim" not in _objects(bucket)
+
+
 def test_a_store_that_cannot_be_written_is_found_before_a_run(bucket, store):
     bucket.fail("POST", "name=serving/.staging", 403)
     with pytest.raises(UsageError, match="permission denied") as refused:
