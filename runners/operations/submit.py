@@ -57,12 +57,16 @@ def submit(
       The record; its status is ``running`` where the run goes on in the service.
 
     Raises:
+      LintError: the service would refuse the pipeline, or a run there would fail.
       UsageError: the request, the config or the data is wrong.
       RemoteError: the service has not answered: ``status`` says later whether it took
         the job.
       LockedError: another process submits or runs the pipeline.
     """
     observer = observer or Observer()
+    # Before the data is looked for: data of this machine is a finding.
+    if (loaded := request.load_config()).cloud is not None:
+        refuse(lint_config(loaded), loaded)
     prepared = check_request(request, observer)
     config, workspace = prepared.config, prepared.workspace
     service = service_for(config)

@@ -29,7 +29,7 @@ def Tell(words: Parameter[list[str]]):
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("verb", ["validate", "compile"])
+@pytest.mark.parametrize("verb", ["validate", "compile", "submit"])
 def test_errors_of_the_config_are_told_without_tfx(
     verb: str, sluice: Sluice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
