@@ -11,6 +11,7 @@ from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import Lineage, trace_lineage
 from runners.operations.find_run import not_run_yet
 from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.service_runs import service_run_dirs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,10 @@ def lineage(request: LineageRequest) -> Traced:
     config = request.load_config()
     workspace = request.workspace_of(config)
     graph = read_metadata(workspace.metadata_db)
+    if run_dirs := service_run_dirs(workspace):
+        from runners.cloud.service_metadata import add_service_runs
+
+        graph = add_service_runs(graph, run_dirs)
     if not graph.artifacts:
         raise not_run_yet(request.name, workspace, request.workspace_dir)
     served = served_models(graph, [request.serving_dir_of(config), workspace.serving])

@@ -77,6 +77,12 @@ def refresh_runs(workspace: Workspace) -> Iterator[str]:
             yield f"run {run_dir.name} is shown as of its last refresh: {error.what}"
 
 
+def service_run_dirs(workspace: Workspace) -> list[Path]:
+    """Returns the folders of all runs in a service, oldest first."""
+    run_dirs = map(workspace.run_dir, workspace.run_ids())
+    return [run_dir for run_dir in run_dirs if is_service_run(run_dir)]
+
+
 def open_service_runs(workspace: Workspace) -> list[Path]:
     """Returns the folders of open runs in a service, newest first."""
     found = []

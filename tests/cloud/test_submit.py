@@ -18,6 +18,7 @@ from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.submitted_job import SubmittedJob
 from runners.engine import Observer
 from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.lineage import LineageRequest, lineage
 from runners.operations.logs import LogsRequest, logs
 from runners.operations.report import ReportRequest, report
 from runners.operations.resume import ResumeRequest, resume
@@ -307,6 +308,31 @@ def test_cancel_then_resume_with_what_has_finished(
     assert record.status == "succeeded" and record.resumed_at
     assert record.node("DataVerdict").state == "cached"
     assert record.node("DataGate").attempts == 2
+
+
+def test_the_lineage_of_what_a_run_in_the_service_made(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    record = submit(_request(bucket))
+    job_id = _job_id(workspace, record)
+
+    def artifacts(number: int, title: str) -> dict[str, Any]:
+        uri = f"gs://bucket/{title}"
+        name = f"projects/1/locations/r/metadataStores/default/artifacts/{number}"
+        return {"artifacts": [{"name": name, "schemaTitle": title, "uri": uri}]}
+
+    examples, model = artifacts(41, "tfx.Examples"), artifacts(42, "tfx.Model")
+    vertex.task(job_id, "DataVerdict", "SUCCEEDED", outputs={"examples": examples})
+    inputs = {"examples": examples}
+    vertex.task(job_id, "Trainer", "SUCCEEDED", inputs=inputs, outputs={"model": model})
+    _status()
+    request = LineageRequest(
+        name="digits", overrides=_options(bucket), reference="Trainer.model"
+    )
+    traced = lineage(request)
+    assert traced.found.artifact_id == 42
+    document = json.dumps(traced.to_dict())
+    assert record.run_id in document and "gs://bucket/tfx.Examples" in document
 
 
 def test_logs_of_a_failed_task_explain_it(
