@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
-from pipeline.config.serialize import plain_config, write_stored_config
 from pipeline.graph.choose_spans import choose_data, choose_spans
 from reports.read_run import read_run
-from runners.cloud.cloud_locations import Upload, cloud_locations
+from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import compile_config
 from runners.cloud.job_inputs import job_parameters, upload
-from runners.cloud.spec import Spec, load_spec, read_spec
-from runners.engine import Engine, Observer, Plan
-from runners.local.write_report import write_report
-from runners.operations.lock_workspace import LockedWorkspace, lock_workspace
+from runners.cloud.spec import load_spec, read_spec
+from runners.engine import Engine, Observer
+from runners.operations.lock_workspace import lock_workspace
 from runners.operations.pipeline_request import PipelineRequest
-from runners.operations.prepared_run import record_late_spans
+from runners.operations.rehearsed_run import RehearsedRun
 from runners.operations.run import RunRequest, run
-from runners.operations.run_lifecycle import execute
-from runners.rehearsal.compare_runs import Difference, compare_runs
+from runners.rehearsal.compare_runs import (
+    Difference,
+    baseline_differences,
+    compare_runs,
+)
 from runners.rehearsal.data_rounds import files_by_round, link_files
 from runners.rehearsal.emulated_service import (
     buckets_of,
     emulated_service,
     upload_files,
 )
-from runners.rehearsal.engine import SPEC_FILE, RehearsalEngine
 from sluice.errors import ExitCode, UsageError
-from sluice.machine_resources import usable_cores
 from sluice.project import current_project
-from sluice.record.events import Event, RunStarted, SpansChosen
-from sluice.record.recorder import Recorder
+from sluice.record.events import Event
 from sluice.record.run_record import REHEARSAL, RunRecord
-from sluice.storage import atomic
 from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace, locate, private_umask
 
@@ -161,8 +156,10 @@ def _rehearse_file(request: RehearseRequest, observer: Observer) -> Rehearsal:
         for item in uploads:
             _upload(item, observer)
         for number in range(1, (request.rounds or 1) + 1):
-            begun = _Round(request, spec, workspace, root, locked, number)
-            records.append(begun.run(engine, observer, _parameters(request, {})))
+            once = RehearsedRun(
+                request.command, request.workers, spec, workspace, root, locked, number
+            )
+            records.append(once.run(engine, observer, _parameters(request, {})))
             if records[-1].exit_code:
                 break
     return Rehearsal(tuple(records))
@@ -223,8 +220,9 @@ class _ConfigRehearsal:
                     _upload(item, observer)
                 for number in range(1, self._rounds + 1):
                     self._upload_data(number)
-                    begun = _Round(
-                        request,
+                    once = RehearsedRun(
+                        request.command,
+                        request.workers,
                         spec,
                         workspace,
                         config.root,
@@ -238,7 +236,7 @@ class _ConfigRehearsal:
                         choice = choose_spans(self._in_cloud)
                         given = job_parameters(compiled.job, self._in_cloud, choice)
                     values = _parameters(request, given)
-                    records.append(begun.run(engine, observer, values, choice))
+                    records.append(once.run(engine, observer, values, choice))
                     if records[-1].exit_code:
                         break
             stopped = records[-1].status == "interrupted"
@@ -295,96 +293,8 @@ class _ConfigRehearsal:
                 found = compare_runs(before, after, tolerance)
             assert self._in_cloud.cloud is not None
             if self._in_cloud.cloud.engine == "vertex":
-                found += _baseline_differences(records[: index + 1])
+                found += baseline_differences(records[: index + 1])
             yield found
-
-
-@dataclass(frozen=True)
-class _Round:
-    """One run of the compiled pipeline.
-
-    Attributes:
-      request: of the rehearsal.
-      spec: the compiled pipeline.
-      workspace: of the pipeline.
-      root: of the project.
-      locked: the workspace's lock.
-      number: of the round, from 1.
-      config: as compiled; None for a compiled file.
-    """
-
-    request: RehearseRequest
-    spec: Spec
-    workspace: Workspace
-    root: Path
-    locked: LockedWorkspace
-    number: int
-    config: Config | None = None
-
-    def run(
-        self,
-        engine: RehearsalEngine,
-        observer: Observer,
-        values: dict[str, Any],
-        choice: SpanChoice | None = None,
-    ) -> RunRecord:
-        """Runs it and returns the record, with documents and page.
-
-        Args:
-          engine: of the emulated service.
-          observer: of the run.
-          values: of the pipeline's parameters.
-          choice: the spans that it is pinned to; None if it selects them itself.
-        """
-        recorder = self._begin(observer, values, choice)
-        plan = Plan(
-            run_dir=recorder.run_dir,
-            workers=recorder.run_started.workers,
-            project_root=self.root,
-            workspace=self.workspace.root,
-            locks=(self.locked.lock.descriptor,),
-        )
-        execute(plan, recorder, engine, observer)
-        if self.config is not None:
-            record_late_spans(recorder)
-        write_report(recorder)
-        return recorder.record
-
-    def _begin(
-        self, observer: Observer, values: dict[str, Any], choice: SpanChoice | None
-    ) -> Recorder:
-        run_id = self.workspace.new_run_id()
-        run_dir = self.workspace.run_dir(run_id)
-        run_dir.mkdir(parents=True)
-        job = copy.deepcopy(dict(self.spec.job))
-        runtime = job.setdefault("runtimeConfig", {})
-        given = runtime.get("parameterValues", {})
-        runtime["parameterValues"] = {**given, **values}
-        atomic.write_json(run_dir / SPEC_FILE, job)
-        config = self.config
-        if config is not None:
-            write_stored_config(config, run_dir / "config.json")
-        recorder = Recorder(run_dir, observer.on_event)
-        event = RunStarted(
-            run_id=run_id,
-            pipeline=self.spec.name,
-            command=self.request.command,
-            destination=cloud_locations(config).serving_dir if config else "",
-            config=plain_config(config) if config else {},
-            workers=self.request.workers or usable_cores(),
-            use_cache=True,
-            forced=(),
-            from_nodes=(),
-            to_nodes=(),
-            accept_data=None,
-            resume_command=None,
-            tags={REHEARSAL: f"round {self.number}"},
-            notes=self.locked.notes_for(run_id),
-        )
-        recorder.apply(event)
-        if choice and any(choice.to_dict().values()):
-            recorder.apply(SpansChosen(spans=choice.to_dict()))
-        return recorder
 
 
 class _RunsOnly(Observer):
@@ -438,35 +348,3 @@ def _upload_of(text: str) -> Upload:
 def _upload(item: Upload, observer: Observer) -> None:
     upload(item)
     observer.on_note(f"uploads {item.path} to {item.uri} (emulated)")
-
-
-def _baseline_differences(records: Sequence[RunRecord]) -> tuple[Difference, ...]:
-    """Returns a difference if a round does not compare with the last blessed model."""
-    *earlier, last = records
-    compared = [
-        uri for node in last.nodes for uri in node.inputs.get("baseline_model", ())
-    ]
-    judged = [node for node in last.nodes if "baseline_model" in node.inputs]
-    blessed = [record for record in earlier if _blesses(record)]
-    if not (judged and blessed):
-        return ()
-    newest = blessed[-1]
-    models = [
-        uri
-        for node in newest.nodes
-        for uris in node.outputs.values()
-        for uri in uris
-        if newest.artifacts[uri].type == "Model" and node.kind != "Resolver"
-    ]
-    if set(models) & set(compared):
-        return ()
-    found = Difference(
-        "the model that the new one is compared with",
-        f"the blessed one of {newest.run_id}: {', '.join(models)}",
-        ", ".join(compared) or "none",
-    )
-    return (found,)
-
-
-def _blesses(record: RunRecord) -> bool:
-    return any(gate["gate"] == "model" and gate["passed"] for gate in record.gates)

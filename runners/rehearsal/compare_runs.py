@@ -7,7 +7,7 @@ not the same to the last bit where its input was sharded otherwise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,38 @@ def compare_runs(
       tolerance: the largest difference of a metric, absolute.
     """
     return tuple(_differences(local, rehearsed, tolerance))
+
+
+def baseline_differences(records: Sequence[RunRecord]) -> tuple[Difference, ...]:
+    """Returns a difference if a round does not compare with the last blessed model."""
+    *earlier, last = records
+    compared = [
+        uri for node in last.nodes for uri in node.inputs.get("baseline_model", ())
+    ]
+    judged = [node for node in last.nodes if "baseline_model" in node.inputs]
+    blessed = [record for record in earlier if _blesses(record)]
+    if not (judged and blessed):
+        return ()
+    newest = blessed[-1]
+    models = [
+        uri
+        for node in newest.nodes
+        for uris in node.outputs.values()
+        for uri in uris
+        if newest.artifacts[uri].type == "Model" and node.kind != "Resolver"
+    ]
+    if set(models) & set(compared):
+        return ()
+    found = Difference(
+        "the model that the new one is compared with",
+        f"the blessed one of {newest.run_id}: {', '.join(models)}",
+        ", ".join(compared) or "none",
+    )
+    return (found,)
+
+
+def _blesses(record: RunRecord) -> bool:
+    return any(gate["gate"] == "model" and gate["passed"] for gate in record.gates)
 
 
 def _differences(

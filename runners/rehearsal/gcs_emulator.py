@@ -62,6 +62,8 @@ class GcsEmulator:
             stdout=subprocess.PIPE,
             cwd=own_root(),
             text=True,
+            # Ctrl-C is for the process that waits for this one.
+            start_new_session=True,
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         print(key, file=self._process.stdin, flush=True)

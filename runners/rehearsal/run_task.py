@@ -286,7 +286,9 @@ class _RunningTask:
     def _end_of_failure(self, ended: Ended) -> EndedTask:
         event = _failed(self._task.id, self._failure(ended))
         if self._around.stopping():
-            event = replace(event, state="interrupted", error=None, reason="stopped")
+            event = replace(
+                event, state="interrupted", error=None, reason="stopped when asked to"
+            )
         event = replace(
             event,
             log=str(self._log),
