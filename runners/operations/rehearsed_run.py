@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
 from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.spec import Spec
+from runners.cloud.trainer_job import EXECUTOR
 from runners.engine import Observer, Plan
 from runners.local.write_report import write_report
 from runners.operations.lock_workspace import LockedWorkspace
@@ -24,6 +26,9 @@ from sluice.record.recorder import Recorder
 from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.storage import atomic
 from sluice.workspace import Workspace
+
+# What the Trainer runs in each worker of its custom job.
+_IN_WORKER = "tfx.components.trainer.executor.GenericExecutor"
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ class RehearsedRun:
         runtime = job.setdefault("runtimeConfig", {})
         given = runtime.get("parameterValues", {})
         runtime["parameterValues"] = {**given, **values}
+        job, notes = _without_custom_job(job)
         atomic.write_json(run_dir / SPEC_FILE, job)
         config = self.config
         if config is not None:
@@ -108,9 +114,18 @@ class RehearsedRun:
             accept_data=None,
             resume_command=None,
             tags={REHEARSAL: f"round {self.number}"},
-            notes=self.locked.notes_for(run_id),
+            notes=(*self.locked.notes_for(run_id), *notes),
         )
         recorder.apply(event)
         if choice and any(choice.to_dict().values()):
             recorder.apply(SpansChosen(spans=choice.to_dict()))
         return recorder
+
+
+def _without_custom_job(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Returns a job whose Trainer trains in its own task, with a note if it did not."""
+    text = json.dumps(job)
+    if EXECUTOR not in text:
+        return job, []
+    note = "the Trainer's custom job is not rehearsed: it trains in its own task, once"
+    return json.loads(text.replace(EXECUTOR, _IN_WORKER)), [note]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import queue
+import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -104,11 +105,15 @@ class _JobRun:
         Raises:
           SluiceError: the job cannot be started.
         """
+        run_id, for_kubeflow = self._plan.run_dir.name, self._engine.for_kubeflow
         job = Job(
             self._spec,
-            f"{self._spec.name}-{self._plan.run_dir.name.lower()}",
+            # Kubeflow chooses the id, Vertex AI is given one.
+            str(uuid.uuid5(uuid.NAMESPACE_URL, run_id))
+            if for_kubeflow
+            else f"{self._spec.name}-{run_id.lower()}",
             job_parameters(self._spec),
-            has_input_types=not self._engine.for_kubeflow,
+            for_kubeflow,
         )
         graph = graph_of(self._spec)
         self._recorder.apply(graph)

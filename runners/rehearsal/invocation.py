@@ -43,15 +43,15 @@ class Job:
       spec: the compiled pipeline.
       id: the job's id.
       parameters: the values of the pipeline's parameters.
-      has_input_types: whether input artifacts come with their types; on Kubeflow
-        Pipelines they do not.
+      for_kubeflow: whether Kubeflow Pipelines runs it: input artifacts come without
+        their types, and outputs are elsewhere.
       final_status: how the tasks have ended, for the exit handler.
     """
 
     spec: Spec
     id: str
     parameters: Mapping[str, Any]
-    has_input_types: bool = True
+    for_kubeflow: bool = False
     final_status: str = ""
 
     @property
@@ -63,6 +63,13 @@ class Job:
             "pipeline_job_resource_name": self.resource_name,
             "pipeline_root": self.spec.pipeline_root,
         }
+
+    def folder_of(self, task: Task, unique: str) -> str:
+        """Returns the folder of a task's outputs, as the service names it."""
+        root = self.spec.pipeline_root
+        if self.for_kubeflow:
+            return f"{root}/{self.spec.name}/{self.id}/{task.id}/{unique}"
+        return f"{root}/1/{self.id}/{task.id}_{unique}"
 
     @property
     def resource_name(self) -> str:
@@ -145,7 +152,7 @@ class Invocation:
         }
         for name, value in task.parameters.items():
             parameters[name] = resolve(value, job, upstream)
-        root = f"{job.spec.pipeline_root}/1/{job.id}/{task.id}_{unique}"
+        root = job.folder_of(task, unique)
         return cls(
             job=job,
             task=task,
@@ -170,7 +177,7 @@ class Invocation:
 
     def executor_input(self) -> dict[str, Any]:
         """Returns the JSON form of KFP's message ``ExecutorInput``."""
-        typed = self.job.has_input_types
+        typed = not self.job.for_kubeflow
         return {
             "inputs": {
                 "parameterValues": dict(self.parameters),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runners.cloud.trainer_job import EXECUTOR
 from runners.operations.rehearse import RehearseRequest, rehearse
 from sluice.errors import ExitCode, UsageError
 from tests.runners.rehearsal.conftest import container, make_job, task
@@ -93,6 +94,17 @@ def test_failed_round_is_the_last(compiled: Path) -> None:
     assert len(found.records) == 1
     assert found.exit_code == ExitCode.NODE
     assert "gs://bucket/data/in" in str(found.records[0].error)
+
+
+def test_custom_job_of_the_trainer_runs_in_its_task(compiled: Path) -> None:
+    job = json.loads(compiled.read_text())
+    executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+    executors["Use"]["container"]["args"] += ["--executor_class_path", EXECUTOR]
+    compiled.write_text(json.dumps(job))
+    (record,) = rehearse(_request(compiled)).records
+    assert any("custom job is not rehearsed" in note for note in record.notes)
+    run_dir = compiled.parent / "workspace" / "tiny" / "runs" / record.run_id
+    assert EXECUTOR not in (run_dir / "spec.json").read_text()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -413,7 +414,11 @@ def test_input_artifacts_have_no_type_on_kubeflow(rehearsal: Rehearsal) -> None:
             container("assert 'type' not in of('thing')"), reads={"thing": "Make.thing"}
         ),
     }
-    assert rehearsal.run(tasks, for_kubeflow=True).status == "succeeded"
+    record = rehearsal.run(tasks, for_kubeflow=True)
+    assert record.status == "succeeded", record.error
+    # KFP chooses the run's id, and has it in the URIs.
+    (uri,) = record.node("Make").outputs["thing"]
+    assert re.search(r"/root/tiny/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/Make/", uri)
 
 
 def _is_alive(pid_file: Path) -> bool:
