@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from components.tfrecord_gen.spans.span_choice import SPANS_PATH
+from components.tfrecord_gen.spans.span_choice import SPANS_PATH, SpanChoice
+from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.validate_graph import check_node_ids
+from runners.cloud.submitted_job import SPEC_FILE
 from runners.local.processes.job import Job
 from runners.local.query_job import run_query_job, temporary_run_dir
 from runners.metadata.metadata_file import check_readable, copy_metadata
 from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.service_runs import service_run_dirs
+from sluice.record.load_record import load_record
 from sluice.storage import stat_cache
+from sluice.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +65,8 @@ class Explanation:
 def explain(request: ExplainRequest) -> Explanation:
     """Returns whether a node would run, found by a process that imports TFX.
 
+    With a ``cloud`` section, in its service: compared with what was submitted before.
+
     Raises:
       UsageError: the config or its data is invalid, or there is no such node.
       WorkspaceError: the metadata is damaged.
@@ -69,6 +76,9 @@ def explain(request: ExplainRequest) -> Explanation:
     check_node_ids(config, [request.node])
     choice = choose_spans(config)
     workspace = request.workspace_of(config)
+    if config.cloud is not None:
+        nodes = _explain_in_service(config, choice, workspace, request.node)
+        return Explanation(config.name, request.node, nodes)
     with temporary_run_dir(config) as run_dir:
         copy = run_dir / "metadata.db"
         if workspace.metadata_db.exists():
@@ -90,3 +100,22 @@ def explain(request: ExplainRequest) -> Explanation:
         )
         nodes = run_query_job(job, run_dir, "explain", cwd=config.root)["nodes"]
     return Explanation(config.name, request.node, nodes)
+
+
+def _explain_in_service(
+    config: Config, choice: SpanChoice, workspace: Workspace, node: str
+) -> list[dict[str, Any]]:
+    """Compares the compiled pipeline with those of the runs in its service."""
+    from runners.cloud.compile_spec import compile_config
+    from runners.cloud.explain_tasks import SubmittedRun, explain_tasks
+    from runners.cloud.job_inputs import job_parameters
+    from runners.cloud.spec import load_spec, read_spec
+
+    job = compile_config(config).job
+    values = job_parameters(job, config, choice)
+    job["runtimeConfig"] = {**job.get("runtimeConfig", {}), "parameterValues": values}
+    runs = [
+        SubmittedRun(load_spec(run_dir / SPEC_FILE), load_record(run_dir))
+        for run_dir in reversed(service_run_dirs(workspace))
+    ]
+    return explain_tasks(read_spec(job), runs, node)

@@ -18,6 +18,7 @@ from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.submitted_job import SubmittedJob
 from runners.engine import Observer
 from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.explain import ExplainRequest, explain
 from runners.operations.lineage import LineageRequest, lineage
 from runners.operations.logs import LogsRequest, logs
 from runners.operations.report import ReportRequest, report
@@ -333,6 +334,28 @@ def test_the_lineage_of_what_a_run_in_the_service_made(
     assert traced.found.artifact_id == 42
     document = json.dumps(traced.to_dict())
     assert record.run_id in document and "gs://bucket/tfx.Examples" in document
+
+
+def test_explain_compares_with_what_was_submitted(
+    project: Path,
+    bucket: Any,
+    vertex: FakeVertex,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record = submit(_request(bucket))
+    _succeed(vertex, _job_id(workspace, record))
+    _status()
+    monkeypatch.setattr(
+        "runners.cloud.compile_spec.compile_config",
+        lambda config: CompiledSpec(small_job(), ()),
+    )
+    request = ExplainRequest(name="digits", overrides=_options(bucket), node="Trainer")
+    found = {item["node"]: item for item in explain(request).nodes}
+    assert found["Trainer"]["because"] == []
+    assert found["Trainer"]["waits_for"] == ["DataGate"]
+    assert found["DataVerdict"]["because"] == ["the service does not cache it"]
+    assert found["DataVerdict"]["last_run"] == record.run_id
 
 
 def test_logs_of_a_failed_task_explain_it(
