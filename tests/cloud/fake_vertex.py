@@ -145,6 +145,11 @@ class FakeVertex:
         with self._lock:
             self._failures.append(_Failure(method, path, status, message, times))
 
+    def heal(self) -> None:
+        """Removes all pending failures."""
+        with self._lock:
+            self._failures.clear()
+
     def requests(self) -> list[str]:
         """Returns and clears the requests, as ``STATUS METHOD path?query``."""
         with self._lock:

@@ -57,10 +57,20 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
     for area in ("AIPLATFORM", "LOGGING"):
         name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
         monkeypatch.setenv(name, fake.address())
-    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=0.3)
-    monkeypatch.setattr("runners.vertex.client.Backoff", lambda: quick)
+    _set_patience(monkeypatch, 30)
     yield fake
     fake.close()
+
+
+@pytest.fixture
+def gives_up(vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client repeats a request for half a second only."""
+    _set_patience(monkeypatch, 0.5)
+
+
+def _set_patience(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
+    backoff = Backoff(first_s=0.01, longest_s=0.02, total_s=total_s)
+    monkeypatch.setattr("runners.vertex.client.Backoff", lambda: backoff)
 
 
 @pytest.fixture
@@ -199,14 +209,14 @@ def test_a_dropped_answer_leaves_exactly_one_job(
 
 
 def test_a_job_of_which_no_answer_ever_came_is_found_again(
-    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace, gives_up: None
 ) -> None:
     vertex.fail("POST", "pipelineJobId", LOST)
     vertex.fail("POST", "pipelineJobId", CUT, times=1000)
     with pytest.raises(RemoteError, match="not known whether run .* was submitted"):
         submit(_request(bucket))
     (job,) = vertex.jobs()
-    vertex._failures.clear()
+    vertex.heal()
     record = _status()
     assert record.status == "running"
     submitted = SubmittedJob.load(workspace.run_dir(record.run_id))
@@ -214,7 +224,7 @@ def test_a_job_of_which_no_answer_ever_came_is_found_again(
 
 
 def test_a_job_that_the_service_never_took_ends_the_run_after_a_while(
-    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace, gives_up: None
 ) -> None:
     vertex.fail("POST", "pipelineJobId", CUT, times=1000)
     with pytest.raises(RemoteError, match="not known whether"):
@@ -257,7 +267,7 @@ def test_a_missing_bucket_is_named_with_the_command_that_creates_it(
 
 
 def test_a_service_that_does_not_answer_does_not_hide_the_record(
-    project: Path, bucket: Any, vertex: FakeVertex
+    project: Path, bucket: Any, vertex: FakeVertex, gives_up: None
 ) -> None:
     record = submit(_request(bucket))
     vertex.fail("GET", "pipelineJobs", 503, "down", times=1000)

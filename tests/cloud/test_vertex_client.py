@@ -47,8 +47,9 @@ def service(vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch) -> VertexServic
     for area in ("AIPLATFORM", "LOGGING"):
         name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
         monkeypatch.setenv(name, vertex.address())
-    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=0.5)
-    return VertexService("project", "europe-west4", backoff=quick)
+    # As long as a busy machine needs.
+    backoff = Backoff(first_s=0.01, longest_s=0.02, total_s=30)
+    return VertexService("project", "europe-west4", backoff=backoff)
 
 
 def _submission(job_id: str = "digits-1", **values: str) -> Submission:
@@ -159,6 +160,8 @@ def test_another_job_with_the_same_id_is_not_taken_for_ours(
 
 
 def test_a_service_that_stays_down(service: VertexService, vertex: FakeVertex) -> None:
+    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=0.5)
+    service = VertexService("project", "europe-west4", backoff=quick)
     vertex.fail("GET", "digits-1", 503, "down for maintenance", times=1000)
     with pytest.raises(RemoteError, match="Vertex AI does not answer") as raised:
         service.find("digits-1")
