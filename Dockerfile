@@ -5,26 +5,29 @@
 # `sluice image --print` prints it with the arguments of another version or for GPUs.
 ARG BASE=python:3.10-slim-bookworm
 ARG BEAM=apache/beam_python3.10_sdk:2.62.0
-ARG LOCK=image-1.16
+ARG TFX=1.16
+ARG GPU=
 
 FROM ${BEAM} AS beam
 
 FROM ${BASE} AS build
-ARG LOCK
+ARG TFX
+ARG GPU
 # pyfarmhash comes as source only.
 RUN apt-get update && apt-get install --yes --no-install-recommends g++
 WORKDIR /opt/sluice
-COPY requirements/uv.txt requirements/${LOCK}.txt requirements/
+COPY requirements requirements
 RUN python -m venv --without-pip venv
 RUN python -m pip install --quiet --require-hashes --target uv \
     --requirement requirements/uv.txt
 # Source-only packages are built with the locked setuptools.
 RUN awk '/^setuptools==/ { keep = 1 } keep; !/\\$/ { keep = 0 }' \
-    requirements/${LOCK}.txt >requirements/setuptools.txt
+    requirements/tfx-${TFX}.txt >requirements/setuptools.txt
 RUN uv/bin/uv pip install --quiet --python venv/bin/python \
     --require-hashes --requirement requirements/setuptools.txt
 RUN uv/bin/uv pip install --quiet --python venv/bin/python \
-    --require-hashes --requirement requirements/${LOCK}.txt --no-build-isolation
+    --require-hashes --requirement requirements/tfx-${TFX}.txt \
+    ${GPU:+--requirement requirements/gpu-${TFX}.txt} --no-build-isolation
 # Headers for custom ops, a quarter of the environment.
 RUN rm -r venv/lib/python3*/site-packages/tensorflow/include
 # Writes the bytecode, which the nodes' user cannot: TFX starts in half the time.

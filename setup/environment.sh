@@ -124,8 +124,8 @@ take_turns() {
 # The stamp is written last, so an incomplete environment has none. It names the path,
 # because an environment that was moved or copied does not work.
 is_current() {
-    wanted=$({ cat "requirements/tfx-$tfx.txt" setup.py setup/*.sh && pwd; } |
-        sha256sum)
+    wanted=$({ cat "requirements/tfx-$tfx.txt" "requirements/dev-$tfx.txt" setup.py \
+        setup/*.sh && pwd; } | sha256sum)
     [ "$(cat "$venv/$STAMP" 2>/dev/null)" = "$wanted" ] &&
         "$venv/bin/python" -c '' 2>/dev/null
 }
@@ -152,7 +152,8 @@ install_packages() {
     awk '/^setuptools==/ { keep = 1 } keep; !/\\$/ { keep = 0 }' "$lock" \
         >"$venv/setuptools.txt"
     uv_install --require-hashes --requirement "$venv/setuptools.txt"
-    uv_install --require-hashes --requirement "$lock" --no-build-isolation
+    uv_install --require-hashes --requirement "$lock" \
+        --requirement "requirements/dev-$tfx.txt" --no-build-isolation
     uv_install --editable . --no-deps --no-build-isolation --offline
     rm -rf "$venv/uv" "$venv/setuptools.txt"
     compile_bytecode

@@ -27,18 +27,20 @@ main() {
     resolve uv 2026-10-01 --python-version 3.10 --universal requirements/uv.in
 }
 
-# resolve_tfx VERSION DATE OPTION...: one lock holds the tools too, so that what is
-# tested and what tests it are resolved together. The locks of the images have the same
-# versions without the tools; TensorFlow's own packages for GPUs are added in one.
+# resolve_tfx VERSION DATE OPTION...: what a pipeline needs, and in locks beside it only
+# what tools and TensorFlow's support of GPUs add. Images are built without the tools.
 resolve_tfx() {
     tfx=$1
     date=$2
     shift 2
-    set -- "$date" "$@" "requirements/tfx-$tfx.in"
-    resolve "tfx-$tfx" "$@" requirements/dev.in
-    set -- "$@" --constraint "requirements/tfx-$tfx.txt" --no-annotate
-    resolve "image-$tfx" "$@"
-    resolve "image-$tfx-gpu" "$@" requirements/gpu.in
+    set -- "$date" "$@"
+    resolve "tfx-$tfx" "$@" "requirements/tfx-$tfx.in"
+    has=$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' \
+        "requirements/tfx-$tfx.txt")
+    # shellcheck disable=SC2086
+    set -- "$@" --constraint "requirements/tfx-$tfx.txt" $has
+    resolve "dev-$tfx" "$@" requirements/dev.in
+    resolve "gpu-$tfx" "$@" requirements/gpu.in
 }
 
 # resolve NAME DATE OPTION...: the old lock stays until the new one is whole.

@@ -41,7 +41,7 @@ class Image:
     """What an image is built from.
 
     Attributes:
-      arguments: of the Dockerfile, by name: its base images and its lock.
+      arguments: of the Dockerfile, by name: its base images and what it has.
       dockerfile: its text, with these as defaults.
       files: the other files of the build's context, by their name in it.
       fingerprint: the digest of all these.
@@ -84,11 +84,11 @@ def image_of(root: Path, tfx: str | None = None, gpu: bool = False) -> Image:
             actual=tfx or "TFX is not installed",
             hint="choose one with --tfx",
         )
-    lock = f"image-{tfx}-gpu" if gpu else f"image-{tfx}"
-    fixed = ("LICENSE", "requirements/uv.txt", f"requirements/{lock}.txt")
+    locks = ["uv", f"tfx-{tfx}", *([f"gpu-{tfx}"] if gpu else [])]
+    fixed = ("LICENSE", *(f"requirements/{name}.txt" for name in locks))
     files = {name: own_root() / name for name in fixed}
     try:
-        locked = files[f"requirements/{lock}.txt"].read_text(encoding="utf-8")
+        locked = files[f"requirements/tfx-{tfx}.txt"].read_text(encoding="utf-8")
         text = (own_root() / "Dockerfile").read_text(encoding="utf-8")
         ignored = (own_root() / ".dockerignore").read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -103,7 +103,8 @@ def image_of(root: Path, tfx: str | None = None, gpu: bool = False) -> Image:
     arguments = {
         "BASE": f"python:{python}-slim-{debian}",
         "BEAM": f"apache/beam_python{python}_sdk:{beam[1]}",
-        "LOCK": lock,
+        "TFX": tfx,
+        "GPU": "yes" if gpu else "",
     }
     left_out = re.findall(r"^\*\*/(.+)$", ignored, re.MULTILINE)
     for name, path in _packages(root):
@@ -176,7 +177,7 @@ def check_image(
         "the image does not hold the code that is about to run",
         where=image,
         expected=f"{current[0].name(repository)}, or the label {LABEL} of it",
-        actual=f"the label {label}" if label else f"no label {LABEL}",
+        actual=f"the label {label}" if label else f"no label {LABEL} that can be read",
         hint=f"sluice image push --repository {repository}",
     )
 

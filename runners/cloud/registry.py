@@ -7,6 +7,7 @@ the registries which Google's services pull from.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from runners.cloud.image import LABEL
@@ -28,60 +29,64 @@ _MANIFESTS = ", ".join(
 
 
 def fingerprint_label(image: str, session: Any = None) -> str | None:
-    """Returns an image's label ``LABEL``; None if it has none, or names no registry.
+    """Returns an image's label ``LABEL``.
 
     Args:
       image: its name, with a tag or digest.
       session: of ``requests``; None for one with Google's default credentials.
 
+    Returns:
+      None if it has none, names no registry, or may not be read from here: the service
+      has credentials of its own.
+
     Raises:
-      RemoteError: the registry has no such image, or refuses to tell.
+      RemoteError: the registry has no such image, or does not answer.
     """
+    import google.auth.exceptions
+    import requests
+
     found = _REFERENCE.fullmatch(image)
     if found is None:
         return None
-    session = session or _authorized_session()
     host = found["host"]
     scheme = "http" if re.match(r"localhost|127\.", host) else "https"
     address = f"{scheme}://{host}/v2/{found['name']}"
     reference = found["digest"] or found["tag"] or "latest"
-    manifest = _get(session, f"{address}/manifests/{reference}", image)
-    if "manifests" in manifest:
-        for entry in manifest["manifests"]:
-            if entry.get("platform", {}).get("architecture") == "amd64":
-                reference = entry["digest"]
-        manifest = _get(session, f"{address}/manifests/{reference}", image)
-    config = _get(session, f"{address}/blobs/{manifest['config']['digest']}", image)
-    return (config["config"].get("Labels") or {}).get(LABEL)
-
-
-def _get(session: Any, address: str, image: str) -> Any:
-    import requests
-
     try:
-        answer = session.get(
-            address, headers={"Accept": _MANIFESTS}, timeout=_TIMEOUT_S
-        )
-        if answer.status_code == 404:
-            raise RemoteError(
-                "the registry has no such image",
-                where=image,
-                hint=f"sluice image push --repository {image.rpartition(':')[0]}",
-            )
-        if answer.status_code in (401, 403):
-            raise RemoteError(
-                "the registry does not let these credentials read the image",
-                where=image,
-                expected="the role Artifact Registry Reader",
-                actual=f"{answer.status_code} {answer.reason}",
-                hint="gcloud auth application-default login, or grant the role",
-            )
-        answer.raise_for_status()
-        return answer.json()
-    except (requests.RequestException, ValueError) as error:
+        read = partial(_get, session or _authorized_session())
+        manifest = read(f"{address}/manifests/{reference}")
+        for entry in manifest.get("manifests", ()):
+            if entry.get("platform", {}).get("architecture") == "amd64":
+                manifest = read(f"{address}/manifests/{entry['digest']}")
+                break
+        config = read(f"{address}/blobs/{manifest['config']['digest']}")
+    except (PermissionError, google.auth.exceptions.DefaultCredentialsError):
+        return None
+    except FileNotFoundError:
+        raise RemoteError(
+            "the registry has no such image",
+            where=image,
+            hint=f"sluice image push --repository {host}/{found['name']}",
+        ) from None
+    except (
+        requests.RequestException,
+        google.auth.exceptions.GoogleAuthError,
+        ValueError,
+    ) as error:
         raise RemoteError(
             "the image's registry cannot be asked", where=image, actual=str(error)
         ) from error
+    return (config["config"].get("Labels") or {}).get(LABEL)
+
+
+def _get(session: Any, address: str) -> Any:
+    answer = session.get(address, headers={"Accept": _MANIFESTS}, timeout=_TIMEOUT_S)
+    if answer.status_code in (401, 403):
+        raise PermissionError(address)
+    if answer.status_code == 404:
+        raise FileNotFoundError(address)
+    answer.raise_for_status()
+    return answer.json()
 
 
 def _authorized_session() -> Any:

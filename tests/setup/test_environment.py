@@ -57,7 +57,7 @@ def test_only_hash_checked_locks_are_installed(ready_machine):
     first, locked, project = ready_machine.installs()
     assert f"--require-hashes --requirement {VENV}/setuptools.txt" in first
     assert f"--require-hashes --requirement requirements/tfx-{TFX}.txt" in locked
-    assert "--no-build-isolation" in locked
+    assert f"--requirement requirements/dev-{TFX}.txt --no-build-isolation" in locked
     assert "--editable . --no-deps --no-build-isolation --offline" in project
 
 
@@ -70,7 +70,10 @@ def test_uv_uses_the_index_of_pip(ready_machine):
     assert all(call.endswith(f"index={url}") for call in ready_machine.installs())
 
 
-@pytest.mark.parametrize("changed", [f"requirements/tfx-{TFX}.txt", "setup.py"])
+@pytest.mark.parametrize(
+    "changed",
+    [f"requirements/tfx-{TFX}.txt", f"requirements/dev-{TFX}.txt", "setup.py"],
+)
 def test_a_changed_lock_is_installed_again(ready_machine, changed):
     assert succeeded(ready_machine.set_up())
     old = ready_machine.project / VENV / "old"

@@ -43,7 +43,7 @@ def test_an_image_holds_both_projects_packages_and_the_lock(project: Path) -> No
     others = {name.partition("/")[0] for name in files}
     assert others == {*OWN_PACKAGES, "requirements", "LICENSE", "project"}
     assert "reports/templates/run.html.j2" in files
-    assert "requirements/image-1.16.txt" in files
+    assert "requirements/tfx-1.16.txt" in files
 
 
 def test_own_checkout_as_the_project_has_no_second_copy() -> None:
@@ -66,9 +66,10 @@ def test_the_fingerprint_is_that_of_code_and_lock(project: Path) -> None:
 def test_the_dockerfile_has_the_arguments_of_its_version(project: Path) -> None:
     image = image_of(project, "1.21", gpu=True)
     assert "\nARG BASE=python:3.12-slim-trixie\n" in image.dockerfile
-    assert "\nARG LOCK=image-1.21-gpu\n" in image.dockerfile
+    assert "\nARG TFX=1.21\nARG GPU=yes\n" in image.dockerfile
+    assert "requirements/gpu-1.21.txt" in image.files
     beam = image.arguments["BEAM"].rpartition(":")[2]
-    lock = (own_root() / "requirements" / "image-1.21-gpu.txt").read_text()
+    lock = (own_root() / "requirements" / "tfx-1.21.txt").read_text()
     assert f"\napache-beam=={beam} " in lock
 
 
