@@ -60,11 +60,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.split_names = artifact_utils.encode_split_names(asked.split_names)
         _check_same(window, read_listing(exec_properties.get(SPANS) or ""), "")
         schedule = exec_properties.get(SCHEDULE)
-        if schedule and not _has_new_data(window, schedule, examples):
-            return
+        is_new = not schedule or _has_new_data(window, schedule, examples)
         report = ingest(
             Ingestion(
-                files=window.files,
+                files=window.files if is_new else (),
                 hash_splits=asked.hash_splits,
                 images=asked.images,
                 max_record_bytes=asked.max_record_bytes,
@@ -77,6 +76,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             quarantine.uri,
             usable_cores(),
         )
+        if not is_new:
+            return
         check_unchanged(window)
         fingerprint = _fingerprint(window, report)
         _check_same(

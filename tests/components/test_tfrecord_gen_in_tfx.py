@@ -413,7 +413,8 @@ def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path: Path) -> None:
     watermark.advance(mark, first["data"], first["spans"])
     same = run("same")
     assert (same["new_data"], same["spans"]) == (0, "[[1, null]]")
-    assert not (tmp_path / "same/cloud/examples/Split-train").exists()
+    report = json.loads((tmp_path / "same/cloud/quarantine/report.json").read_text())
+    assert (report["records"], report["files"]) == (0, [])
     with pytest.raises(DataError, match="the newest file of the data is too old|span"):
         run("stale", stale_after_h=1e-9)
     write_span(base, 2, 20)
