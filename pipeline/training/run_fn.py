@@ -40,7 +40,7 @@ from pipeline.training.strategy.distribution import (
     serve,
 )
 from pipeline.training.strategy.supervisor import ProcessSettings, supervise
-from pipeline.training.strategy.task_process import TF_CONFIG, beat
+from pipeline.training.strategy.task_process import TF_CONFIG, beat, is_supervised
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
@@ -158,7 +158,8 @@ def run_fn(fn_args: Any) -> None:
     processes = ProcessSettings.from_config(fn_args.custom_config["train"])
     if processes is None or os.environ.get(TF_CONFIG):
         train()
-        wait_for_model(fn_args.serving_model_dir)
+        if os.environ.get(TF_CONFIG) and not is_supervised():
+            wait_for_model(fn_args.serving_model_dir)
     else:
         supervise(train, processes)
 
