@@ -82,6 +82,18 @@ def test_digits_in_two_rounds_of_a_schedule(
     assert second.node("ModelVerdict").inputs["baseline_model"] == _models(first)
 
 
+def test_digits_on_kubeflow_compares_with_the_model_in_the_store(
+    rehearsal: Rehearse,
+) -> None:
+    """It has no resolvers, and passes input artifacts without their types."""
+    settings = ("cloud.engine=kubeflow", "train.epochs=12", "train.seed=1", NO_FLOOR)
+    found = rehearsal("digits", *settings, rounds=2, tolerance=None)
+    first, second = found.records
+    assert [record.status for record in found.records] == ["succeeded"] * 2
+    assert "baseline_model" not in first.node("ModelVerdict").inputs
+    assert second.node("ModelVerdict").inputs["baseline_model"] == _models(first)
+
+
 def test_taxi(rehearsal: Rehearse) -> None:
     _check(rehearsal("taxi"))
 
