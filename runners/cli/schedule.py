@@ -93,7 +93,7 @@ def list_(as_json: bool, **asked: Any) -> None:
 @schedule.command()
 @_options
 def show(as_json: bool, **asked: Any) -> None:
-    """Show the schedule of NAME and its next five times."""
+    """Show the schedule of NAME, its next five times and the last runs."""
     _print(operations.show_schedule(ScheduleRequest(**asked)), as_json)
 
 
@@ -135,3 +135,7 @@ def _print(view: ScheduleView, as_json: bool) -> None:
     )
     if view.next_times:
         echo("  next:", *(f"    {time.strftime(_TIME)}" for time in view.next_times))
+    if view.last_runs:
+        echo("  last:")
+    for run in view.last_runs:
+        echo(f"    {run.created_at} {run.state} {run.page or ''}".rstrip())

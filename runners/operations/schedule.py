@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from runners.cloud.job_inputs import upload
 from runners.cloud.lint.compile_checked import compile_checked
 from runners.cloud.lint.finding import SERVICES
 from runners.cloud.schedule import Schedules, ServiceSchedule, WantedSchedule
-from runners.cloud.service import PIPELINE_LABEL, SPEC_LABEL
+from runners.cloud.service import PIPELINE_LABEL, SPEC_LABEL, JobState
 from runners.cloud.service_engine import explain_storage
 from runners.cloud.spec import read_spec
 from runners.engine import Observer
@@ -26,6 +26,7 @@ from runners.operations.submit import check_submission
 from sluice.errors import UsageError
 
 _LABEL_LENGTH = 16
+_LAST_RUNS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,21 @@ class SetScheduleRequest(ScheduleRequest):
 
 
 @dataclass(frozen=True)
+class PastRun:
+    """A run of a pipeline in the service, scheduled or submitted.
+
+    Attributes:
+      created_at: UTC, ISO 8601.
+      state: see ``JobState``.
+      page: its address in the service's console; None if there is none.
+    """
+
+    created_at: str | None
+    state: JobState
+    page: str | None
+
+
+@dataclass(frozen=True)
 class ScheduleView:
     """A schedule and when it starts runs.
 
@@ -64,11 +80,13 @@ class ScheduleView:
       engine: the service.
       schedule: as the service has it.
       next_times: in the schedule's timezone, computed here; empty if it is not active.
+      last_runs: of the pipeline, newest first; only of ``show_schedule``.
     """
 
     engine: str
     schedule: ServiceSchedule
     next_times: tuple[datetime, ...]
+    last_runs: tuple[PastRun, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
@@ -77,6 +95,7 @@ class ScheduleView:
             "engine": self.engine,
             **self.schedule.to_dict(),
             "next_times": [time.isoformat() for time in self.next_times],
+            "last_runs": [asdict(run) for run in self.last_runs],
         }
 
 
@@ -128,14 +147,19 @@ def list_schedules(request: ScheduleRequest) -> list[ScheduleView]:
 
 
 def show_schedule(request: ScheduleRequest) -> ScheduleView:
-    """Returns the schedule of a pipeline.
+    """Returns the schedule of a pipeline, and the last runs of the pipeline there.
 
     Raises:
       UsageError: it has none, or the config is wrong.
       RemoteError: the service refuses, or does not answer.
     """
     schedules, found = _find(request)
-    return _view(schedules, found[-1])
+    service, pipeline = service_for(_config_of(request)), found[-1].pipeline
+    runs = tuple(
+        PastRun(job.created_at, job.state, service.page(job.name))
+        for job in service.list(pipeline, _LAST_RUNS)
+    )
+    return replace(_view(schedules, found[-1]), last_runs=runs)
 
 
 def pause_schedule(request: ScheduleRequest) -> ScheduleView:

@@ -180,6 +180,30 @@ def test_a_schedule_is_paused_resumed_and_deleted(
     assert "schedule set digits --set" in str(raised.value.hint)
 
 
+def test_the_last_runs_of_the_pipeline_are_shown(
+    kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    _set(compiler, asked, cron="0 3 * * *")
+    (schedule,) = kfp.recurring_runs
+    run = {
+        "run_id": "r-1",
+        "display_name": "sluice-digits-1",
+        "description": "of a schedule",
+        "pipeline_spec": schedule["pipeline_spec"],
+        "experiment_id": schedule["experiment_id"],
+        "state": "SUCCEEDED",
+        "created_at": "2026-11-22T03:00:00Z",
+        "finished_at": "2026-11-22T03:20:00Z",
+    }
+    kfp.items["runs"]["r-1"] = run
+    (last,) = show_schedule(ScheduleRequest(**asked)).last_runs
+    assert (last.created_at, last.state) == (
+        "2026-11-22T03:00:00.000+00:00",
+        "succeeded",
+    )
+    assert last.page == f"{kfp.host}/#/runs/details/r-1"
+
+
 def test_the_terminal_has_the_next_five_times_and_json_the_same(
     compiler: Compiler, asked: dict[str, Any]
 ) -> None:
