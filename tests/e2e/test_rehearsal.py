@@ -90,7 +90,8 @@ def test_digits_on_kubeflow_compares_with_the_model_in_the_store(
     found = rehearsal("digits", *settings, rounds=2, tolerance=None)
     first, second = found.records
     assert [record.status for record in found.records] == ["succeeded"] * 2
-    assert "baseline_model" not in first.node("ModelVerdict").inputs
+    (placeholder,) = first.node("ModelVerdict").inputs["baseline_model"]
+    assert "/LatestBlessedModel" in placeholder
     assert second.node("ModelVerdict").inputs["baseline_model"] == _models(first)
 
 
