@@ -25,7 +25,12 @@ from runners.cloud.service import (
 )
 from runners.cloud.service_run import graph_of
 from runners.cloud.spec import read_spec
-from runners.cloud.submitted_job import SPEC_FILE, SubmittedJob, job_id_of
+from runners.cloud.submitted_job import (
+    SPEC_FILE,
+    SubmittedJob,
+    job_id_of,
+    record_uri_of,
+)
 from runners.engine import Capabilities, Observer, Plan
 from sluice.clock import utc_now
 from sluice.errors import RemoteError
@@ -133,11 +138,6 @@ class ServiceEngine:
             target = f"{record_uri_of(config, plan.run_dir.name)}/config.json"
             storage_for(target).write_atomically(target, stored)
         return job
-
-
-def record_uri_of(config: Config, run_id: str) -> str:
-    """Returns the folder in the bucket for the record of a run."""
-    return f"{config.cloud_dir}/runs/{run_id}"
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pipeline.config.config import Config
 from sluice.errors import WorkspaceError
 from sluice.storage import atomic
 
@@ -64,6 +65,11 @@ class SubmittedJob:
 def is_service_run(run_dir: Path) -> bool:
     """Whether a service runs the nodes of a run."""
     return (run_dir / JOB_FILE).exists()
+
+
+def record_uri_of(config: Config, run_id: str) -> str:
+    """Returns the folder in the bucket for the record of a run."""
+    return f"{config.cloud_dir}/runs/{run_id}"
 
 
 def job_id_of(pipeline: str, run_id: str, spec_digest: str, attempt: int) -> str:

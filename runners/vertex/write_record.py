@@ -18,9 +18,9 @@ from pipeline.config.serialize import plain_config, privacy_of, read_stored_conf
 from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.refresh import fetch_log
 from runners.cloud.service import RUN_LABEL, JobState, Service, ServiceJob
-from runners.cloud.service_engine import record_uri_of
 from runners.cloud.service_run import graph_of, new_events, planned_nodes
 from runners.cloud.spec import Constant, Spec, read_spec
+from runners.cloud.submitted_job import record_uri_of
 from runners.cloud.task_event import task_finished
 from runners.local.write_report import write_report
 from runners.vertex.client import VertexService
