@@ -233,6 +233,7 @@ def test_verbs_without_a_table_print_json_too(root: Path, sluice: Sluice) -> Non
         "file",
         "warnings",
         "rehearsal",
+        "findings",
     }
     config = document("config", "digits", "--set", "train.epochs=3")
     assert config["config"]["train"]["epochs"] == 3
