@@ -7,6 +7,9 @@ from pipeline.graph.locations import LOCAL_BEAM_ARGS
 from runners.cloud.image import with_tag
 from sluice.errors import ConfigError
 
+# The first option of a node on Dataflow.
+DATAFLOW = "--runner=DataflowRunner"
+
 
 def check_beam(config: Config) -> None:
     """Raises a ``ConfigError`` if Dataflow cannot be used as the config asks."""
@@ -39,7 +42,6 @@ def beam_args(config: Config, node_id: str) -> list[str]:
     if beam.runner == "direct" or not named:
         return [*LOCAL_BEAM_ARGS, *(beam.args if beam.runner == "direct" else ())]
     options = {
-        "runner": "DataflowRunner",
         "project": cloud.project,
         "region": cloud.region,
         "temp_location": f"{config.cloud_dir}/tmp",
@@ -54,6 +56,7 @@ def beam_args(config: Config, node_id: str) -> list[str]:
     }
     labels = {**cloud.labels, "sluice-pipeline": config.name}
     return [
+        DATAFLOW,
         *(f"--{key}={value}" for key, value in options.items() if value is not None),
         *(f"--labels={key}={value}" for key, value in labels.items()),
         *beam.args,

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.kubeflow_entrypoint import JOB_PARAMETER
+from runners.cloud.spec import Container, Spec
 
 BASELINE = "baseline"
 """Runtime parameter: the baseline's URI, ``none``, or "" to look it up."""
 
-_ENTRYPOINT = ["python", "-m", "components.kubeflow_entrypoint"]
+ENTRYPOINT = ["python", "-m", "components.kubeflow_entrypoint"]
 _TFX_ENTRYPOINT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 _LOOKUP = "LatestBlessedModel"
 _RESOLVERS = (f"{_LOOKUP}-model-resolver", f"{_LOOKUP}-model-blessing-resolver")
@@ -26,6 +27,14 @@ _EXECUTOR = "components.baseline_model.latest_pushed.Executor"
 _RUN_ID = "{{$.pipeline_job_uuid}}"  # Replaced by Kubeflow's driver, as a whole value.
 
 _Spec = dict[str, Any]
+
+
+def is_for_kubeflow(spec: Spec) -> bool:
+    """Whether a compiled pipeline is one that ``for_kubeflow`` returned."""
+    return any(
+        isinstance(task.executor, Container) and [*task.executor.command] == ENTRYPOINT
+        for task in spec.tasks
+    )
 
 
 def for_kubeflow(job: _Spec, *, task_records: str, serving_dir: str) -> _Spec:
@@ -49,7 +58,7 @@ def for_kubeflow(job: _Spec, *, task_records: str, serving_dir: str) -> _Spec:
             label = component.get("executorLabel", "")
             container = executors.get(label, {}).get("container")
             if container and _TFX_ENTRYPOINT in container.get("command", ()):
-                container["command"] = _ENTRYPOINT
+                container["command"] = ENTRYPOINT
                 container["args"] += ["--task_records", task_records, "--task", task_id]
                 if "outputDefinitions" not in component:
                     _add_run_id(task, component)

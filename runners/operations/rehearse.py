@@ -14,6 +14,7 @@ from reports.read_run import read_run
 from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import compile_config
 from runners.cloud.job_inputs import job_parameters, upload
+from runners.cloud.kubeflow_spec import is_for_kubeflow
 from runners.cloud.spec import load_spec, read_spec
 from runners.engine import Engine, Observer
 from runners.operations.lock_workspace import lock_workspace
@@ -151,6 +152,7 @@ def _rehearse_file(request: RehearseRequest, observer: Observer) -> Rehearsal:
             root,
             buckets_of(spec.job, *(item.uri for item in uploads)),
             image=request.image,
+            for_kubeflow=is_for_kubeflow(spec),
         ) as engine,
     ):
         for item in uploads:

@@ -139,27 +139,32 @@ class Containers:
                     start_new_session=True,
                 )
             with process:
-                _wait(process, stopping)
+                killed = _wait(process, stopping)
+            if killed and self.image is not None:
+                # Docker's client was killed, which leaves its container running.
+                kill = ["docker", "kill", unique]
+                subprocess.run(kill, capture_output=True, check=False)
             try:
                 return Ended(**json.loads(result.read_text(encoding="utf-8")))
             except (OSError, ValueError):
                 return Ended(None)
 
 
-def _wait(process: subprocess.Popen[bytes], stopping: Callable[[], str | None]) -> None:
+def _wait(process: subprocess.Popen[bytes], stopping: Callable[[], str | None]) -> bool:
+    """Waits for the end of a process; returns whether it was killed."""
     assert process.stdin is not None
     asked = False
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(POLL_S)
-            return
+            return False
         request = stopping()
         # It may have ended meanwhile.
         with suppress(BrokenPipeError):
             if request == "kill":
                 process.stdin.close()
                 process.wait()
-                return
+                return True
             if request == "term" and not asked:
                 asked = True
                 process.stdin.write(b"t")

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from runners.cloud.kubeflow_spec import ENTRYPOINT
 from runners.cloud.trainer_job import EXECUTOR
 from runners.operations.rehearse import RehearseRequest, rehearse
 from sluice.errors import ExitCode, UsageError
@@ -105,6 +107,47 @@ def test_custom_job_of_the_trainer_runs_in_its_task(compiled: Path) -> None:
     assert any("custom job is not rehearsed" in note for note in record.notes)
     run_dir = compiled.parent / "workspace" / "tiny" / "runs" / record.run_id
     assert EXECUTOR not in (run_dir / "spec.json").read_text()
+
+
+def test_other_services_are_left_out_with_a_note(compiled: Path) -> None:
+    """Found: they were called, and refused by the emulator's proxy after many tries."""
+    job = json.loads(compiled.read_text())
+    spec = job["pipelineSpec"]
+    container_ = spec["deploymentSpec"]["executors"]["Use"]["container"]
+    container_["args"] += ["--runner=DataflowRunner", "--project=mine"]
+    tasks = spec["root"]["dag"]["tasks"]
+    destinations = {"registry": {"project": "mine"}, "endpoint": {"name": "e"}}
+    constant = json.dumps({**destinations, "kept": 1})
+    given = {"custom_config": {"runtimeValue": {"constant": constant}}}
+    tasks["Pusher"] = json.loads(json.dumps(tasks["Use"]))
+    tasks["Pusher"]["inputs"]["parameters"] = given
+    spec["components"]["Use"]["inputDefinitions"]["parameters"] = {
+        "custom_config": {"parameterType": "STRING", "isOptional": True}
+    }
+    compiled.write_text(json.dumps(job))
+    (record,) = rehearse(_request(compiled)).records
+    assert record.status == "succeeded", record.error
+    assert any("Dataflow is not rehearsed: Use" in note for note in record.notes)
+    assert any("registry and endpoint are not" in note for note in record.notes)
+    run_dir = compiled.parent / "workspace" / "tiny" / "runs" / record.run_id
+    ran = json.loads((run_dir / "spec.json").read_text())["pipelineSpec"]
+    args = ran["deploymentSpec"]["executors"]["Use"]["container"]["args"]
+    assert args == ["{{$}}", *LOCAL_BEAM_ARGS]
+    parameters = ran["root"]["dag"]["tasks"]["Pusher"]["inputs"]["parameters"]
+    value = parameters["custom_config"]["runtimeValue"]["constant"]
+    assert json.loads(value) == {"kept": 1}
+
+
+def test_file_for_kubeflow_is_rehearsed_as_there(compiled: Path) -> None:
+    """Found: it got Vertex AI's typed artifacts, drivers and addresses."""
+    job = json.loads(compiled.read_text())
+    executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+    # Ends at once, without its arguments.
+    executors["Use"]["container"] = {"image": "i", "command": ENTRYPOINT}
+    compiled.write_text(json.dumps(job))
+    (record,) = rehearse(_request(compiled)).records
+    (uri,) = record.node("Make").outputs["thing"]
+    assert uri.startswith("gs://bucket/root/tiny/")
 
 
 @pytest.mark.parametrize(

@@ -541,3 +541,31 @@ def test_docker_runs_the_same_command_in_the_image(rehearsal: Rehearsal) -> None
         *("-v", "/tmp/e:/tmp/e:ro", "--entrypoint", "python", "image:1"),
         *("-m", "entry", "{}"),
     ]
+
+
+def test_killed_container_does_not_outlive_its_client(
+    rehearsal: Rehearsal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: only the client of Docker was killed; its container went on."""
+    from dataclasses import replace
+
+    calls = tmp_path / "calls"
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(
+        f'#!/bin/sh\necho "$*" >> {calls}\n[ "$1" != run ] || exec sleep 60\n'
+    )
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{docker.parent}:{os.environ['PATH']}")
+    containers = replace(rehearsal.containers, image="image:1")
+    ended = containers.run(
+        ["true"],
+        {},
+        tmp_path / "log",
+        "Make",
+        lambda: "kill" if calls.exists() else None,
+    )
+    assert ended.status is None
+    begun, killed = calls.read_text().splitlines()
+    (name,) = re.findall(r"--name=(\S+)", begun)
+    assert killed == f"kill {name}"
