@@ -14,11 +14,15 @@ from sluice.storage.storage import is_remote
 class Upload:
     """A local file or directory to copy to a URI before the pipeline runs.
 
-    The URI contains the digest of the content, so one that exists is complete.
+    Attributes:
+      path: of the file or directory.
+      uri: contains the digest of the content, so one that exists is complete.
+      digest: of the content; None if it is not in the URI.
     """
 
     path: Path
     uri: str
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,9 @@ class CloudLocations(Locations):
 
     def store_input(self, path: Path, kind: str) -> str:
         """Returns ``<inputs_uri>/<kind>/<sha256>/<name>``, and lists the upload."""
-        uri = f"{self.inputs_uri}/{kind}/{self.digest_of(path)}/{path.name}"
-        self.uploads[uri] = Upload(path, uri)
+        content = self.digest_of(path)
+        uri = f"{self.inputs_uri}/{kind}/{content}/{path.name}"
+        self.uploads[uri] = Upload(path, uri, content)
         return uri
 
 

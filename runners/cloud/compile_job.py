@@ -72,7 +72,7 @@ def compile_job(run_dir: str, scheduled: bool) -> None:
         result: dict[str, Any] = {"findings": [item.to_dict() for item in found]}
         if all(item.severity == "warning" for item in found):
             job, uploads = compile_pipeline(config, scheduled=scheduled)
-            files = [(str(item.path), item.uri) for item in uploads]
+            files = [(str(item.path), item.uri, item.digest) for item in uploads]
             result |= {"job": job, "uploads": files}
         write_result(place, COMPILE, {**result, "error": None})
     except Exception as error:

@@ -64,7 +64,9 @@ def compile_config(config: Config, *, scheduled: bool = False) -> CompiledSpec:
         result = run_query_job(job, run_dir, COMPILE, cwd=config.root)
     found = tuple(Finding(**item) for item in result["findings"])
     refuse(found, config)
-    uploads = tuple(Upload(Path(path), uri) for path, uri in result["uploads"])
+    uploads = tuple(
+        Upload(Path(path), uri, content) for path, uri, content in result["uploads"]
+    )
     return CompiledSpec(result["job"], uploads, warnings=found)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 from components.baseline_model.pushed_baseline import NO_BASELINE, latest_pushed_model
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
+from pipeline.graph.locations import Locations
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.run_parameters import run_parameters
+from sluice.errors import UsageError
 from sluice.storage.storage import storage_for
 
 # Kubeflow Pipelines looks up no baseline: it is a parameter of the job.
@@ -43,7 +45,14 @@ def upload(item: Upload) -> None:
 
     Raises:
       OSError: it cannot be written.
+      UsageError: it has changed since it was compiled.
     """
+    if item.digest not in (None, Locations.digest_of(item.path)):
+        raise UsageError(
+            "a file of the pipeline has changed since it was compiled",
+            where=item.path,
+            hint="run the same command again",
+        )
     storage = storage_for(item.uri)
     if item.path.is_file():
         if not storage.exists(item.uri):
