@@ -60,6 +60,10 @@ def ingest(
     """
     folders = [*split_dirs.values(), quarantine_dir]
     for folder in folders:
+        if is_remote(folder):
+            # A service repeats a failed task with the same folders; the files that it
+            # selects then may be others.
+            storage_for(folder).delete_tree(folder)
         storage_for(folder).make_folder(folder)
     paths = [file.path for file in ingestion.files]
     if not all(storage_for(path).can_fork for path in [*folders, *paths]):

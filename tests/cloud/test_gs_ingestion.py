@@ -342,6 +342,21 @@ def test_a_file_of_another_generation_than_the_chosen_one_is_not_read(
         check_unchanged(window)
 
 
+def test_shards_of_a_failed_attempt_are_removed(bucket: Any) -> None:
+    """Found: a repeated task has the same folder, and other files may be there."""
+    bucket.put("train-0", framed(records(3)))
+    bucket.put("out/Split-train/data_tfrecord-00002-of-00003.gz", b"of other files")
+    files = (SourceFile(bucket.uri("train-0"), "train"),)
+    ingest(
+        Ingestion(files),
+        {"train": bucket.uri("out/Split-train")},
+        bucket.uri("out/quarantine"),
+        workers=1,
+    )
+    folder = "out/Split-train/"
+    assert bucket.names(folder) == [f"{folder}data_tfrecord-00000-of-00001.gz"]
+
+
 def test_a_file_that_is_replaced_during_the_read_is_named(bucket: Any) -> None:
     content = framed([encode({"blob": [bytes(1_000_000)]})] * 20)
     bucket.put("train-0", content)
