@@ -162,8 +162,9 @@ def check_image(
         registry cannot be asked; then the tag must be the fingerprint's.
 
     Raises:
-      ConfigError: it was built from other code, or a module is in no image.
-      RemoteError: ``label_of`` found no such image.
+      ConfigError: it was built from other code, is not there, or a module is in no
+        image.
+      RemoteError: its registry does not answer.
     """
     current = [image_of(config.root, gpu=gpu) for gpu in (False, True)]
     _check_modules(config, current[0])

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from runners.cloud.image import LABEL
-from sluice.errors import RemoteError
+from sluice.errors import ConfigError, RemoteError
 
 _TIMEOUT_S = 30
 _REFERENCE = re.compile(
@@ -40,7 +40,8 @@ def fingerprint_label(image: str, session: Any = None) -> str | None:
       has credentials of its own.
 
     Raises:
-      RemoteError: the registry has no such image, or does not answer.
+      ConfigError: the registry has no such image.
+      RemoteError: it does not answer, or not as a registry.
     """
     import google.auth.exceptions
     import requests
@@ -59,11 +60,11 @@ def fingerprint_label(image: str, session: Any = None) -> str | None:
             if entry.get("platform", {}).get("architecture") == "amd64":
                 manifest = read(f"{address}/manifests/{entry['digest']}")
                 break
-        config = read(f"{address}/blobs/{manifest['config']['digest']}")
+        config = read(f"{address}/blobs/{manifest['config']['digest']}")["config"]
     except (PermissionError, google.auth.exceptions.DefaultCredentialsError):
         return None
     except FileNotFoundError:
-        raise RemoteError(
+        raise ConfigError(
             "the registry has no such image",
             where=image,
             hint=f"sluice image push --repository {host}/{found['name']}",
@@ -72,11 +73,12 @@ def fingerprint_label(image: str, session: Any = None) -> str | None:
         requests.RequestException,
         google.auth.exceptions.GoogleAuthError,
         ValueError,
+        KeyError,
     ) as error:
         raise RemoteError(
             "the image's registry cannot be asked", where=image, actual=str(error)
         ) from error
-    return (config["config"].get("Labels") or {}).get(LABEL)
+    return (config.get("Labels") or {}).get(LABEL)
 
 
 def _get(session: Any, address: str) -> Any:

@@ -13,7 +13,7 @@ import requests
 
 from runners.cloud.image import LABEL
 from runners.cloud.registry import fingerprint_label
-from sluice.errors import RemoteError
+from sluice.errors import ConfigError, RemoteError
 
 pytestmark = pytest.mark.cloud
 
@@ -31,6 +31,7 @@ PAGES = {
     "/v2/p/r/many/manifests/v1": INDEX,
     "/v2/p/r/many/manifests/sha256:m": MANIFEST,
     "/v2/p/r/many/blobs/sha256:c": CONFIG,
+    "/v2/p/r/arm/manifests/v1": {"manifests": INDEX["manifests"][:1]},
     "/v2/p/bare/manifests/sha256:m": MANIFEST,
     "/v2/p/bare/blobs/sha256:c": {"config": {"Labels": None}},
 }
@@ -81,7 +82,8 @@ def test_an_image_without_a_registry_has_no_label() -> None:
 
 
 def test_an_image_that_is_not_there(host: str, session: requests.Session) -> None:
-    with pytest.raises(RemoteError, match="no such image") as caught:
+    # Not a RemoteError: of that, `sluice submit` only warns.
+    with pytest.raises(ConfigError, match="no such image") as caught:
         fingerprint_label(f"{host}/p/r/one:gone", session)
     assert caught.value.hint == f"sluice image push --repository {host}/p/r/one"
 
@@ -98,6 +100,13 @@ def test_an_image_that_may_not_be_read_from_here(
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     assert fingerprint_label(f"{host}/p/r/one") is None
+
+
+def test_an_image_for_other_processors_only(
+    host: str, session: requests.Session
+) -> None:
+    with pytest.raises(RemoteError, match="cannot be asked"):
+        fingerprint_label(f"{host}/p/r/arm:v1", session)
 
 
 def test_a_registry_that_does_not_answer(session: requests.Session) -> None:
