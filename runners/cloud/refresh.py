@@ -54,12 +54,16 @@ def refresh(
         if recorder.record.status != "running":
             return recorder.record
         submitted = SubmittedJob.load(run_dir)
-        if submitted.name:
+        begun_at = max([submitted.submitted_at, *recorder.record.resumed_at])
+        if begun_at != submitted.submitted_at:
+            # Resumed, and its next job is not submitted yet: this one has ended.
+            job = None
+        elif submitted.name:
             job = service.get(submitted.name)
         else:
             job = service.find(submitted.job_id)
         if job is None:
-            _end_if_lost(recorder, submitted)
+            _end_if_lost(recorder, submitted.job_id, begun_at)
             return recorder.record
         if not submitted.name:
             page = service.page(job.name)
@@ -145,15 +149,12 @@ def _add_record(recorder: Recorder, record_uri: str) -> None:
             recorder.apply(ReportWritten(uri=f"{record_uri}/report.html"))
 
 
-def _end_if_lost(recorder: Recorder, submitted: SubmittedJob) -> None:
+def _end_if_lost(recorder: Recorder, job_id: str, begun_at: str) -> None:
     """Ends a run whose job the service does not have, after a while."""
-    age = datetime.now(timezone.utc) - datetime.fromisoformat(submitted.submitted_at)
+    age = datetime.now(timezone.utc) - datetime.fromisoformat(begun_at)
     if age < _GRACE:
         return
-    text = (
-        f"the service has no job {submitted.job_id}: it was never submitted, or was "
-        "deleted"
-    )
+    text = f"the service has no job {job_id}: it was never submitted, or was deleted"
     recorder.apply(Stopped(message=text, exit_code=int(ExitCode.REMOTE)))
     recorder.end(reason="is not known to the service any more")
 

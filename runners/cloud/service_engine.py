@@ -108,6 +108,10 @@ class ServiceEngine:
         except NoAnswerError as error:
             self.unanswered = error
             return recorder.record
+        except KeyboardInterrupt:
+            # The service may have taken the job: the run must stay open.
+            self.unanswered = NoAnswerError("interrupted before the service answered")
+            return recorder.record
         page = self._service.page(name)
         replace(submitted, name=name, page=page).save(run_dir)
         observer.on_note(f"submitted: {page or name}")
@@ -123,11 +127,10 @@ class ServiceEngine:
             observer.on_warning(f"{finding.where}: {finding.what}; {finding.fix}")
         job = copy.deepcopy(compiled.job)
         assert plan.spans is not None
+        with explain_storage(config):
+            values = job_parameters(job, config, plan.spans, plan.accept_data)
         runtime = job.setdefault("runtimeConfig", {})
-        runtime["parameterValues"] = {
-            **runtime.get("parameterValues", {}),
-            **job_parameters(job, config, plan.spans, plan.accept_data),
-        }
+        runtime["parameterValues"] = {**runtime.get("parameterValues", {}), **values}
         if not plan.use_cache:
             for task in _tasks(job):
                 task["cachingOptions"] = {"enableCache": False}

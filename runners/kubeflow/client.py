@@ -224,7 +224,12 @@ class KfpClient:
         self, function: Callable[..., _Result], *args: Any, **more: Any
     ) -> _Result:
         def call() -> _Result:
-            return function(*args, _request_timeout=_TIMEOUT_S, **more)
+            found = function(*args, _request_timeout=_TIMEOUT_S, **more)
+            kind = self.api.last_response.getheader("Content-Type") or ""
+            if "html" in kind:  # The generated client would take it as empty.
+                text = "a page instead of an answer, such as one to log in"
+                raise kfp_server_api.ApiException(status=401, reason=text)
+            return found
 
         return self._with_fresh_token(call)
 

@@ -67,6 +67,8 @@ class KubeflowSchedules:
         before = self._named(wanted.pipeline)
         paused = _is_paused(before)
         body = self._body(wanted, paused)
+        # Alone it needs no second step, before which it would look like a paused one.
+        body.mode = "DISABLE" if before else "ENABLE"
         made = json.loads(body.description)["digest"]
 
         def find() -> Any:
@@ -153,7 +155,6 @@ class KubeflowSchedules:
             description=json.dumps(description),
             pipeline_spec=wanted.job["pipelineSpec"],
             runtime_config=runtime,
-            mode="DISABLE",
             **schedule,
         )
 

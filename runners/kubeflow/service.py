@@ -36,6 +36,7 @@ from sluice.record.events import Artifact
 from sluice.storage.storage import storage_for
 
 _JOB_STATES: dict[str, JobState] = {
+    "RUNTIME_STATE_UNSPECIFIED": "pending",
     "PENDING": "pending",
     "RUNNING": "running",
     "PAUSED": "running",
@@ -99,13 +100,13 @@ class KubeflowService:
             ),
             service_account=self.service_account,
         )
-        self.client.create_once(
+        made = self.client.create_once(
             lambda: next(iter(self._named(submission.job_id)), None),
             self.client.runs.run_service_create_run,
             body,
         )
         # A request whose answer was lost may have arrived after the next look-up.
-        first, *others = self._named(submission.job_id)
+        first, *others = self._named(submission.job_id) or [made]
         for run in others:
             self.cancel(run.run_id)
             self.client.call(self.client.runs.run_service_delete_run, run.run_id)

@@ -93,11 +93,7 @@ def push(request: ImageRequest) -> ImageResult:
       UsageError: there is no repository or no Docker.
       RemoteError: Docker failed.
     """
-    if request.repository is None:
-        raise UsageError(
-            "an image is pushed to a repository",
-            expected="--repository, such as HOST/PROJECT/REPOSITORY/sluice",
-        )
+    _require_repository(request)
     built = build(request)
     _stream("docker", "push", built.name)
     return built
@@ -110,7 +106,8 @@ def write_cloud_build(request: ImageRequest, directory: str) -> tuple[Path, str]
       The config's file and its text.
 
     Raises:
-      UsageError: the directory is not empty, or cannot be written.
+      UsageError: there is no repository, or the directory is not empty or cannot be
+        written.
     """
     target = resolve_output_path(directory, Path.cwd(), "--cloud-build")
     if target.exists() and any(target.iterdir()):
@@ -119,6 +116,7 @@ def write_cloud_build(request: ImageRequest, directory: str) -> tuple[Path, str]
             where=target,
             expected="an empty or a new one: all of it is sent to Cloud Build",
         )
+    _require_repository(request)
     image = request.image()
     name = request.name_of(image)
     # Cloud Build replaces $NAME by substitutions of its own.
@@ -134,6 +132,14 @@ def write_cloud_build(request: ImageRequest, directory: str) -> tuple[Path, str]
     file = target / _CLOUD_BUILD
     file.write_text(text, encoding="utf-8")
     return file, text
+
+
+def _require_repository(request: ImageRequest) -> None:
+    if request.repository is None:
+        raise UsageError(
+            "an image is pushed to a repository",
+            expected="--repository, such as HOST/PROJECT/REPOSITORY/sluice",
+        )
 
 
 def _script(image: Image, name: str) -> str:

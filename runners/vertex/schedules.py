@@ -70,8 +70,10 @@ class VertexSchedules:
                 timeout=_TIMEOUT_S,
             )
 
-        self._service.call(create_or_update)
-        first, *others = self._service.call(partial(self._named, wanted.pipeline))
+        made = self._service.call(create_or_update)
+        # A new one may be missing in the list.
+        found = self._service.call(partial(self._named, wanted.pipeline)) or [made]
+        first, *others = found
         for other in others:
             self.delete(other.name)
         return _schedule(first)

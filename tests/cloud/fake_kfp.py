@@ -22,6 +22,8 @@ from runners.rehearsal.http_server import Request, Response, Server, json_respon
 
 TAKEN = 0
 """Status for ``fail``: the request is executed, and the connection is then closed."""
+LOGIN = 200
+"""Status for ``fail``: the answer is the page of a proxy, where users log in."""
 
 _API = "/apis/v2beta1/"
 _LOG = re.compile(r"/apis/v1alpha1/runs/([^/]+)/nodes/([^/]+)/log")
@@ -126,6 +128,9 @@ class FakeKfp:
         with self._lock:
             self.requests.append(f"{method} {path}")
             failure = self._next_failure(method, path)
+            if failure and failure.status == LOGIN:
+                page = {"Content-Type": "text/html; charset=utf-8"}
+                return Response(200, b"<html>Log in</html>", page)
             if failure and failure.status != TAKEN:
                 return _error(failure.status, "made to fail")
             try:

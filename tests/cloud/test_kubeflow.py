@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_kfp import TAKEN, FakeKfp
+from fake_kfp import LOGIN, TAKEN, FakeKfp
 
 from pipeline.config.cloud import Cloud, Kubeflow
 from runners.cloud.service import NoAnswerError, Service, Submission
@@ -163,6 +163,29 @@ def test_a_request_that_arrives_late_is_taken_back(
     assert [run["run_id"] for run in kfp.runs] == [name]
     assert sum("POST" in line and line.endswith("/runs") for line in kfp.requests) == 2
     assert any("DELETE" in line for line in kfp.requests)
+
+
+def test_a_new_run_may_be_missing_in_the_list(
+    kfp: FakeKfp, service: KubeflowService
+) -> None:
+    kfp.hidden = 2
+    assert [service.submit(_submission())] == [run["run_id"] for run in kfp.runs]
+
+
+def test_a_run_whose_state_is_not_known_yet_is_pending(
+    kfp: FakeKfp, service: KubeflowService
+) -> None:
+    name = service.submit(_submission())
+    kfp.set_run(name, "RUNTIME_STATE_UNSPECIFIED")
+    (job,) = service.list("digits", 5)
+    assert job.state == "pending"
+
+
+def test_a_page_to_log_in_is_no_answer(kfp: FakeKfp, service: KubeflowService) -> None:
+    kfp.fail("GET", "/experiments", LOGIN, times=9)
+    with pytest.raises(RemoteError, match="does not accept the credentials"):
+        service.submit(_submission())
+    assert kfp.runs == []
 
 
 def test_an_experiment_that_another_process_creates_meanwhile_is_used(

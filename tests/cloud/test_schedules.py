@@ -158,6 +158,11 @@ def test_a_lost_answer_does_not_create_two(place: Place) -> None:
     assert len(place.stored()) == 1
 
 
+def test_a_new_schedule_may_be_missing_in_the_list(vertex: FakeVertex) -> None:
+    vertex.hidden_listings = 3
+    assert _on_vertex(vertex).schedules.set(_WANTED).state == "active"
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_service_is_asked_again(place: Place, status: int) -> None:
     place.fail(status)
@@ -243,3 +248,14 @@ def test_an_interrupted_change_of_a_paused_schedule_stays_paused(kfp: FakeKfp) -
     with pytest.raises(RemoteError):
         place.schedules.set(wanted)
     assert place.schedules.set(wanted).state == "paused"
+
+
+@pytest.mark.fault
+def test_an_interrupted_first_set_on_kubeflow_is_not_taken_for_a_pause(
+    kfp: FakeKfp,
+) -> None:
+    place = _on_kubeflow(kfp)
+    kfp.fail("POST", ":enable", 403)
+    with pytest.raises(RemoteError):
+        place.schedules.set(_WANTED)
+    assert place.schedules.set(_WANTED).state == "active"

@@ -25,10 +25,12 @@ from runners.operations.report import ReportRequest, report
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.status import StatusRequest, status
 from runners.operations.submit import SubmitRequest, submit
-from runners.vertex.client import Backoff
+from runners.vertex.client import Backoff, VertexService
 from sluice.errors import RemoteError
 from sluice.project import own_root
+from sluice.record.events import RunResumed
 from sluice.record.journal import Journal
+from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
 from sluice.workspace import Workspace, locate
@@ -223,6 +225,29 @@ def test_a_job_of_which_no_answer_ever_came_is_found_again(
     assert submitted.name == job["name"] and submitted.page
 
 
+def test_ctrl_c_before_the_answer_leaves_the_run_open(
+    project: Path,
+    bucket: Any,
+    vertex: FakeVertex,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    send = VertexService.submit
+
+    def submit_and_interrupt(*args: Any) -> str:
+        send(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(VertexService, "submit", submit_and_interrupt)
+    with pytest.raises(RemoteError, match="not known whether run .* was submitted"):
+        submit(_request(bucket))
+    (job,) = vertex.jobs()
+    record = _status()
+    assert record.status == "running"
+    submitted = SubmittedJob.load(workspace.run_dir(record.run_id))
+    assert submitted.name == job["name"]
+
+
 def test_a_job_that_the_service_never_took_ends_the_run_after_a_while(
     project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace, gives_up: None
 ) -> None:
@@ -319,6 +344,21 @@ def test_cancel_then_resume_with_what_has_finished(
     assert record.status == "succeeded" and record.resumed_at
     assert record.node("DataVerdict").state == "cached"
     assert record.node("DataGate").attempts == 2
+
+
+def test_a_status_while_a_run_is_resumed_does_not_read_its_previous_job(
+    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
+) -> None:
+    record = submit(_request(bucket))
+    vertex.end(_job_id(workspace, record), "FAILED", "out of quota")
+    assert _status().status == "failed"
+    run_dir = workspace.run_dir(record.run_id)
+    later = datetime.now(timezone.utc) + timedelta(seconds=1)
+    event = RunResumed(
+        at=later.isoformat(), command="sluice resume", workers=1, resume_command=None
+    )
+    Recorder(run_dir).apply(event)
+    assert _status().status == "running"
 
 
 def test_the_lineage_of_what_a_run_in_the_service_made(

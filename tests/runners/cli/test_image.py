@@ -44,8 +44,17 @@ def test_the_dockerfile_and_the_config_of_cloud_build(typed, tmp_path: Path) -> 
     image = image_of(own_root(), "1.16")
     assert typed("--print", "--tfx", "1.16") == (0, image.dockerfile, "")
     folder = tmp_path / "context"
-    code, out, err = typed("--cloud-build", str(folder), "--tfx", "1.16")
-    assert (code, json.loads(out)["images"]) == (0, [image.name()])
+    code, out, err = typed(
+        *(
+            "--cloud-build",
+            str(folder),
+            "--tfx",
+            "1.16",
+            "--repository",
+            "host/r/sluice",
+        )
+    )
+    assert (code, json.loads(out)["images"]) == (0, [image.name("host/r/sluice")])
     command = f"gcloud builds submit {folder} --config={folder}/cloudbuild.json"
     assert err == f"next: {command}\n"
 

@@ -116,3 +116,9 @@ def test_cloud_build_runs_the_same_script(images: Path) -> None:
 def test_cloud_build_does_not_send_other_files(images: Path) -> None:
     with pytest.raises(UsageError, match="the directory is not empty"):
         write_cloud_build(ImageRequest(), str(images))
+
+
+def test_cloud_build_needs_a_repository(images: Path) -> None:
+    with pytest.raises(UsageError, match="pushed to a repository"):
+        write_cloud_build(ImageRequest(tfx="1.16"), str(images / "context"))
+    assert not (images / "context").exists()
