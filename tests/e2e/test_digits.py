@@ -451,7 +451,7 @@ def test_a_private_run_shows_no_record_and_no_image(
     with report_pages.open(report) as page:
         assert page.locator("img").count() == 0
         assert page.locator("#model .matrix tbody tr").count() == 10
-        assert page.get_by_text("Version 1").first.is_visible()
+        assert page.get_by_text("Version 1", exact=True).first.is_visible()
 
 
 def _images(project: Path) -> list[bytes]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runners.cloud.task_settings import tasks_of
 from tests.pipeline.graph.compiled import (
     cloud_job,
     compile_locally,
@@ -72,7 +73,7 @@ def test_custom_nodes_are_in_local_and_cloud_pipelines(
     assert list(json.loads(properties["Count"]["fingerprint"])["code"]) == [
         "own_parts (installed)"
     ]
-    tasks = cloud_job(config)["pipelineSpec"]["root"]["dag"]["tasks"]
+    tasks = tasks_of(cloud_job(config)["pipelineSpec"])
     assert "Count" in tasks["Transform"]["dependentTasks"]
     assert "Pusher" in tasks["Predictions"]["dependentTasks"]
 
