@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import count
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from google.protobuf import json_format
 
@@ -232,7 +232,7 @@ class FakeVertex:
                     raise _Refused(failure.status, failure.message or "injected")
                 else:
                     self._authenticate(request.headers)
-                    found = self._route(method, parts.path, query, body)
+                    found = self._route(method, unquote(parts.path), query, body)
                     response = replace(json_response(found), is_cut=bool(failure))
             except _Refused as refused:
                 response = _refusal(refused)
