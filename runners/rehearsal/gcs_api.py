@@ -103,6 +103,8 @@ class GcsApi:
             return self._uploads.begin(bucket, query, request)
         if not rest and request.method == "GET":
             return json_response(_bucket_resource(bucket))
+        if rest == ["storageLayout"] and request.method == "GET":
+            return json_response(_layout(bucket))
         if rest == ["o"] and request.method == "GET":
             return self._list(bucket, query, is_stale)
         if len(rest) < 2 or rest[0] != "o":
@@ -250,6 +252,17 @@ class GcsApi:
         answers.append(f"--{boundary}--\r\n")
         headers = {"Content-Type": f"multipart/mixed; boundary={boundary}"}
         return Response(200, "".join(answers).encode(), headers)
+
+
+def _layout(bucket: str) -> dict[str, Any]:
+    """Returns what TensorFlow 2.21 asks before it makes or renames a folder."""
+    return {
+        "kind": "storage#storageLayout",
+        "bucket": bucket,
+        "location": "US-CENTRAL1",
+        "locationType": "region",
+        "hierarchicalNamespace": {"enabled": False},
+    }
 
 
 def _bucket_resource(bucket: str) -> dict[str, Any]:
