@@ -150,13 +150,8 @@ def _forbidden(
             f"--project={project}",
         )
     permission = _PERMISSION.search(text)
-    role = "roles/aiplatform.user"
-    if permission and permission[1].startswith(("storage.", "logging.")):
-        area = permission[1].partition(".")[0]
-        role = {
-            "storage": "roles/storage.objectUser",
-            "logging": "roles/logging.viewer",
-        }[area]
+    area = permission[1].partition(".")[0] if permission else ""
+    role = _ROLES.get(area, "roles/aiplatform.user")
     return RemoteError(
         "a permission is missing" + (f": {permission[1]}" if permission else ""),
         where=place,
