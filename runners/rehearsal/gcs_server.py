@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 from runners.rehearsal.certificate import make_certificate, write_credentials
 from runners.rehearsal.gcs_api import TOKEN, GcsApi
 from runners.rehearsal.gcs_objects import ObjectStore, StoredObject
-from runners.rehearsal.http_server import Request, Response, Server, error_response
+from runners.rehearsal.http_server import (
+    Failure,
+    Request,
+    Response,
+    Server,
+    error_response,
+    next_failure,
+)
 
 CUT = 0
 """Status for ``fail``: the connection is closed in the middle of the response."""
@@ -20,15 +27,6 @@ LOST = -1
 """Status for ``fail``: the request is executed, but its response is a 503."""
 STALE = -2
 """Status for ``fail``: a listing lacks the object that was written last."""
-
-
-@dataclass
-class _Failure:
-    method: str
-    path: str
-    status: int
-    times: int
-    delay_s: float
 
 
 class GcsServer:
@@ -42,7 +40,7 @@ class GcsServer:
 
     def __init__(self, root: Path, secrets: Path, page_size: int) -> None:
         self._store = ObjectStore(root)
-        self._failures: list[_Failure] = []
+        self._failures: list[Failure] = []
         self._requests: list[str] = []
         self._api = GcsApi(self._store, page_size)
         self._lock = threading.Lock()
@@ -94,7 +92,7 @@ class GcsServer:
           delay_s: before each answer.
         """
         with self._lock:
-            self._failures.append(_Failure(method, path, status, times, delay_s))
+            self._failures.append(Failure(method, path, status, times, delay_s=delay_s))
 
     def heal(self) -> None:
         """Removes all pending failures."""
@@ -111,7 +109,7 @@ class GcsServer:
         """Returns the response to one request."""
         shown = unquote(request.url) + _uploaded_name(request)
         with self._lock:
-            failure = self._failure(request.method, shown)
+            failure = next_failure(self._failures, request.method, shown)
         if failure is not None:
             time.sleep(failure.delay_s)
         if failure is not None and failure.status > 200:
@@ -133,15 +131,6 @@ class GcsServer:
         if found is None:
             raise KeyError(f"gs://{bucket}/{name}")
         return found
-
-    def _failure(self, method: str, path: str) -> _Failure | None:
-        for failure in self._failures:
-            if failure.method == method and re.search(failure.path, path):
-                failure.times -= 1
-                if not failure.times:
-                    self._failures.remove(failure)
-                return failure
-        return None
 
 
 def _uploaded_name(request: Request) -> str:

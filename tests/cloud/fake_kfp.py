@@ -18,7 +18,14 @@ from uuid import uuid4
 
 import kfp_server_api
 
-from runners.rehearsal.http_server import Request, Response, Server, json_response
+from runners.rehearsal.http_server import (
+    Failure,
+    Request,
+    Response,
+    Server,
+    json_response,
+    next_failure,
+)
 
 TAKEN = 0
 """Status for ``fail``: the request is executed, and the connection is then closed."""
@@ -48,15 +55,6 @@ class _RefusedError(Exception):
 
 
 @dataclass
-class _Failure:
-    method: str
-    path: str
-    status: int
-    times: int
-    after: int
-
-
-@dataclass
 class FakeKfp:
     """An installation in memory, and an HTTP server for it.
 
@@ -79,7 +77,7 @@ class FakeKfp:
     hidden: int = 0
 
     def __post_init__(self) -> None:
-        self._failures: list[_Failure] = []
+        self._failures: list[Failure] = []
         self._now = datetime(2026, 11, 22, tzinfo=timezone.utc)
         self._lock = threading.RLock()
         self._server = Server(self._answer)
@@ -106,7 +104,7 @@ class FakeKfp:
         self, method: str, path: str, status: int, times: int = 1, after: int = 0
     ) -> None:
         """Lets the next requests fail whose path matches, after so many that do not."""
-        self._failures.append(_Failure(method, path, status, times, after))
+        self._failures.append(Failure(method, path, status, times, after=after))
 
     def heal(self) -> None:
         """Lets no request fail any more."""
@@ -127,7 +125,7 @@ class FakeKfp:
         method, path = request.method, request.url
         with self._lock:
             self.requests.append(f"{method} {path}")
-            failure = self._next_failure(method, path)
+            failure = next_failure(self._failures, method, path)
             if failure and failure.status == LOGIN:
                 page = {"Content-Type": "text/html; charset=utf-8"}
                 return Response(200, b"<html>Log in</html>", page)
@@ -141,16 +139,6 @@ class FakeKfp:
             if failure:
                 return Response(200, response.body or b"{}", is_cut=True)
             return response
-
-    def _next_failure(self, method: str, path: str) -> _Failure | None:
-        for failure in self._failures:
-            matches = failure.method == method and re.search(failure.path, path)
-            if matches and failure.after > 0:
-                failure.after -= 1
-            elif matches and failure.times > 0:
-                failure.times -= 1
-                return failure
-        return None
 
     def _authenticate(self, headers: dict[str, str]) -> None:
         given = headers.get("authorization")

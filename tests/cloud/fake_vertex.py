@@ -20,7 +20,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from google.protobuf import json_format
 
-from runners.rehearsal.http_server import Request, Response, Server, json_response
+from runners.rehearsal.http_server import (
+    Failure,
+    Request,
+    Response,
+    Server,
+    json_response,
+    next_failure,
+)
 
 LOST = -1
 """Status for ``fail``: the request is executed, then the connection is closed."""
@@ -90,15 +97,6 @@ _KINDS = {
 
 
 @dataclass
-class _Failure:
-    method: str
-    path: str
-    status: int
-    message: str
-    times: int
-
-
-@dataclass
 class FakeVertex:
     """Resources in memory, and an HTTP server for them.
 
@@ -119,7 +117,7 @@ class FakeVertex:
     def __post_init__(self) -> None:
         self._found: dict[str, dict[str, Any]] = {}
         self._hidden: dict[str, int] = {}
-        self._failures: list[_Failure] = []
+        self._failures: list[Failure] = []
         self._requests: list[str] = []
         self._bodies: list[bytes] = []
         self._ids = count(7_000_000_001)
@@ -143,7 +141,7 @@ class FakeVertex:
     ) -> None:
         """Lets the next requests fail whose path matches a regular expression."""
         with self._lock:
-            self._failures.append(_Failure(method, path, status, message, times))
+            self._failures.append(Failure(method, path, status, times, message))
 
     def heal(self) -> None:
         """Removes all pending failures."""
@@ -224,7 +222,7 @@ class FakeVertex:
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         with self._lock:
             self._bodies.append(body)
-            failure = self._failure(method, url)
+            failure = next_failure(self._failures, method, url)
             try:
                 if failure and failure.status == CUT:
                     response = Response(body=b"{}", is_cut=True)
@@ -239,15 +237,6 @@ class FakeVertex:
             status = "-" if response.is_cut else response.status
             self._requests.append(f"{status} {method} {url}")
             return response
-
-    def _failure(self, method: str, url: str) -> _Failure | None:
-        for failure in self._failures:
-            if failure.method == method and re.search(failure.path, url):
-                failure.times -= 1
-                if not failure.times:
-                    self._failures.remove(failure)
-                return failure
-        return None
 
     def _authenticate(self, headers: dict[str, str]) -> None:
         token = headers.get("authorization", "").removeprefix("Bearer ")
