@@ -7,18 +7,26 @@ not the same to the last bit where its input was sharded otherwise.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from reports.compare import compare
 from reports.read_run import RunData
-from reports.run_values import statistics
+from reports.run_values import metrics, statistics
 from sluice.record.run_record import RunRecord
-from sluice.record.verdict import Verdict
+from sluice.record.verdict import Check, Verdict
 
 # Of a computation over the same values in another order.
 _ROUNDING = 1e-6
+# What names the same thing in each run: a model, a URI, a path, a run.
+_NAME = re.compile(
+    r"(version \d+ \()?artifact \d+ of run \w+(-\w+)?\)?"
+    r"|gs://[^\s'\",;)]+"
+    r"|(?<![\w.])/[^\s'\",;)]+"
+    r"|\b\d{8}T\d{6}Z-\w+"
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Difference:
     """What a rehearsed run has otherwise than the local one.
 
     Attributes:
-      what: such as ``metrics: accuracy of overall``.
+      what: such as ``metrics: accuracy of overall`` or ``schema: fare.domain.max``.
       local: the local run's value, as text.
       rehearsed: the rehearsed run's.
     """
@@ -91,89 +99,83 @@ def _differences(
             return
     elif before.status != after.status:
         yield Difference("status", before.status, after.status)
-    found = compare(local, rehearsed)
-    for change in found.schema:
-        yield Difference(
-            f"schema: {change.name}", str(change.before), str(change.after)
-        )
-    yield from _statistics(local, rehearsed)
-    yield from _verdicts(before, after, tolerance)
-    for metric in found.metrics:
-        if not _close(metric.before, metric.after, tolerance):
-            name = f"metrics: {metric.metric} of {metric.slice}"
-            yield Difference(name, str(metric.before), str(metric.after))
+    for what, read, limit in (
+        ("schema", _schema, 0),
+        ("statistics", _statistics, _ROUNDING),
+        ("verdict", partial(_rows, of_model=False), _ROUNDING),
+        ("verdict", partial(_rows, of_model=True), tolerance),
+        ("metrics", _metrics, tolerance),
+    ):
+        one, other = read(local), read(rehearsed)
+        for path, left, right in _differing(one, other, limit):
+            yield Difference(f"{what}: {path}", str(left)[:80], str(right)[:80])
 
 
-def _statistics(local: RunData, rehearsed: RunData) -> Iterator[Difference]:
-    sides = [
-        {
-            (split["split"], feature["name"]): feature
-            for _, split in statistics(run)
-            for feature in split["features"]
-        }
-        for run in (local, rehearsed)
-    ]
-    for key in {**sides[0], **sides[1]}:
-        one, other = (side.get(key) for side in sides)
-        if not _same(one, other):
-            split, feature = key
-            yield Difference(f"statistics: {feature} of {split}", *(_part(one, other)))
+def _schema(run: RunData) -> dict[str, Any]:
+    return {
+        feature["name"]: feature
+        for artifact in run.artifacts("schema")
+        for feature in artifact["features"]
+    }
 
 
-def _part(one: Any, other: Any) -> tuple[str, str]:
-    """Returns the first values that differ in two statistics, as text."""
+def _statistics(run: RunData) -> dict[str, Any]:
+    return {
+        f"{feature['name']} of {split['split']}": feature
+        for _, split in statistics(run)
+        for feature in split["features"]
+    }
+
+
+def _metrics(run: RunData) -> dict[str, float]:
+    return {
+        f"{name} of {where}": value for (where, name), value in metrics(run).items()
+    }
+
+
+def _rows(run: RunData, *, of_model: bool) -> dict[str, list[dict[str, Any]]]:
+    """Returns rows by gate, check and slice; a metric may have several limits."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for gate in run.record.gates:
+        if (gate["gate"] == "model") == of_model:
+            for row in Verdict.from_dict(gate).rows:
+                name = f"{gate['gate']} gate, {row.check} of {row.slice}"
+                found.setdefault(name, []).append(_decisive(row))
+    return found
+
+
+def _decisive(row: Check) -> dict[str, Any]:
+    """Returns a row without what says in words what the rest says in values."""
+    values = {
+        key: getattr(row, key)
+        for key in ("result", "limit", "baseline", "actual", "policy")
+    }
+    return {
+        key: _NAME.sub("...", value) if isinstance(value, str) else value
+        for key, value in values.items()
+    }
+
+
+def _differing(
+    one: Any, other: Any, tolerance: float, path: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yields path and both values of what differs; None is what is missing."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in {**one, **other}:
-            if not _same(one.get(key), other.get(key)):
-                left, right = _part(one.get(key), other.get(key))
-                return f"{key} {left}", f"{key} {right}"
-    return str(one)[:80], str(other)[:80]
+            inner = f"{path}.{key}" if path else str(key)
+            yield from _differing(one.get(key), other.get(key), tolerance, inner)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            inner = f"{path}[{index}]" if len(one) > 1 else path
+            yield from _differing(*pair, tolerance, inner)
+    elif not _same(one, other, tolerance):
+        yield path, one, other
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(
-            _same(value, other[key]) for key, value in one.items()
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, float) or isinstance(other, float):
-        return _close(one, other, _ROUNDING)
-    return one == other
-
-
-def _verdicts(
-    before: RunRecord, after: RunRecord, tolerance: float
-) -> Iterator[Difference]:
-    sides = [
-        {
-            (gate["gate"], row.check, row.slice): row
-            for gate in record.gates
-            for row in Verdict.from_dict(gate).rows
-        }
-        for record in (before, after)
-    ]
-    for key in {**sides[0], **sides[1]}:
-        one, other = (side.get(key) for side in sides)
-        name = "verdict: {} gate, {} of {}".format(*key)
-        if one is None or other is None:
-            yield Difference(
-                name, *("no row" if x is None else "a row" for x in (one, other))
-            )
-        elif one.result != other.result:
-            yield Difference(name, one.result, other.result)
-        # The baseline of a row may be named by the run that made it.
-        elif (one.baseline is None) != (other.baseline is None):
-            yield Difference(
-                f"{name}: baseline", str(one.baseline), str(other.baseline)
-            )
-        elif not _close(one.actual, other.actual, tolerance):
-            yield Difference(name, str(one.actual), str(other.actual))
-
-
-def _close(one: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(one, int | float) and isinstance(other, int | float):
+def _same(one: Any, other: Any, tolerance: float) -> bool:
+    numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    if numbers and float in (type(one), type(other)):
         if math.isnan(one) or math.isnan(other):
             return math.isnan(one) and math.isnan(other)
         return math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=tolerance)
-    return one == other or (isinstance(one, str) and isinstance(other, str))
+    return one == other
