@@ -22,7 +22,7 @@ from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.spans.span_choice import changed, check_unchanged
 from components.tfrecord_gen.spans.staleness import check_staleness
-from components.tfrecord_gen.spans.window import LISTING, Window, read_listing
+from components.tfrecord_gen.spans.window import LISTING, Window
 from components.watermark import watermark
 from sluice.machine_resources import usable_cores
 from sluice.storage import digest
@@ -54,11 +54,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         asked = ExecProperties.from_dict(exec_properties)
-        window = asked.choose(exec_properties.get(SPANS) or "", time.time())
+        pinned = exec_properties.get(SPANS) or ""
+        window = asked.choose(pinned, time.time())
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         quarantine = artifact_utils.get_single_instance(output_dict["quarantine"])
         examples.split_names = artifact_utils.encode_split_names(asked.split_names)
-        _check_same(window, read_listing(exec_properties.get(SPANS) or ""), "")
+        if changes := window.changes_since(pinned):
+            raise changed(window, changes)
         schedule = exec_properties.get(SCHEDULE)
         is_new = not schedule or _has_new_data(window, schedule, examples)
         report = ingest(

@@ -26,15 +26,10 @@ from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
 from runners.cloud.image import REPOSITORY, image_of, with_tag
+from runners.cloud.job_inputs import ACCEPT_DATA, SPANS_OF, TRAINER_CONFIG
 from runners.cloud.kubeflow_spec import for_kubeflow
 from runners.cloud.lint.lint_pipeline import lint_pipeline
 from runners.cloud.push_destinations import push_destinations
-from runners.cloud.run_parameters import (
-    ACCEPT_DATA,
-    SPANS_OF,
-    TRAINER_CONFIG,
-    has_spans,
-)
 from runners.cloud.task_settings import (
     apply_settings,
     set_defaults,
@@ -188,8 +183,8 @@ def _add_parameters(
 ) -> dict[str, str]:
     """Replaces what changes from run to run by runtime parameters.
 
-    The spans of a submitted job have no default: a constant one would be a constant
-    cache key, and the service a place where the newest data is silently not read.
+    The spans and files of a submitted job have no default: a constant one would be a
+    constant cache key, and the service a place where new data is silently not read.
 
     Returns:
       The default values by name.
@@ -198,8 +193,7 @@ def _add_parameters(
     for name, node in nodes.items():
         properties, kind = node.exec_properties, kinds[name]
         if kind.ingests and not scheduled:
-            if has_spans(json.loads(properties["patterns"]).values()):
-                properties[SPANS] = RuntimeParameter(name=SPANS_OF[name], ptype=str)
+            properties[SPANS] = RuntimeParameter(name=SPANS_OF[name], ptype=str)
         elif kind.judges_data:
             properties["override"] = RuntimeParameter(name=ACCEPT_DATA, ptype=str)
             defaults[ACCEPT_DATA] = ""

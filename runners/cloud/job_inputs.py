@@ -9,11 +9,14 @@ from components.baseline_model.pushed_baseline import NO_BASELINE, latest_pushed
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.graph.locations import Locations
+from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
 from runners.cloud.cloud_locations import Upload, cloud_locations
-from runners.cloud.run_parameters import run_parameters
 from sluice.errors import UsageError
 from sluice.storage.storage import storage_for
 
+# Names of the parameters that hold the spans and files of each ingestion.
+SPANS_OF = {INGESTION: "spans", SERVING_INGESTION: "serving_spans"}
+ACCEPT_DATA, TRAINER_CONFIG = "accept_data", "trainer_config"
 # Kubeflow Pipelines looks up no baseline: it is a parameter of the job.
 _BASELINE = "baseline"
 
@@ -29,12 +32,20 @@ def job_parameters(
     Args:
       job: compiled from the config.
       config: the pipeline's.
-      choice: its spans, to which the run is pinned.
+      choice: its spans and files, to which the run is pinned. Their sizes and
+        generations are part of the value, and so of the cache key.
       accept_data: the reason for overriding the data gate once.
     """
-    values = run_parameters(config, choice, accept_data)
-    definitions = job["pipelineSpec"]["root"].get("inputDefinitions", {})
-    if _BASELINE in definitions.get("parameters", {}):
+    inputs = job["pipelineSpec"]["root"].get("inputDefinitions", {})
+    declared = inputs.get("parameters", {})
+    values = {
+        name: window.pinned_json()
+        for name, window in zip(SPANS_OF.values(), choice.windows, strict=False)
+        if name in declared
+    }
+    if accept_data:
+        values[ACCEPT_DATA] = accept_data
+    if _BASELINE in declared:
         serving_dir = cloud_locations(config).serving_dir
         values[_BASELINE] = latest_pushed_model(serving_dir) or NO_BASELINE
     return values

@@ -15,6 +15,8 @@ from pipeline.config.serialize import read_stored_config
 from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.job_inputs import job_parameters, upload
 from runners.cloud.lint.compile_checked import compile_checked
+from runners.cloud.lint.finding import refuse
+from runners.cloud.lint.lint_kubeflow import lint_kubeflow
 from runners.cloud.service import (
     PIPELINE_LABEL,
     RUN_LABEL,
@@ -131,6 +133,9 @@ class ServiceEngine:
             values = job_parameters(job, config, plan.spans, plan.accept_data)
         runtime = job.setdefault("runtimeConfig", {})
         runtime["parameterValues"] = {**runtime.get("parameterValues", {}), **values}
+        if self._service.engine == "kubeflow":
+            # Once more: the values, too, count against its limit.
+            refuse(lint_kubeflow(read_spec(job)), config)
         if not plan.use_cache:
             for task in _tasks(job):
                 task["cachingOptions"] = {"enableCache": False}

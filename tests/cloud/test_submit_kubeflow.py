@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,15 @@ def test_a_run_is_submitted_followed_and_ends(
     # The service is asked no more.
     before = len(kfp.requests)
     assert _status() == ended and len(kfp.requests) == before
+
+
+def test_parameters_that_are_too_large_are_not_submitted(
+    request_: SubmitRequest, kfp: FakeKfp
+) -> None:
+    record = submit(replace(request_, accept_data="because " * 1_250))
+    assert (record.status, record.exit_code) == ("failed", 2) and kfp.runs == []
+    assert record.error is not None
+    assert "bytes; Kubeflow takes 10,000; shorten" in record.error.message
 
 
 def test_a_failed_node_has_the_error_and_the_log_of_its_pod(

@@ -393,6 +393,39 @@ def test_the_cloud_refuses_files_that_were_replaced_after_submission(
         cloud.run(spans=pinned)
 
 
+@pytest.mark.parametrize("how", ["replaced", "added", "touched"])
+def test_the_cloud_refuses_files_without_spans_that_changed_after_submission(
+    tmp_path: Path, how: str
+) -> None:
+    """Found: only spans were pinned; of other data the newest was trained on."""
+    from tfx.orchestration import data_types
+
+    from components.tfrecord_gen.spans.completeness import CompleteWhen
+    from components.tfrecord_gen.spans.select_spans import select_spans
+
+    base = tmp_path / "trips"
+    patterns: dict[str | None, str] = {"train": "train-*", "eval": "eval-*"}
+    for name in ("train-0", "train-1", "eval-0"):
+        os.utime(write(base, name, [1]), (1_000, 1_000))
+    pinned = select_spans(str(base), patterns, 1, CompleteWhen(), 0.0).pinned_json()
+    spans = data_types.RuntimeParameter(name="spans", ptype=str)
+    cloud = Cloud(gen(base, patterns, spans=spans), tmp_path)
+    assert cloud.run(spans=pinned)["spans"] == "[]"
+    assert users_of(tmp_path / "cloud/examples", "train") == [1, 1]
+    (tmp_path / "cloud/output.json").unlink()
+    path = write(base, "train-2" if how == "added" else "train-1", [2, 3])
+    if how == "touched":
+        # As old as the others, so that only the fingerprint tells.
+        os.utime(path, (1_000, 1_000))
+    with pytest.raises(DataError, match="data files have changed since") as caught:
+        cloud.run(spans=pinned)
+    assert {
+        "replaced": f"{path}: written since",
+        "added": "3 files, now 4",
+        "touched": "sizes or generations of files are others",
+    }[how] in str(caught.value)
+
+
 def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path: Path) -> None:
     from components.tfrecord_gen.exec_properties import Schedule
     from components.watermark import watermark

@@ -131,12 +131,43 @@ class Window:
         return json.dumps([[span.number, span.version] for span in self.spans])
 
     def pinned_json(self) -> str:
-        """Returns the spans, and sizes and times of their files.
+        """Returns the spans, and the state of their files, which is pinned too.
 
-        As ``spans_json``; the ingestion then refuses files that have changed since.
+        Its size does not depend on the number of files; see ``changes_since``.
         """
-        spans = json.loads(self.spans_json())
-        return json.dumps({"spans": spans, "listing": self.listing_fingerprint()})
+        pinned = {
+            "spans": json.loads(self.spans_json()),
+            "listing": self.listing_fingerprint(),
+            "files": len(self.files),
+            "written_s": max((f.modified_s or 0.0 for f in self._all_files), default=0),
+        }
+        return json.dumps(pinned)
+
+    def changes_since(self, pinned: str) -> list[str]:
+        """Returns a line per difference from the files of ``pinned_json``.
+
+        Args:
+          pinned: also ``spans_json`` or "", from which no file differs.
+        """
+        before = json.loads(pinned) if pinned else None
+        if (
+            not isinstance(before, dict)
+            or before["listing"] == self.listing_fingerprint()
+        ):
+            return []
+        lines = []
+        if before["files"] != len(self.files):
+            lines.append(f"{before['files']:,} files, now {len(self.files):,}")
+        lines += [
+            f"{file.path}: written since"
+            for file in self._all_files
+            if (file.modified_s or 0.0) > before["written_s"]
+        ]
+        return lines or ["sizes or generations of files are others"]
+
+    @property
+    def _all_files(self) -> tuple[SourceFile, ...]:
+        return (*self.files, *self.manifests)
 
     def fingerprint(self, content_of: Callable[[SourceFile], str]) -> str:
         """Returns a digest of relative paths, splits and contents, manifests included.
@@ -146,7 +177,7 @@ class Window:
         """
         lines = [
             [file.split, self.relative(file), content_of(file)]
-            for file in (*self.files, *self.manifests)
+            for file in self._all_files
         ]
         return "sha256:" + digest.of_bytes(json.dumps(lines).encode())
 
@@ -163,9 +194,3 @@ def read_spans(text: str) -> Sequence[Span] | None:
     spans = document["spans"] if isinstance(document, dict) else document
     # Data without spans has none to be pinned to.
     return [Span(number, version) for number, version in spans] or None
-
-
-def read_listing(text: str) -> str | None:
-    """Returns the files' fingerprint of ``Window.pinned_json``; None without one."""
-    document = json.loads(text) if text else None
-    return document["listing"] if isinstance(document, dict) else None

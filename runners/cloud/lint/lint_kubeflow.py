@@ -33,8 +33,9 @@ def lint_kubeflow(spec: Spec) -> list[Finding]:
             error(
                 "runtime parameters",
                 f"they have {size:,} bytes; Kubeflow takes {MAX_PARAMETERS_BYTES:,}",
-                "shorten model_params and train, or set MAX_PARAMETER_BYTES of the "
-                "installation's API server",
+                "shorten model_params, train, examples.window or the reason of "
+                "--accept-data, or set MAX_PARAMETER_BYTES of the installation's API "
+                "server",
             )
         )
     if (size := len(json.dumps(dict(spec.job)).encode())) > MAX_SPEC_BYTES:

@@ -11,7 +11,7 @@ import pytest
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.window import Span, Window, read_spans
 from pipeline.training.strategy.choice import Tpu, find_tpu
-from runners.cloud.run_parameters import run_parameters
+from runners.cloud.job_inputs import job_parameters
 from runners.cloud.spec import (
     Constant,
     Container,
@@ -38,6 +38,7 @@ RESOLVER = {
 }
 # All exec properties that differ between a local run and the service, and why.
 DIFFERENT = {
+    ("TFRecordGen", "spans"): "a runtime parameter",
     ("ImportSchemaGen", "schema_file"): "a gs:// URI",
     ("DataVerdict", "baseline_store"): "a gs:// URI",
     ("AcceptData", "baseline_store"): "a gs:// URI",
@@ -147,9 +148,9 @@ def test_what_must_not_be_cached(project: Path) -> None:
 
 def test_runtime_parameters(project: Path) -> None:
     """Found: `spans` defaulted to "", a constant cache key."""
-    overrides = [SPANS, "data.serving='{SPAN}/sent-*'"]
-    config = config_of(project, "digits", overrides=overrides)
-    spec = read_spec(cloud_job(config))
+    config = config_of(project, "digits", overrides=["data.serving='sent-*'"])
+    job = cloud_job(config)
+    spec = read_spec(job)
     assert set(spec.parameters) == {
         "spans",
         "serving_spans",
@@ -168,16 +169,16 @@ def test_runtime_parameters(project: Path) -> None:
     ]:
         assert spec.task(node).parameters[key] == PipelineParameter(name)
     choice = SpanChoice(*[Window("gs://b", (), (Span(7),)) for _ in range(2)])
-    given = run_parameters(config, choice, "known")
+    given = job_parameters(job, config, choice, "known")
     assert {name: spec.parameters[name].type for name in given} == {
         "spans": "STRING",
         "serving_spans": "STRING",
         "accept_data": "STRING",
     }
     assert read_spans(given["spans"]) == [Span(7)]
-    plain = read_spec(cloud_job(config_of(project, "digits")))
-    assert run_parameters(config_of(project, "digits"), choice) == {}
-    assert set(plain.parameters) == {"accept_data", "trainer_config"}
+    plain = cloud_job(config_of(project, "digits"))
+    assert set(read_spec(plain).parameters) == {"spans", "accept_data", "trainer_config"}
+    assert set(job_parameters(plain, config, choice)) == {"spans"}
 
 
 def test_retries_environment_and_resources_of_each_node(project: Path) -> None:
