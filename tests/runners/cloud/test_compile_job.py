@@ -177,7 +177,11 @@ def test_runtime_parameters(project: Path) -> None:
     }
     assert read_spans(given["spans"]) == [Span(7)]
     plain = cloud_job(config_of(project, "digits"))
-    assert set(read_spec(plain).parameters) == {"spans", "accept_data", "trainer_config"}
+    assert set(read_spec(plain).parameters) == {
+        "spans",
+        "accept_data",
+        "trainer_config",
+    }
     assert set(job_parameters(plain, config, choice)) == {"spans"}
 
 
