@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Any, NoReturn, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+)
 from pydantic_core import PydanticCustomError
 
 from sluice.storage.output_path import output_path_problem
@@ -48,13 +55,24 @@ def _at_least_one(schema: dict[str, Any]) -> None:
     schema["minItems" if schema["type"] == "array" else "minProperties"] = 1
 
 
-def _name(value: str) -> str:
-    if not re.fullmatch(_NAME, value):
-        expect(
-            "1 to 128 lower-case letters, digits and hyphens, the first not a hyphen "
-            "(Kubeflow's rule)"
-        )
-    return value
+def matching(regex: str, wanted: str) -> AfterValidator:
+    """Returns a validator of strings that a regular expression matches as a whole."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(regex, value, re.ASCII):
+            expect(wanted)
+        return value
+
+    return AfterValidator(check)
+
+
+def shorthand(key: str, section: type[Section]) -> BeforeValidator:
+    """Returns a validator that takes a string as a section with this key alone."""
+
+    def complete(value: Any) -> Any:
+        return {key: value} if isinstance(value, str) else value
+
+    return BeforeValidator(complete, json_schema_input_type=Text | section)
 
 
 def _pattern(value: str) -> str:
@@ -150,7 +168,11 @@ Params = dict[str, Annotated[Any, AfterValidator(_finite)]]
 PipelineName = Annotated[
     str,
     Field(strict=True, json_schema_extra={"pattern": f"^{_NAME}$"}),
-    AfterValidator(_name),
+    matching(
+        _NAME,
+        "1 to 128 lower-case letters, digits and hyphens, the first not a hyphen "
+        "(Kubeflow's rule)",
+    ),
 ]
 Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
 Destination = Annotated[str, Field(strict=True), AfterValidator(_destination)]

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from sluice.config_section import Params, Section, Text, expect
+from sluice.config_section import Params, Section, Text, matching
 
-_NAME = r"[A-Z][A-Za-z0-9_]{0,62}"
-_SOURCE = r"\w+\.\w+"
-
-
-def _node_name(value: str) -> str:
-    if not re.fullmatch(_NAME, value, re.ASCII):
-        expect(
-            "1 to 63 letters, digits and underscores, the first an upper-case letter"
-        )
-    return value
-
-
-def _source(value: str) -> str:
-    if not re.fullmatch(_SOURCE, value, re.ASCII):
-        expect("an output of a node, such as TFRecordGen.examples")
-    return value
-
-
-NodeName = Annotated[str, Field(strict=True), AfterValidator(_node_name)]
-Source = Annotated[str, Field(strict=True), AfterValidator(_source)]
+NodeName = Annotated[
+    str,
+    Field(strict=True),
+    matching(
+        r"[A-Z][A-Za-z0-9_]{0,62}",
+        "1 to 63 letters, digits and underscores, the first an upper-case letter",
+    ),
+]
+Source = Annotated[
+    str,
+    Field(strict=True),
+    matching(r"\w+\.\w+", "an output of a node, such as TFRecordGen.examples"),
+]
 
 
 class CustomNode(Section):

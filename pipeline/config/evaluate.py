@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from components.model_verdict.threshold import Threshold
-from sluice.config_section import (
-    NotEmpty,
-    Params,
-    Section,
-    Text,
-)
+from sluice.config_section import NotEmpty, Params, Section, Text, shorthand
 
 
 class Metric(Section):
@@ -28,13 +23,7 @@ class Metric(Section):
     params: Params = Field(default={}, description="Arguments of the class.")
 
 
-def _metric(value: Any) -> Any:
-    return {"class": value} if isinstance(value, str) else value
-
-
-MetricSpec = Annotated[
-    Metric, BeforeValidator(_metric, json_schema_input_type=Text | Metric)
-]
+MetricSpec = Annotated[Metric, shorthand("class", Metric)]
 
 
 class Evaluate(Section):

@@ -11,11 +11,7 @@ from sluice.project import current_project, own_root
 
 
 def find_config(name_or_path: str, cwd: Path) -> Path:
-    """Returns the file of a config.
-
-    Args:
-      name_or_path: as ``load_config`` takes it.
-      cwd: where to look from, absolute.
+    """Returns the file of a config, named as for ``load_config``.
 
     Raises:
       UsageError: there is none; it lists those that there are.

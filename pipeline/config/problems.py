@@ -61,15 +61,7 @@ class Problems:
         actual: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Adds a problem with the key at ``path``.
-
-        Args:
-          path: the key path.
-          what: one sentence.
-          expected: valid values.
-          actual: the value.
-          hint: what to do.
-        """
+        """Adds a problem with the key at ``path``; see ``SluiceError``."""
         location, key = self._origin.location(path), key_path(path)
         # A --set shows its key path itself.
         shown = not key or location.startswith(f"--set {key}=")

@@ -7,9 +7,9 @@ meaning.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from pipeline.config.learning_rate import LearningRate
 from sluice.config_section import (
@@ -25,6 +25,7 @@ from sluice.config_section import (
     Section,
     Text,
     WholeNumber,
+    shorthand,
 )
 
 
@@ -37,15 +38,7 @@ class KerasObject(Section):
     params: Params = Field(default={}, description="Arguments of the class.")
 
 
-def _keras_object(value: Any) -> Any:
-    return {"class": value} if isinstance(value, str) else value
-
-
-KerasSpec = Annotated[
-    KerasObject,
-    BeforeValidator(_keras_object, json_schema_input_type=Text | KerasObject),
-]
-
+KerasSpec = Annotated[KerasObject, shorthand("class", KerasObject)]
 
 # Models that `warm_start` finds; anything else is a path.
 TRAINED_BEFORE = ("served", "latest_blessed", "latest")
@@ -120,13 +113,7 @@ class Callback(Section):
     params: Params = Field(default={}, description="Its arguments.")
 
 
-def _callback(value: Any) -> Any:
-    return {"function": value} if isinstance(value, str) else value
-
-
-CallbackSpec = Annotated[
-    Callback, BeforeValidator(_callback, json_schema_input_type=Text | Callback)
-]
+CallbackSpec = Annotated[Callback, shorthand("function", Callback)]
 
 
 class TensorBoard(Section):

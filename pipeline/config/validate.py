@@ -28,7 +28,6 @@ from pipeline.config.validate_optimizer import check_callbacks, check_optimizer
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.validate_train import (
     check_fine_tune,
-    check_processes,
     check_strategy,
     check_warm_start,
 )
@@ -79,7 +78,6 @@ def validate_config(config: Config) -> ValidConfig:
     _check_code(config, problems)
     check_secrets(config, problems)
     check_data(config, schema, problems)
-    check_processes(config.train, problems)
     check_strategy(config.train, problems)
     check_optimizer(config.train, len(classes), problems)
     check_callbacks(config, len(classes), problems)

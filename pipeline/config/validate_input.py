@@ -16,11 +16,7 @@ def check_weights(
 ) -> None:
     """Checks ``class_weights`` and ``sample_weight``.
 
-    Args:
-      config: the config.
-      schema: the reviewed schema.
-      classes: of the label; empty if they are wrong.
-      problems: where problems are added.
+    There are no ``classes`` if those of the label are wrong.
     """
     given = config.train.class_weights
     known = [str(value) for value in classes]
@@ -64,12 +60,7 @@ def check_weights(
 
 
 def check_augment(config: Config, problems: Problems) -> None:
-    """Checks that there are images to augment.
-
-    Args:
-      config: with its features filled in.
-      problems: where problems are added.
-    """
+    """Checks that there are images to augment in a config with features filled in."""
     augment, path = config.train.input.augment, ("train", "input", "augment")
     features = (config.features or {}).values()
     images = [spec for spec in features if isinstance(spec, Image)]

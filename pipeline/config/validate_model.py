@@ -11,12 +11,7 @@ from pipeline.config.problems import Problems
 
 
 def check_model(config: Config, problems: Problems) -> None:
-    """Adds the problems of ``model`` and ``model_params``.
-
-    Args:
-      config: its features are resolved.
-      problems: of the config.
-    """
+    """Adds the problems of ``model`` and ``model_params``; features are resolved."""
     features = config.features or {}
     images = [spec for spec in features.values() if isinstance(spec, Image)]
     if config.model == "cnn" or config.model in APPLICATIONS:

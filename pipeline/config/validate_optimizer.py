@@ -32,10 +32,7 @@ _EVERY_METRIC = ("name",)
 def check_optimizer(train: Train, classes: int, problems: Problems) -> None:
     """Checks optimizer, learning rate, clipping, loss and metrics.
 
-    Args:
-      train: the section.
-      classes: number of classes; 0 if they are unknown.
-      problems: to which problems are added.
+    The number of ``classes`` is 0 if they are unknown.
     """
     path: KeyPath = ("train", "optimizer")
     if _check_name(train.optimizer, path, "optimizer", OPTIMIZERS, problems):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 from pipeline.config.batch_size import TPU_MULTIPLE, nearest_sizes
@@ -10,59 +11,27 @@ from pipeline.config.train import TRAINED_BEFORE, Train
 from sluice.errors import did_you_mean
 
 _OF_PROCESSES = ("auto", "multi_worker", "parameter_server")
-
-
-def check_processes(train: Train, problems: Problems) -> None:
-    """Checks ``processes``, ``parameter_servers`` and what they exclude."""
-    processes, path = train.processes, ("train", "processes")
-    if processes and train.strategy not in _OF_PROCESSES:
-        problems.add(
-            path,
-            f"the strategy {train.strategy} trains in one process",
-            expected=f"train.strategy: {', '.join(_OF_PROCESSES)}; or no processes",
-            actual=str(processes),
-        )
-    if processes and train.replicas:
-        problems.add(
-            path,
-            "processes and replicas exclude each other",
-            expected="train.processes or train.replicas",
-            actual="both",
-        )
-    if train.parameter_servers and not (
-        processes and train.strategy == "parameter_server"
-    ):
-        problems.add(
-            ("train", "parameter_servers"),
-            "parameter servers are for their strategy, and have workers",
-            expected="train.strategy: parameter_server and train.processes",
-        )
-    if processes and train.strategy == "parameter_server":
-        if not train.parameter_servers:
-            problems.add(
-                path,
-                "the strategy parameter_server has no parameter server",
-                expected="train.parameter_servers: 1 or more",
-            )
-    elif processes and train.batch_size and train.batch_size % processes:
-        problems.add(
-            ("train", "batch_size"),
-            "the batch cannot be divided over the processes",
-            expected=f"a multiple of {processes}",
-            actual=str(train.batch_size),
-            hint=nearest_sizes("batch_size", train.batch_size, processes),
-        )
+# Pairs of keys of which at most one is given.
+_EXCLUSIVE = (
+    ("processes", "replicas", "processes and replicas exclude each other"),
+    ("batch_per_replica", "batch_size", "the batch size is given twice"),
+    (
+        "devices.memory_growth",
+        "devices.memory_limit_mb",
+        "GPU memory cannot both grow and be limited",
+    ),
+    ("devices.logical", "replicas", "the number of logical devices is given twice"),
+)
 
 
 def check_strategy(train: Train, problems: Problems) -> None:
-    """Checks the keys of strategy, batch, precision and devices."""
-    if train.batch_size is not None and train.batch_per_replica is not None:
-        problems.add(
-            ("train", "batch_per_replica"),
-            "the batch size is given twice",
-            expected="batch_size, of all replicas, or batch_per_replica",
-            actual="both",
-        )
+    """Checks the keys of strategy, processes, batch, precision and devices."""
+    for key, other, what in _EXCLUSIVE:
+        if attrgetter(key)(train) and attrgetter(other)(train):
+            path = ("train", *key.split("."))
+            expected = f"train.{key} or train.{other}"
+            problems.add(path, what, expected=expected, actual="both")
+    _check_processes(train, problems)
     if train.replicas is not None and train.strategy not in ("auto", "mirrored"):
         problems.add(
             ("train", "replicas"),
@@ -70,25 +39,10 @@ def check_strategy(train: Train, problems: Problems) -> None:
             expected="train.strategy: auto or mirrored",
             actual=train.strategy,
         )
-    if train.replicas and train.batch_size and train.batch_size % train.replicas:
-        problems.add(
-            ("train", "batch_size"),
-            "the batch cannot be divided over the replicas",
-            expected=f"a multiple of {train.replicas}",
-            actual=str(train.batch_size),
-            hint=nearest_sizes("batch_size", train.batch_size, train.replicas),
-        )
+    _check_divisible("batch_size", train, train.replicas, "replicas", problems)
     if train.strategy == "tpu":
         for key in ("batch_size", "batch_per_replica"):
-            size = getattr(train, key)
-            if size is not None and size % TPU_MULTIPLE:
-                problems.add(
-                    ("train", key),
-                    "the batch cannot be divided over the replicas of a TPU",
-                    expected=f"a multiple of {TPU_MULTIPLE} per replica",
-                    actual=str(size),
-                    hint=nearest_sizes(key, size, TPU_MULTIPLE),
-                )
+            _check_divisible(key, train, TPU_MULTIPLE, "replicas of a TPU", problems)
     if train.strategy == "central_storage" and train.precision == "mixed_float16":
         problems.add(
             ("train", "precision"),
@@ -96,24 +50,47 @@ def check_strategy(train: Train, problems: Problems) -> None:
             expected="mixed_bfloat16 or float32, or another strategy",
             actual=train.precision,
         )
-    _check_devices(train, problems)
 
 
-def _check_devices(train: Train, problems: Problems) -> None:
-    devices, path = train.devices, ("train", "devices")
-    if devices.memory_growth and devices.memory_limit_mb is not None:
+def _check_processes(train: Train, problems: Problems) -> None:
+    processes, path = train.processes, ("train", "processes")
+    has_servers = train.strategy == "parameter_server"
+    if processes and train.strategy not in _OF_PROCESSES:
         problems.add(
-            (*path, "memory_growth"),
-            "GPU memory cannot both grow and be limited",
-            expected="memory_growth or memory_limit_mb",
-            actual="both",
+            path,
+            f"the strategy {train.strategy} trains in one process",
+            expected=f"train.strategy: {', '.join(_OF_PROCESSES)}; or no processes",
+            actual=str(processes),
         )
-    if devices.logical is not None and train.replicas is not None:
+    if train.parameter_servers and not (processes and has_servers):
         problems.add(
-            (*path, "logical"),
-            "the number of logical devices is given twice",
-            expected="train.replicas or train.devices.logical",
-            actual="both",
+            ("train", "parameter_servers"),
+            "parameter servers are for their strategy, and have workers",
+            expected="train.strategy: parameter_server and train.processes",
+        )
+    if not has_servers:
+        _check_divisible("batch_size", train, processes, "processes", problems)
+    elif processes and not train.parameter_servers:
+        problems.add(
+            path,
+            "the strategy parameter_server has no parameter server",
+            expected="train.parameter_servers: 1 or more",
+        )
+
+
+def _check_divisible(
+    key: str, train: Train, divisor: int | None, over: str, problems: Problems
+) -> None:
+    size = getattr(train, key)
+    if size and divisor and size % divisor:
+        problems.add(
+            ("train", key),
+            f"the batch cannot be divided over the {over}",
+            expected=f"a multiple of {divisor} per replica"
+            if train.strategy == "tpu"
+            else f"a multiple of {divisor}",
+            actual=str(size),
+            hint=nearest_sizes(key, size, divisor),
         )
 
 
