@@ -12,8 +12,7 @@ from runners.cli.echo import echo, echo_json
 from runners.cli.options import config_options, json_option, workspace_option
 from runners.operations.compile import CompileRequest, compile_pipeline
 from sluice.errors import UsageError
-from sluice.storage import atomic
-from sluice.storage.output_path import resolve_output_path
+from sluice.storage.output_path import resolve_output_path, write_output
 
 
 @click.command(name="compile")
@@ -58,12 +57,7 @@ def compile_(output: str, as_json: bool, **asked: Any) -> None:
     # JSON is YAML too.
     document = compiled.job if file.suffix == ".json" else spec
     text = json.dumps(document, indent=1, sort_keys=True)
-    try:
-        atomic.write_text(file, text + "\n")
-    except OSError as error:
-        raise UsageError(
-            "the job cannot be written", where=file, actual=error.strerror
-        ) from error
+    write_output(file, f"{text}\n", "job")
     uploads = [{"path": str(item.path), "uri": item.uri} for item in compiled.uploads]
     if as_json:
         echo_json(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from runners.cli.echo import echo, echo_json
@@ -51,29 +53,15 @@ def list_data(as_json: bool) -> None:
     help="Decides the splits and the order of the records.",
 )
 @json_option
-def make_data(
-    name: str,
-    source: str | None,
-    directory: str | None,
-    label: str | None,
-    seed: int,
-    as_json: bool,
-) -> None:
+def make_data(as_json: bool, **asked: Any) -> None:
     """Write the data set NAME into data/NAME of the project.
 
     Nothing is written if it is there and intact.
     """
-    made = operation.make_data(
-        name,
-        source=source,
-        label=label,
-        directory=directory,
-        seed=seed,
-        report=lambda line: echo(line, err=True),
-    )
+    made = operation.make_data(**asked, report=lambda line: echo(line, err=True))
     if as_json:
         echo_json(made.to_dict())
         return
     splits = ", ".join(f"{split} {count:,}" for split, count in made.records.items())
     total = sum(made.records.values())
-    echo(f"{name}: {total:,} records in {made.directory} ({splits})")
+    echo(f"{made.name}: {total:,} records in {made.directory} ({splits})")

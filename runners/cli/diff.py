@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -14,11 +15,9 @@ from reports.summarize_changes import summarize_changes
 from reports.tables import Mark, Table
 from runners.cli.echo import echo, echo_json, echo_output, echo_warning
 from runners.cli.options import json_option, workspace_option
-from runners.cli.rich_console import make_console, make_table, plain
+from runners.cli.rich_console import make_console, make_table, plain, print_line
 from runners.operations import diff as operation
-from sluice.errors import UsageError
-from sluice.storage import atomic
-from sluice.storage.output_path import resolve_output_path
+from sluice.storage.output_path import resolve_output_path, write_output
 
 _MAX_ROWS = 40
 _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
@@ -33,15 +32,7 @@ _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 @workspace_option
 @json_option
-def diff(
-    name: str,
-    before: str | None,
-    after: str | None,
-    form: str | None,
-    output: str | None,
-    workspace_dir: str | None,
-    as_json: bool,
-) -> None:
+def diff(form: str | None, output: str | None, as_json: bool, **asked: Any) -> None:
     """Show what differs between two runs of the pipeline NAME.
 
     BEFORE and AFTER are the ids of runs or their beginnings, `latest`, `last-pushed`,
@@ -49,10 +40,7 @@ def diff(
     that pushed a model.
     """
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
-    request = operation.DiffRequest(
-        name=name, before=before, after=after, workspace_dir=workspace_dir
-    )
-    found = operation.diff(request, echo_warning)
+    found = operation.diff(operation.DiffRequest(**asked), echo_warning)
     if as_json:
         echo_json(found.to_dict())
     elif form is None and file is None:
@@ -63,17 +51,8 @@ def diff(
         if file is None:
             echo_output(text)
         else:
-            _write(file, text)
+            write_output(file, text, "comparison")
             echo(f"wrote {output}")
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        atomic.write_text(file, text)
-    except OSError as error:
-        raise UsageError(
-            "the comparison cannot be written", where=file, actual=error.strerror
-        ) from error
 
 
 def _print_comparison(console: Console, found: Comparison) -> None:
@@ -82,7 +61,7 @@ def _print_comparison(console: Console, found: Comparison) -> None:
         _print_table(console, table)
         console.print()
     for line in summarize_changes(found) or ["nothing differs that affects the model"]:
-        console.print(plain(line), soft_wrap=True)
+        print_line(console, line)
 
 
 def _print_table(console: Console, table: Table) -> None:

@@ -10,7 +10,7 @@ import click
 
 from runners.cli.echo import echo_json
 from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.rich_console import make_console, plain
+from runners.cli.rich_console import make_console, plain, print_line
 from runners.operations import explain as operation
 from sluice.errors import bounded
 
@@ -52,14 +52,14 @@ def _print_explanation(explanation: operation.Explanation) -> None:
     lines = [f"{name} would run before it" for name in asked["waits_for"]]
     lines += _group(asked["because"])
     for line in bounded(lines, _MAX_LINES) or ["nothing that it reads has changed"]:
-        console.print(plain(f"  {line}"), soft_wrap=True)
+        print_line(console, f"  {line}")
     if asked["resumes"]:
         console.print(plain(f"  from a checkpoint: {asked['resumes']}"))
     for item in explanation.causes:
         since = f" (since run {item['last_run']})" if item["last_run"] else ""
         console.print(plain(f"{item['node']} would run{since}", "yellow"))
         for line in bounded(_group(item["because"]), _MAX_LINES):
-            console.print(plain(f"  {line}"), soft_wrap=True)
+            print_line(console, f"  {line}")
 
 
 def _group(reasons: Sequence[str]) -> list[str]:

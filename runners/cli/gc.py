@@ -7,11 +7,10 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
 
 from runners.cli.echo import echo_json
 from runners.cli.options import json_option, typed_command, workspace_option
-from runners.cli.rich_console import make_console, plain
+from runners.cli.rich_console import make_console, make_table, plain, print_line
 from runners.operations import gc as operation
 from runners.retention.find_garbage import Garbage
 from sluice.errors import bounded
@@ -55,8 +54,7 @@ def gc(as_json: bool, **asked: Any) -> None:
 
 
 def _print_garbage(garbage: Garbage, dry_run: bool, console: Console) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("would delete" if dry_run else "deleted", no_wrap=True)
+    table = make_table("would delete" if dry_run else "deleted")
     for column in ("count", "size"):
         table.add_column(column, justify="right", no_wrap=True)
     for kind, items in garbage.items.items():
@@ -73,7 +71,7 @@ def _print_garbage(garbage: Garbage, dry_run: bool, console: Console) -> None:
     verb = "would free" if dry_run else "freed"
     kept = ", ".join(bounded(garbage.kept_runs[::-1])) or "none"
     console.print(plain(f"{verb} {decimal(garbage.freed_bytes)}", "bold"))
-    console.print(plain(f"kept runs: {kept}"), soft_wrap=True)
+    print_line(console, f"kept runs: {kept}")
 
 
 def _print_items(garbage: Garbage, console: Console) -> None:
@@ -88,4 +86,4 @@ def _print_items(garbage: Garbage, console: Console) -> None:
         if lines:
             console.print(plain(f"{_KINDS[kind]}:", "dim"))
         for line in bounded(lines):
-            console.print(plain(f"  {line}"), soft_wrap=True)
+            print_line(console, f"  {line}")

@@ -15,9 +15,7 @@ from runners.cli.options import config_options, json_option, workspace_option
 from runners.cli.rich_console import make_console
 from runners.operations import graph as operation
 from runners.operations.pipeline_request import PipelineRequest
-from sluice.errors import UsageError
-from sluice.storage import atomic
-from sluice.storage.output_path import resolve_output_path
+from sluice.storage.output_path import resolve_output_path, write_output
 
 _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 
@@ -46,18 +44,9 @@ def graph(form: str | None, output: str | None, as_json: bool, **asked: Any) -> 
     else:
         text = as_text(drawn.nodes, width=console.width if file is None else None)
     if file is not None:
-        _write(file, text)
+        write_output(file, f"{text}\n", "graph")
         echo(f"wrote {output}", err=as_json)
     elif not as_json:
         echo(*text.split("\n"))
     if as_json:
         echo_json(drawn.to_dict())
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        atomic.write_text(file, text + "\n")
-    except OSError as error:
-        raise UsageError(
-            "the graph cannot be written", where=file, actual=error.strerror
-        ) from error

@@ -38,62 +38,35 @@ except ModuleNotFoundError as missing:
     _packages_missing(missing.name)
     sys.exit(2)
 
-# Verb -> (module:command, what --help says), so that help imports none of them.
+# By verb, the line of --help: for help no module of a verb is imported.
 _VERBS = {
-    "init": ("runners.cli.init:init", "Generate a config and a schema from TFRecords."),
-    "run": ("runners.cli.run:run", "Run a pipeline on this machine."),
-    "resume": ("runners.cli.resume:resume", "Resume an unfinished run."),
-    "cancel": ("runners.cli.cancel:cancel", "Stop the run in progress."),
-    "status": (
-        "runners.cli.status:status",
-        "Show a run, or the last run of every pipeline.",
-    ),
-    "logs": ("runners.cli.logs:logs", "Print the log of a node."),
-    "runs": ("runners.cli.runs:runs", "List and compare the runs of a pipeline."),
-    "diff": ("runners.cli.diff:diff", "Show what differs between two runs."),
-    "report": ("runners.cli.report:report", "Draw the page of a run or of all runs."),
-    "explain": (
-        "runners.cli.explain:explain",
-        "Explain whether a node would run, and why.",
-    ),
-    "export": ("runners.cli.export:export", "Export runs to MLflow."),
-    "graph": ("runners.cli.graph:graph", "Show the graph of a pipeline."),
-    "lineage": ("runners.cli.lineage:lineage", "Trace the lineage of an artifact."),
-    "gc": ("runners.cli.gc:gc", "Delete artifacts that nothing needs any more."),
-    "validate": (
-        "runners.cli.validate:validate",
-        "Check a config without running anything.",
-    ),
-    "rehearse": (
-        "runners.cli.rehearse:rehearse_",
-        "Run the compiled pipeline here, as its service would.",
-    ),
-    "compile": (
-        "runners.cli.compile:compile_",
-        "Compile a pipeline for Vertex AI or Kubeflow.",
-    ),
-    "submit": (
-        "runners.cli.submit:submit",
-        "Run a pipeline on Vertex AI or Kubeflow.",
-    ),
-    "config": ("runners.cli.config:config", "Print the resolved config."),
-    "schema": (
-        "runners.cli.schema:schema",
-        "Show, compare and change the reviewed schema.",
-    ),
-    "predict": ("runners.cli.predict:predict", "Predict with the pushed model."),
-    "models": (
-        "runners.cli.models:models",
-        "List pushed versions, or retire a baseline.",
-    ),
-    "schedule": (
-        "runners.cli.schedule:schedule",
-        "Run a pipeline on a schedule of a service.",
-    ),
-    "ui": ("runners.cli.ui:ui", "Show pipelines and runs in the browser."),
-    "image": ("runners.cli.image:image", "Build the image of the nodes for a service."),
-    "data": ("runners.cli.data:data", "List or write the sample data sets."),
-    "doctor": ("runners.cli.doctor:doctor", "Check this machine and its packages."),
+    "init": "Generate a config and a schema from TFRecords.",
+    "run": "Run a pipeline on this machine.",
+    "resume": "Resume an unfinished run.",
+    "cancel": "Stop the run in progress.",
+    "status": "Show a run, or the last run of every pipeline.",
+    "logs": "Print the log of a node.",
+    "runs": "List and compare the runs of a pipeline.",
+    "diff": "Show what differs between two runs.",
+    "report": "Draw the page of a run or of all runs.",
+    "explain": "Explain whether a node would run, and why.",
+    "export": "Export runs to MLflow.",
+    "graph": "Show the graph of a pipeline.",
+    "lineage": "Trace the lineage of an artifact.",
+    "gc": "Delete artifacts that nothing needs any more.",
+    "validate": "Check a config without running anything.",
+    "rehearse": "Run the compiled pipeline here, as its service would.",
+    "compile": "Compile a pipeline for Vertex AI or Kubeflow.",
+    "submit": "Run a pipeline on Vertex AI or Kubeflow.",
+    "config": "Print the resolved config.",
+    "schema": "Show, compare and change the reviewed schema.",
+    "predict": "Predict with the pushed model.",
+    "models": "List pushed versions, or retire a baseline.",
+    "schedule": "Run a pipeline on a schedule of a service.",
+    "ui": "Show pipelines and runs in the browser.",
+    "image": "Build the image of the nodes for a service.",
+    "data": "List or write the sample data sets.",
+    "doctor": "Check this machine and its packages.",
 }
 
 
@@ -106,15 +79,16 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _VERBS:
             return None
-        module, _, attribute = _VERBS[name][0].partition(":")
         with exit_on_sigint():
-            return getattr(importlib.import_module(module), attribute)
+            module = importlib.import_module(f"runners.cli.{name}")
+        # A verb that is also the name of a function has a trailing underscore.
+        return getattr(module, f"{name}_", None) or getattr(module, name)
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, verb[1]) for name, verb in _VERBS.items()])
+            formatter.write_dl(list(_VERBS.items()))
 
 
 @click.group(

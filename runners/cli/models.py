@@ -13,7 +13,7 @@ from runners.cli.options import (
     typed_command,
     workspace_option,
 )
-from runners.cli.rich_console import make_console, make_table, plain
+from runners.cli.rich_console import make_console, make_table, plain, print_line
 from runners.operations import models as operation
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.errors import UsageError
@@ -61,8 +61,9 @@ def _print_versions(listed: list[operation.ListedModel]) -> None:
     console.print(table)
     for item in listed:
         for state, why in item.flaws.items():
-            text = f"version {item.version.version} is {state}: {why}"
-            console.print(plain(text, "yellow"), soft_wrap=True)
+            print_line(
+                console, f"version {item.version.version} is {state}: {why}", "yellow"
+            )
 
 
 @models.command("retire")

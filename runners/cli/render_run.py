@@ -11,7 +11,7 @@ from rich.table import Table
 
 from reports.formats import progress
 from runners.cli.render_verdict import print_verdict
-from runners.cli.rich_console import make_table, plain, plain_lines
+from runners.cli.rich_console import make_table, plain, plain_lines, print_line
 from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
 from sluice.record.states import NODE_STATES, RUN_STYLES
 
@@ -33,7 +33,7 @@ def print_run(console: Console, record: RunRecord) -> None:
         lines.append(f"tags      {format_tags(record.tags)}")
     for number, line in enumerate(lines):
         style = RUN_STYLES[record.status] if number == 0 else ""
-        console.print(plain(line, style), soft_wrap=True)
+        print_line(console, line, style)
     console.print()
     console.print(make_node_table(record.nodes))
     print_outcome(console, record)
@@ -59,23 +59,22 @@ def print_outcome(
         print_verdict(console, gate)
     console.print()
     for note in record.notes:
-        console.print(plain(f"note: {note}", "yellow"), soft_wrap=True)
+        print_line(console, f"note: {note}", "yellow")
     if record.error:
         _print_error(console, record.error, is_blocked=record.status == "blocked")
     for push in record.pushes:
         _print_push(console, push, has_error=record.error is not None)
     if record.report_uri:
-        console.print(plain(f"report:  {record.report_uri}"), soft_wrap=True)
+        print_line(console, f"report:  {record.report_uri}")
     if record.resume_command:
         if record.status == "interrupted":
             console.print(plain("interrupted", "red"))
         kept = "finished nodes are kept"
         if record.status == "failed":
             kept += "; once config or code is corrected: run, which keeps them too"
-        text = f"resume:  {record.resume_command}   ({kept})"
-        console.print(plain(text), soft_wrap=True)
+        print_line(console, f"resume:  {record.resume_command}   ({kept})")
     if predict and any(push.uri for push in record.pushes):
-        console.print(plain(f"predict: {predict}"), soft_wrap=True)
+        print_line(console, f"predict: {predict}")
 
 
 def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> None:
@@ -85,9 +84,9 @@ def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> N
         lines = [line for line in lines if not line.startswith("  - ")]
     console.print(plain_lines(lines, "red"), soft_wrap=True)
     for line in error.log_tail:
-        console.print(plain(f"  | {line}", "dim"), soft_wrap=True)
+        print_line(console, f"  | {line}", "dim")
     if error.log:
-        console.print(plain(f"  log:      {error.log}"), soft_wrap=True)
+        print_line(console, f"  log:      {error.log}")
 
 
 def _print_push(console: Console, push: PushRecord, *, has_error: bool) -> None:
@@ -100,7 +99,7 @@ def _print_push(console: Console, push: PushRecord, *, has_error: bool) -> None:
         style = "red"
     else:
         return
-    console.print(plain(text, style), soft_wrap=True)
+    print_line(console, text, style)
 
 
 def make_node_table(

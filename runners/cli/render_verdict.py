@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from runners.cli.rich_console import plain
+from runners.cli.rich_console import make_table, plain, print_line
 from sluice.record.verdict import Check, Verdict, cell
 
 MAX_ROWS = 40
@@ -47,8 +47,7 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
         text = f"likewise {_described(hidden)}: see run.json"
         console.print(plain(text, "dim"))
     if verdict.override is not None:
-        text = f"the reason: {verdict.override}"
-        console.print(plain(text, "bold yellow"), soft_wrap=True)
+        print_line(console, f"the reason: {verdict.override}", "bold yellow")
 
 
 def _first(rows: Sequence[Check], limit: int) -> tuple[list[Check], list[Check]]:
@@ -69,26 +68,21 @@ def _print_details(console: Console, row: Check, is_wide: bool) -> None:
     if row.why and not is_wide:
         head += f": {row.why}"
     head += _policy(row)
-    console.print(plain(head, _STYLES[row.result]), soft_wrap=True)
+    print_line(console, head, _STYLES[row.result])
     for example in row.examples:
-        console.print(plain(f"  - {example}"), soft_wrap=True)
+        print_line(console, f"  - {example}")
 
 
 def _table(verdict: Verdict, rows: Sequence[Check], is_wide: bool) -> Table:
     result = "passed" if verdict.passed else "not passed"
     if verdict.override is not None:
         result = "accepted by hand"
-    table = Table(
-        title=plain(f"{verdict.gate} gate: {result}", "bold"),
-        title_justify="left",
-        box=None,
-        padding=(0, 2, 0, 0),
-    )
+    title = plain(f"{verdict.gate} gate: {result}", "bold")
+    table = make_table(title=title, title_justify="left")
     for column in _COLUMNS:
-        folds = column in _FOLDED
-        table.add_column(column, header_style="dim", no_wrap=not folds, overflow="fold")
+        table.add_column(column, no_wrap=column not in _FOLDED, overflow="fold")
     if is_wide:
-        table.add_column("why", header_style="dim")
+        table.add_column("why")
     for row in rows:
         *cells, outcome = map(plain, _cells(row))
         outcome.stylize(_STYLES[row.result])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import click
 
@@ -26,27 +27,12 @@ from runners.operations import resume as operations
 @workspace_option
 @json_option
 @click.pass_obj
-def resume(
-    state: CliState,
-    name: str | None,
-    run_id: str | None,
-    workers: int | None,
-    wait: bool,
-    workspace_dir: str | None,
-    as_json: bool,
-) -> int:
+def resume(state: CliState, as_json: bool, **asked: Any) -> int:
     """Resume the last failed, killed or interrupted run, of NAME or of any pipeline.
 
     Finished nodes do not run again. The run keeps its id and its config; if code,
     schema or data have changed since, it cannot be resumed: start a new run.
     """
-    request = operations.ResumeRequest(
-        name=name,
-        run_id=run_id,
-        workspace_dir=workspace_dir,
-        command=typed_command(),
-        workers=workers,
-        wait=wait,
-    )
+    request = operations.ResumeRequest(command=typed_command(), **asked)
     operate = partial(operations.resume, request, engine=state.engine)
-    return run_with_view(state, as_json, name or "", request.command, operate)
+    return run_with_view(state, as_json, request.name or "", request.command, operate)

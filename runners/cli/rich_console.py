@@ -37,6 +37,11 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
+def print_line(console: Console, text: str, style: str = "") -> None:
+    """Prints one line, which the terminal wraps: paths and commands can be copied."""
+    console.print(plain(text, style), soft_wrap=True)
+
+
 def plain_lines(lines: Iterable[str], style: str = "") -> Text:
     """Returns several lines; see ``plain``."""
     return Text("\n".join(map(printable, lines)), style=style)

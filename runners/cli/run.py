@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -84,34 +85,26 @@ def _run_options(function: Callable) -> Callable:
 @click.pass_obj
 def run(
     state: CliState,
-    name: str,
-    profile: str | None,
-    overrides: tuple[str, ...],
-    workers: int | None,
-    wait: bool,
     no_cache: bool,
-    forced: tuple[str, ...],
-    from_nodes: tuple[str, ...],
-    to_nodes: tuple[str, ...],
-    accept_data: str | None,
-    tags: tuple[str, ...],
     only: str | None,
-    workspace_dir: str | None,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Run the pipeline NAME (configs/NAME.yaml, or a path to a config).
 
     With --from, --to or --only a part of the graph runs, on the outputs that the newest
     run has of the rest.
     """
-    accept_data = require_reason(accept_data)
-    if only and (from_nodes or to_nodes):
-        raise click.UsageError("--only cannot be used with --from or --to.")
-    command = typed_command()
+    asked["accept_data"] = require_reason(asked["accept_data"])
+    if only:
+        if asked["from_nodes"] or asked["to_nodes"]:
+            raise click.UsageError("--only cannot be used with --from or --to.")
+        asked["from_nodes"] = asked["to_nodes"] = (only,)
+    name, command = asked["name"], typed_command()
     prewarmed = (
         nullcontext(state.engine)
         if state.engine
-        else _prewarm(name, workspace_dir, command)
+        else _prewarm(name, asked["workspace_dir"], command)
     )
     with prewarmed as chosen:
         with exit_on_sigint():
@@ -120,19 +113,7 @@ def run(
             from runners.operations import run as operations
 
         request = operations.RunRequest(
-            name=name,
-            profile=profile,
-            overrides=overrides,
-            workspace_dir=workspace_dir,
-            command=command,
-            workers=workers,
-            wait=wait,
-            use_cache=not no_cache,
-            forced=forced,
-            from_nodes=(only,) if only else from_nodes,
-            to_nodes=(only,) if only else to_nodes,
-            accept_data=accept_data,
-            tags=tags,
+            command=command, use_cache=not no_cache, **asked
         )
         operate = partial(operations.run, request, engine=chosen)
         return run_with_view(state, as_json, name, command, operate)

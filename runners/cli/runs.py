@@ -16,7 +16,7 @@ from reports.run_table import RunRow, RunTable
 from runners.cli.echo import echo, echo_json, echo_output, echo_warning
 from runners.cli.options import json_option, workspace_option
 from runners.cli.render_run import format_seconds, format_tags
-from runners.cli.rich_console import make_console, make_table, plain
+from runners.cli.rich_console import make_console, make_table, plain, print_line
 from runners.operations import status as operation
 from runners.operations.pipeline_request import next_command
 from sluice.errors import bounded
@@ -141,8 +141,7 @@ def _print_table(table: RunTable) -> None:
     hidden += table.parameters[_MAX_PARAMETERS:]
     if hidden:
         names = ", ".join(bounded(hidden, _MAX_PARAMETERS))
-        text = f"not shown for lack of width (see --csv): {names}"
-        console.print(plain(text, "dim"), soft_wrap=True)
+        print_line(console, f"not shown for lack of width (see --csv): {names}", "dim")
     if table.left_out:
         total = table.left_out + len(table.rows)
         text = f"and {table.left_out} more runs: --limit {total}"

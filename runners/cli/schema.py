@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.table import Table
 
 from runners.cli.echo import echo, echo_json
 from runners.cli.options import config_options, json_option
-from runners.cli.rich_console import make_console, plain
+from runners.cli.rich_console import make_console, make_table, plain, print_line
 from runners.cli.schema_accept import accept
 from runners.cli.schema_diff import diff
 from runners.operations.pipeline_request import PipelineRequest
@@ -28,7 +27,7 @@ def schema() -> None:
 def show(as_json: bool, **asked: Any) -> None:
     """Show the reviewed schema of the pipeline NAME as a table."""
     shown = show_operation.show(PipelineRequest(**asked))
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = make_table()
     cells = [row.to_dict() for row in shown.rows]
     # Most schemas have no comparators, and a narrow window has no room for them.
     titles = [title for title in cells[0] if any(row[title] for row in cells)]
@@ -42,7 +41,7 @@ def show(as_json: bool, **asked: Any) -> None:
     for row in cells:
         table.add_row(*(plain(row[title]) for title in titles))
     console = make_console(to_stderr=as_json)
-    console.print(plain(str(shown.path), "dim"), soft_wrap=True)
+    print_line(console, str(shown.path), "dim")
     console.print()
     console.print(table)
     if as_json:
@@ -72,7 +71,7 @@ def infer(as_json: bool, **asked: Any) -> None:
         echo(f"note: no record has the label {found.missing_label}", err=True)
     if found.output is not None:
         told = f"wrote {found.output}: {found.features:,} features of {found.counted}"
-        make_console(to_stderr=as_json).print(plain(told), soft_wrap=True)
+        print_line(make_console(to_stderr=as_json), told)
     elif not as_json:
         echo(found.counted, err=True)
         echo(*found.text.rstrip("\n").split("\n"))

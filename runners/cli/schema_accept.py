@@ -10,7 +10,7 @@ import click
 
 from runners.cli.echo import echo_json, echo_warning
 from runners.cli.options import config_options, json_option
-from runners.cli.rich_console import make_console, plain
+from runners.cli.rich_console import make_console, print_line
 from runners.cli.schema_diff import print_diff, source_options
 from runners.operations.schema import accept as operation
 from runners.operations.schema.diff import Compared
@@ -62,18 +62,16 @@ def _print_accepted(
     compared, chosen, refused = accepted.compared, accepted.changes, accepted.refused
     console = make_console(to_stderr=as_json)
     if chosen:
-        console.print(plain(str(compared.path), "dim"), soft_wrap=True)
+        print_line(console, str(compared.path), "dim")
     for change in chosen:
-        console.print(plain(f"accepted {change.id}"), soft_wrap=True)
+        print_line(console, f"accepted {change.id}")
         for line in (line for edit in change.edits for line in describe_edit(edit)):
-            text = plain(f"  + {line}", "green")
-            console.print(text, soft_wrap=True)
+            print_line(console, f"  + {line}", "green")
     for change in refused:
-        text = plain(f"left {change.id}: {change.refusal}")
-        console.print(text, soft_wrap=True)
+        print_line(console, f"left {change.id}: {change.refusal}")
     if chosen:
         line = f"next: review and commit the file, then {request.run_command()}"
-        console.print(plain(line, "dim"), soft_wrap=True)
+        print_line(console, line, "dim")
     else:
         console.print("nothing to accept" if not refused else "nothing was accepted")
     new = [change for change in chosen if change.kind == "new_feature"]

@@ -10,7 +10,7 @@ import click
 
 from runners.cli.echo import echo_json, echo_warning
 from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.rich_console import make_console, plain
+from runners.cli.rich_console import make_console, plain, print_line
 from runners.operations.schema import diff as operation
 from runners.operations.schema.source import SchemaRequest
 from sluice.errors import ExitCode
@@ -67,7 +67,7 @@ def print_diff(compared: operation.Compared, as_json: bool) -> None:
         f"data    {compared.source.text}",
         f"        {observed.records:,} records, splits: {splits}",
     ):
-        console.print(plain(fact, "dim"), soft_wrap=True)
+        print_line(console, fact, "dim")
     for change in compared.diff.changes:
         line = plain(f"{change.feature}: {change.text}")
         line.append_text(plain(f"  [{change.id}]", "dim"))
@@ -75,7 +75,7 @@ def print_diff(compared: operation.Compared, as_json: bool) -> None:
         if change.refusal:
             console.print(plain(f"  cannot be accepted: {change.refusal}", "dim"))
     for note in compared.diff.notes:
-        console.print(plain(f"note: {note}", "dim"), soft_wrap=True)
+        print_line(console, f"note: {note}", "dim")
     if not compared.diff.changes:
         console.print("no difference")
     possible = [change.id for change in compared.diff.changes if not change.refusal]
@@ -83,5 +83,4 @@ def print_diff(compared: operation.Compared, as_json: bool) -> None:
         wanted = possible[0] if len(possible) == 1 else "CHANGE..."
         command = compared.request.schema_command("accept", wanted)
         console.print()
-        text = plain(f"if the data is right: {command}", "dim")
-        console.print(text, soft_wrap=True)
+        print_line(console, f"if the data is right: {command}", "dim")

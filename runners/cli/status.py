@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from runners.cli.echo import echo, echo_json, echo_warning
@@ -18,18 +20,14 @@ from sluice.record.states import RUN_STYLES
 @click.option("run_id", "--run", metavar="ID", help="The run; default: the last one.")
 @workspace_option
 @json_option
-def status(
-    name: str | None, run_id: str | None, workspace_dir: str | None, as_json: bool
-) -> None:
+def status(as_json: bool, **asked: Any) -> None:
     """Show a run of NAME; without NAME, the last run of every pipeline."""
-    request = operation.StatusRequest(
-        name=name, run_id=run_id, workspace_dir=workspace_dir
-    )
+    request = operation.StatusRequest(**asked)
     records = operation.status(request, echo_warning)
     if as_json:
         rows = [record.to_dict() for record in records]
-        echo_json(rows if name is None else rows[0])
-    elif name is not None:
+        echo_json(rows if request.name is None else rows[0])
+    elif request.name is not None:
         print_run(make_console(), records[0])
     elif records:
         _print_pipelines(records)

@@ -1,4 +1,4 @@
-"""Resolves output paths given by users.
+"""Resolves output paths given by users, and writes to them.
 
 ``~`` is expanded. Unexpanded shell variables, addresses of other file systems and
 control characters are rejected, instead of creating a folder of that name.
@@ -12,6 +12,7 @@ import unicodedata
 from pathlib import Path
 
 from sluice.errors import UsageError
+from sluice.storage import atomic
 
 _GCS = re.compile(r"gs://[^/]+(/.*)?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -61,6 +62,27 @@ def resolve_output_path(text: str, base: Path, what: str) -> Path:
     except (OSError, RuntimeError) as error:  # A loop of links is a RuntimeError.
         raise UsageError(
             f"{what} is not a usable output path", where=text, actual=str(error)
+        ) from error
+
+
+def write_output(path: Path, text: str, what: str) -> None:
+    """Writes a file that the user asked for, whole or not at all.
+
+    Args:
+      path: as ``resolve_output_path`` returns it.
+      text: its content.
+      what: a noun for the message, such as ``graph``.
+
+    Raises:
+      UsageError: it cannot be written.
+    """
+    try:
+        atomic.write_text(path, text)
+    except OSError as error:
+        raise UsageError(
+            f"the {what} cannot be written",
+            where=path,
+            actual=error.strerror or str(error),
         ) from error
 
 

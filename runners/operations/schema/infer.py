@@ -12,8 +12,7 @@ from runners.operations.schema.source import summary_of
 from schemas.edit.schema_text import plain_text, without_values
 from schemas.loader import feature_names
 from sluice.errors import DataError, UsageError
-from sluice.storage import atomic
-from sluice.storage.output_path import resolve_output_path
+from sluice.storage.output_path import resolve_output_path, write_output
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,14 @@ def infer(request: InferRequest) -> Inferred:
         )
     text = plain_text(found)
     if path is not None:
-        _write_new(path, text)
+        if path.exists():
+            raise UsageError(
+                "the file exists; nothing was written",
+                where=path,
+                hint="choose another file with -o; to change a reviewed schema, use "
+                "sluice schema accept",
+            )
+        write_output(path, text, "schema")
     return Inferred(
         pipeline=config.name,
         text=text,
@@ -94,21 +100,3 @@ def infer(request: InferRequest) -> Inferred:
         missing_label=None if label in feature_names(found) else label,
         output=output,
     )
-
-
-def _write_new(path: Path, text: str) -> None:
-    if path.exists():
-        raise UsageError(
-            "the file exists; nothing was written",
-            where=path,
-            hint="choose another file with -o; to change a reviewed schema, use "
-            "sluice schema accept",
-        )
-    try:
-        atomic.write_text(path, text)
-    except OSError as error:
-        raise UsageError(
-            "the schema cannot be written",
-            where=path,
-            actual=error.strerror or str(error),
-        ) from error
