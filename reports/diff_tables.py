@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from reports import formats
 from reports.compare import Comparison, MetricChange, NodeTime, RowChange, Side
-from reports.run_values import OVERALL, Change
+from reports.run_values import OVERALL, Change, tags_text
 from reports.summarize_changes import value_texts
 from reports.tables import Column, Mark, Table, Tone, numbers
 from sluice.record.states import NODE_TONES
@@ -15,7 +13,7 @@ _OUTCOMES: dict[str, Tone] = {"better": "good", "worse": "bad"}
 _MAX_VALUE = 30
 _ORDER = ("worse", "better", "differs", "same")
 _RESULTS: dict[str, Tone] = {"pass": "good", "FAIL": "bad", "warn": "warn"}
-_BEFORE_AFTER = (Column("before"), Column("after"))
+_BEFORE_AFTER = ("before", "after")
 
 
 def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
@@ -31,14 +29,14 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
     )
     sources = (*found.code, *found.files)
     tables = [
-        Table("runs", "The two runs", (Column(""), *_BEFORE_AFTER), _runs(found)),
+        Table("runs", "The two runs", ("", *_BEFORE_AFTER), _runs(found)),
         Table(
             "gates",
             "Checks with another result or value",
             (
-                *map(Column, ("gate", "check", "slice", "limit")),
-                *(numbers("before"), Column("result"), numbers("after")),
-                *(Column("result"), Column("why")),
+                *("gate", "check", "slice", "limit"),
+                *(numbers("before"), "result", numbers("after")),
+                *("result", "why"),
             ),
             [_gate_row(item) for item in found.gates],
         ),
@@ -46,8 +44,8 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
             "metrics",
             "Metrics of the candidate",
             (
-                *(Column("slice"), Column("metric"), numbers("before")),
-                *(numbers("after"), numbers("change", format=_signed), Column("")),
+                *("slice", "metric", numbers("before")),
+                *(numbers("after"), numbers("change", format=_signed), ""),
             ),
             [_metric_row(item) for item in metrics],
         ),
@@ -55,7 +53,7 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
         Table(
             "code",
             "Modules and files with another content",
-            (Column("module or file", code=True), Column("change"), Column("nodes")),
+            (Column("module or file", code=True), "change", "nodes"),
             [(item.name, item.change, ", ".join(item.nodes)) for item in sources],
         ),
         _changes("schema", "Parts of the schema", "part", found.schema),
@@ -65,7 +63,7 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
         Table(
             "features",
             "Features with other statistics, the largest shift first",
-            (Column("feature"), Column("split"), numbers("shift"), Column("changes")),
+            ("feature", "split", numbers("shift"), "changes"),
             [
                 (item.feature, item.split, item.shift, _list(item.statistics))
                 for item in found.features
@@ -75,8 +73,8 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
             "time",
             "Duration of each node",
             (
-                *(Column("node"), numbers("before", "s", _tenths), Column("state")),
-                *(numbers("after", "s", _tenths), Column("state")),
+                *("node", numbers("before", "s", _tenths), "state"),
+                *(numbers("after", "s", _tenths), "state"),
                 numbers(
                     "change", "s", lambda value: _tenths(value, "+" if value else "")
                 ),
@@ -110,14 +108,13 @@ def _runs(found: Comparison) -> list[tuple[str, str, str]]:
 
 
 def _facts(side: Side) -> dict[str, str]:
-    tags = (f"{key}={value}" if value else key for key, value in side.tags.items())
     return {
         "run": side.run_id,
         "verdict": side.outcome,
         "version": "" if side.version is None else str(side.version),
         "started": formats.time(side.started_at),
         "time": formats.seconds(side.duration_s),
-        "tags": ", ".join(tags),
+        "tags": tags_text(side.tags),
     }
 
 
@@ -164,8 +161,7 @@ def _state(state: str | None) -> Mark | None:
     if state is None:
         return None
     word = "done" if state == "ran" else state.replace("_", " ")
-    tone = cast(Tone, NODE_TONES.get(state, "quiet"))
-    return Mark(tone, word)
+    return Mark(NODE_TONES.get(state, "quiet"), word)
 
 
 def _signed(value: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from markupsafe import Markup
 
@@ -14,7 +15,8 @@ from reports.environment import render_page
 from reports.read_run import RunData
 from reports.run_page import REPORT_FILE
 from reports.run_table import RunRow, RunTable, make_run_table
-from reports.tables import Column, Mark, Table, numbers
+from reports.run_values import tags_text
+from reports.tables import Column, Header, Mark, Table, numbers
 from sluice.record.states import RUN_TONES
 
 MAX_RUNS = 300
@@ -29,11 +31,7 @@ def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
       pipeline: its name.
       runs: the newest first; of more than 300, the newest are shown.
     """
-    shown: list[RunData] = []
-    for run in runs:
-        if len(shown) == MAX_RUNS:
-            break
-        shown.append(run)
+    shown = list(islice(runs, MAX_RUNS))
     index = make_index(shown, _report_link)
     limit = MAX_RUNS if len(shown) == MAX_RUNS else None
     return render_page("index.html.j2", pipeline=pipeline, index=index, limit=limit)
@@ -81,17 +79,17 @@ def _charts(
     table: RunTable, rows: Sequence[RunRow], drift: Mapping[str, float | None]
 ) -> list[tuple[str, Markup]]:
     splits = list(dict.fromkeys(name for row in rows for name in row.examples))
-    charts = {
+    examples = [(name, [row.examples.get(name) for row in rows]) for name in splits[:4]]
+    charts: dict[str, list[tuple[str, list]]] = {
         name: [("", [row.metrics.get(name) for row in rows])]
         for name in _shown_metrics(table)
+    } | {
+        "Examples": examples,
+        "Drift: distance relative to its limit": [
+            ("", [drift[x.run_id] for x in rows])
+        ],
+        "Duration in seconds": [("", [row.duration_s for row in rows])],
     }
-    charts["Examples"] = [
-        (split, [row.examples.get(split) for row in rows]) for split in splits[:4]
-    ]
-    charts["Drift: distance relative to its limit"] = [
-        ("", [drift[row.run_id] for row in rows])
-    ]
-    charts["Duration in seconds"] = [("", [row.duration_s for row in rows])]
     return [
         (name, _chart(name, lines))
         for name, lines in charts.items()
@@ -123,38 +121,32 @@ def _chart(title: str, lines: list[tuple[str, list]]) -> Markup:
 def _table(table: RunTable, links: Sequence[str | Markup]) -> Table:
     metrics = _shown_metrics(table)
     parameters = table.parameters[:_MAX_PARAMETERS]
-    columns = [
-        Column("Run"),
-        Column("Started"),
-        Column("Verdict"),
+    columns: Header = [
+        "Run",
+        "Started",
+        "Verdict",
         numbers("Version"),
         *(numbers(name) for name in metrics),
         numbers("Examples"),
         numbers("Duration", format=formats.seconds),
         *(Column(name) for name in parameters),
-        Column("Tags"),
+        "Tags",
     ]
     return Table(
         id="runs",
         caption=formats.plural(len(table.rows), "run"),
-        columns=columns,
+        header=columns,
         rows=[
             (
                 link,
                 formats.time(row.started_at),
-                Mark(
-                    RUN_TONES[row.status],  # type: ignore[arg-type]
-                    row.verdict,
-                ),
+                Mark(RUN_TONES[row.status], row.verdict),
                 row.version,
                 *(row.metrics.get(name) for name in metrics),
                 sum(row.examples.values()) or None,
                 row.duration_s,
-                *(
-                    formats.shorten(row.parameters.get(name, ""), 60)
-                    for name in parameters
-                ),
-                ", ".join(f"{k}={v}" if v else k for k, v in row.tags.items()),
+                *(formats.shorten(row.parameters.get(x, ""), 60) for x in parameters),
+                tags_text(row.tags),
             )
             for link, row in zip(links, table.rows, strict=True)
         ],

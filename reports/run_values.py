@@ -78,6 +78,13 @@ def outcome(record: RunRecord) -> str:
     return record.status
 
 
+def tags_text(tags: Mapping[str, str]) -> str:
+    """Returns tags as they are typed: ``name=value``, or ``name`` alone."""
+    return ", ".join(
+        f"{name}={value}" if value else name for name, value in tags.items()
+    )
+
+
 def version(record: RunRecord) -> int | None:
     """Returns the version under which the run's model is served."""
     found = (push.version for push in record.pushes if push.version is not None)

@@ -6,13 +6,16 @@ JavaScript it is a plain table with all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
+
+from markupsafe import Markup
 
 from reports import formats
-
-Tone = Literal["good", "info", "active", "quiet", "warn", "bad"]
+from reports.charts.svg import is_finite
+from sluice.record.states import Tone
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class Column:
         return self.format(value) if self.format else str(value)
 
 
+# The header of a table; a string is the label of a column of text.
+Header = list[Column | str]
+
+
 def numbers(
     label: str,
     unit: str = "",
@@ -70,18 +77,38 @@ class Table:
     Attributes:
       id: of its element, unique on the page.
       caption: what it shows.
-      columns: its header.
+      header: its columns.
       rows: cells: text, a number, None, a ``Mark``, or ``Markup``.
       limit: the rows shown before "show more".
     """
 
     id: str
     caption: str
-    columns: Sequence[Column]
+    header: Sequence[Column | str]
     rows: Sequence[Sequence[Any]]
     limit: int = 50
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The header with a ``Column`` for each string."""
+        return [Column(x) if isinstance(x, str) else x for x in self.header]
 
     def largest(self, index: int) -> float:
         """Returns the largest number of a column; 0 if it has none."""
         values = [row[index] for row in self.rows]
         return max((v for v in values if isinstance(v, int | float)), default=0)
+
+
+def decimals(value: Any, digits: int = 4) -> str:
+    """Returns a number with a fixed number of decimals, for a column of shares."""
+    return f"{value:.{digits}f}" if is_finite(value) else formats.number(value)
+
+
+def folded_examples(examples: Iterable[object]) -> Markup:
+    """Returns a folded list, for a cell; empty without examples."""
+    items = Markup().join(
+        Markup("<li><code>{}</code></li>").format(formats.shorten(example, 300))
+        for example in examples
+    )
+    folded = Markup("<details><summary>Examples</summary><ul>{}</ul></details>")
+    return folded.format(items) if items else items

@@ -16,15 +16,7 @@ from markupsafe import Markup
 from reports import formats
 from reports.charts.plot_area import BOTTOM, PlotArea, draw_axes, left_margin
 from reports.charts.scale import Axis, Scale, clamp, make_scale
-from reports.charts.svg import (
-    CHAR_WIDTH,
-    WIDTH,
-    image,
-    is_finite,
-    number,
-    path,
-    tag,
-)
+from reports.charts.svg import CHAR_WIDTH, WIDTH, image, is_finite, number, path, tag
 
 _HEIGHT = 200.0
 _KEY_HEIGHT = 18.0

@@ -17,10 +17,9 @@ from reports.sections.curves import (
     curves,
     from_histogram,
     plotted,
-    score,
     thresholds,
 )
-from reports.tables import Column, Table, numbers
+from reports.tables import Header, Table, decimals, numbers
 
 HISTOGRAM = "prediction_histogram"
 MAX_MATRIX = 20
@@ -164,26 +163,14 @@ def _pairs(confusion: Confusion, classes: Sequence[str]) -> Table:
         totals[actual] += count
     wrong = [(pair, n) for pair, n in confusion.items() if pair[0] != pair[1] and n]
     wrong.sort(key=lambda item: -item[1])
-    return Table(
-        id="confused",
-        caption="Classes that are confused most",
-        columns=(
-            Column("True class"),
-            Column("Predicted"),
-            numbers("Examples"),
-            numbers("Share of the true class", "%", formats.in_percent),
-        ),
-        rows=[
-            (
-                class_name(actual, classes),
-                class_name(predicted, classes),
-                count,
-                count / totals[actual],
-            )
-            for (actual, predicted), count in wrong[:_MAX_PAIRS]
-        ],
-        limit=20,
-    )
+    share = numbers("Share of the true class", "%", formats.in_percent)
+    rows = [
+        (*(class_name(number, classes) for number in pair), n, n / totals[pair[0]])
+        for pair, n in wrong[:_MAX_PAIRS]
+    ]
+    caption = "Classes that are confused most"
+    columns = ("True class", "Predicted", numbers("Examples"), share)
+    return Table("confused", caption, columns, rows, limit=20)
 
 
 def _by_class(
@@ -192,16 +179,11 @@ def _by_class(
     ids: Sequence[int],
     classes: Sequence[str],
 ) -> Table:
-    columns = [
-        Column("Class"),
-        numbers("Examples"),
-        numbers("Recall", "", score),
-        numbers("Precision", "", score),
-        numbers("F1", "", score),
-    ]
+    scored = ["Recall", "Precision", "F1"]
     if baseline is not None:
-        columns.append(numbers("Baseline F1", "", score))
-        columns.append(numbers("Change of F1", "", score))
+        scored += ["Baseline F1", "Change of F1"]
+    columns: Header = ["Class", numbers("Examples")]
+    columns += [numbers(name, "", decimals) for name in scored]
     rows = []
     scores, before = _scores(confusion, ids), _scores(baseline or {}, ids)
     for class_id in ids:

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
 
-from reports import formats
 from reports.charts.lines import Series, line_chart
 from reports.charts.scale import Axis
-from reports.tables import Table, numbers
+from reports.tables import Table, decimals, numbers
 
 _STYLES = {"candidate": 0, "baseline": 2}
 # Points of a calibration curve, and the examples that each has at least.
 _CALIBRATION_POINTS = 20
 _MIN_GROUP = 10
+# Columns of TFMA's plot, in the order of the fields of ``Counts``.
+_COUNTS = (
+    "threshold",
+    *("true_positives", "false_positives", "true_negatives", "false_negatives"),
+)
 
 
 @dataclass(frozen=True)
@@ -72,27 +77,22 @@ def curves(counts: Mapping[str, Counts]) -> list[tuple[str, Markup]]:
     """Returns the ROC and the precision-recall curve of all models."""
     roc, recall_curve = [], []
     for model, item in counts.items():
-        name, style = model, _STYLES.get(model, 1)
-        tpr = [_share(a, b) for a, b in zip(item.tp, item.fn, strict=True)]
-        fpr = [_share(a, b) for a, b in zip(item.fp, item.tn, strict=True)]
-        precision = [_share(a, b) for a, b in zip(item.tp, item.fp, strict=True)]
-        known = [(x, y) for x, y in zip(fpr, tpr, strict=True) if x is not None]
-        roc.append(Series(name, *_columns(known), style))
-        known = [(x, y) for x, y in zip(tpr, precision, strict=True) if x is not None]
-        recall_curve.append(Series(name, *_columns(known), style))
+        style = _STYLES.get(model, 1)
+        tpr = list(map(_share, item.tp, item.fn))
+        fpr = map(_share, item.fp, item.tn)
+        precision = map(_share, item.tp, item.fp)
+        roc.append(Series(model, *_columns(list(zip(fpr, tpr, strict=False))), style))
+        recall = list(zip(tpr, precision, strict=False))
+        recall_curve.append(Series(model, *_columns(recall), style))
     if not roc:
         return []
     rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
+    axes = Axis("recall", 0.0, 1.0), Axis("precision", 0.0, 1.0)
     return [
         ("ROC", line_chart("ROC curve", roc, *rates, diagonal=True)),
         (
             "Precision and recall",
-            line_chart(
-                "Precision-recall curve",
-                recall_curve,
-                Axis("recall", 0.0, 1.0),
-                Axis("precision", 0.0, 1.0),
-            ),
+            line_chart("Precision-recall curve", recall_curve, *axes),
         ),
     ]
 
@@ -139,13 +139,8 @@ def calibration(
         return []
     what = "share of positive examples" if is_binary else "share of right predictions"
     of = "positive" if is_binary else "predicted"
-    chart = line_chart(
-        "Calibration",
-        series,
-        Axis(f"probability of the {of} class", 0.0, 1.0),
-        Axis(what, 0.0, 1.0),
-        diagonal=True,
-    )
+    axes = Axis(f"probability of the {of} class", 0.0, 1.0), Axis(what, 0.0, 1.0)
+    chart = line_chart("Calibration", series, *axes, diagonal=True)
     return [("Calibration; the area of a point is its number of predictions", chart)]
 
 
@@ -155,19 +150,7 @@ def plotted(plots: Sequence[dict[str, Any]]) -> list[tuple[str, Markup]]:
     subjects: dict[str, dict[str, Counts]] = {}
     for plot in plots:
         if plot["kind"] == "confusion_matrix_at_thresholds":
-            columns = plot["columns"]
-            counts = Counts(
-                *(
-                    [float(value) for value in columns[name]]
-                    for name in (
-                        "threshold",
-                        "true_positives",
-                        "false_positives",
-                        "true_negatives",
-                        "false_negatives",
-                    )
-                )
-            )
+            counts = Counts(*(list(map(float, plot["columns"][x])) for x in _COUNTS))
             subjects.setdefault(_subject(plot), {})[plot["model"]] = counts
     for subject, found in subjects.items():
         suffix = f", {subject}" if subject else ""
@@ -187,21 +170,14 @@ def plotted(plots: Sequence[dict[str, Any]]) -> list[tuple[str, Markup]]:
             ]
             line = Series(plot["model"], *_columns(sorted(rows, reverse=True)))
             suffix = ", ".join(filter(None, [_subject(plot), plot["model"]]))
-            chart = line_chart(
-                "Calibration",
-                [line],
-                Axis("mean prediction", 0.0, 1.0),
-                Axis("mean label", 0.0, 1.0),
-                diagonal=True,
-            )
+            axes = Axis("mean prediction", 0.0, 1.0), Axis("mean label", 0.0, 1.0)
+            chart = line_chart("Calibration", [line], *axes, diagonal=True)
             charts.append((f"Calibration, {suffix}", chart))
     return charts
 
 
 def _subject(plot: dict[str, Any]) -> str:
-    keys = [
-        f"{key.replace('_', ' ')} {value}" for key, value in plot["sub_key"].items()
-    ]
+    keys = [f"{key.replace('_', ' ')} {n}" for key, n in plot["sub_key"].items()]
     return ", ".join(filter(None, [plot["name"], plot["output"], *keys]))
 
 
@@ -215,33 +191,13 @@ def thresholds(counts: Counts, positive: str) -> Thresholds:
     rows = []
     for i in range(0, len(counts.thresholds), len(counts.thresholds) // 20 or 1):
         tp, fp, tn, fn = counts.tp[i], counts.fp[i], counts.tn[i], counts.fn[i]
-        rows.append(
-            (
-                counts.thresholds[i],
-                _share(tp, fp),
-                _share(tp, fn),
-                _share(fp, tn),
-                _share(tp + tn, fp + fn),
-                tp,
-                fp,
-                tn,
-                fn,
-            )
-        )
+        shares = _share(tp, fp), _share(tp, fn), _share(fp, tn)
+        right = _share(tp + tn, fp + fn)
+        rows.append((counts.thresholds[i], *shares, right, tp, fp, tn, fn))
     names = ("Precision", "Recall", "False positive rate", "Accuracy")
     counted = ("True positive", "False positive", "True negative", "False negative")
     columns = [numbers("Threshold", "", "{:.2f}".format)]
-    columns += [numbers(name, "", _three_decimals) for name in names]
-    columns += [numbers(name) for name in counted]
-    return Thresholds(
-        counts, positive, Table("thresholds", "Thresholds", columns, rows)
-    )
-
-
-def _three_decimals(value: float | None) -> str:
-    return formats.MISSING if value is None else f"{value:.3f}"
-
-
-def score(value: float | None) -> str:
-    """Returns a value between 0 and 1 with four decimals, for a column of them."""
-    return formats.MISSING if value is None else f"{value:.4f}"
+    columns += [numbers(name, "", partial(decimals, digits=3)) for name in names]
+    columns += map(numbers, counted)
+    table = Table("thresholds", "Thresholds", columns, rows)
+    return Thresholds(counts, positive, table)

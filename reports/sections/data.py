@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from reports import formats
 from reports.read_run import RunData
@@ -15,7 +15,7 @@ from reports.run_values import statistics
 from reports.sections import features, images
 from reports.sections.features import FeaturesView
 from reports.sections.images import ImagesView
-from reports.tables import Column, Mark, Table, numbers
+from reports.tables import Column, Header, Mark, Table, folded_examples, numbers
 
 _SEVERITIES = {
     "fail": Mark("bad", "fail"),
@@ -51,9 +51,6 @@ class DataView:
       anomalies: what misses the schema or the policy, worst first.
       bad_records: those in the quarantine.
       bad_summary: how many there are, by kind.
-      features: the features and their values.
-      schema: the reviewed schema.
-      images: samples of images.
     """
 
     examples: Table
@@ -101,16 +98,14 @@ def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
         for split in artifact["splits"]
     }
     total = sum(count for name, count in counts.items() if name != "serving")
-    columns = [
-        Column("Split"),
+    columns: Header = [
+        "Split",
         numbers("Examples"),
         numbers("Share", "%", formats.in_percent),
     ]
-    columns += (
-        [numbers("Accepted data"), numbers("Change", "%", formats.in_percent)]
-        if before
-        else []
-    )
+    if before:
+        columns.append(numbers("Accepted data"))
+        columns.append(numbers("Change", "%", formats.in_percent))
     rows: list[list[Any]] = []
     for name, count in counts.items():
         share = count / total if total and name != "serving" else None
@@ -124,52 +119,33 @@ def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
 
 def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     """Returns examples per span and split; None where the data has no spans."""
-    files = [
-        item
-        for artifact in ingestion
-        for item in artifact["files"]
-        if item["span"] is not None
-    ]
-    if not files:
-        return None
-    splits = list(dict.fromkeys(str(item["split"] or "all") for item in files))
+    versions: dict[int, int | None] = {}
+    splits: dict[str, None] = {}
     counts: Counter[tuple[int, str]] = Counter()
-    totals: dict[int, dict[str, Any]] = {}
-    for item in files:
-        counts[item["span"], str(item["split"] or "all")] += item["records"]
-        span = totals.setdefault(
-            item["span"], {"version": item["version"], "files": 0, "bytes": 0, "bad": 0}
-        )
-        span["files"] += 1
-        span["bytes"] += item["size_bytes"]
-        span["bad"] += item["quarantined"]
+    for item in (item for artifact in ingestion for item in artifact["files"]):
+        if (span := item["span"]) is None:
+            continue
+        split = str(item["split"] or "all")
+        splits[split] = None
+        versions.setdefault(span, item["version"])
+        counts[span, f"records of {split}"] += item["records"]
+        counts[span, "files"] += 1
+        counts[span, "bytes"] += item["size_bytes"]
+        counts[span, "bad"] += item["quarantined"]
+    if not versions:
+        return None
     left_out = sum(artifact["files_left_out"] for artifact in ingestion)
     caption = "Examples per span"
     if left_out:
         caption += f", without {formats.plural(left_out, 'file')} that the record lacks"
-    return Table(
-        id="spans",
-        caption=caption,
-        columns=[
-            numbers("Span"),
-            numbers("Version"),
-            *(numbers(name) for name in splits),
-            numbers("Files"),
-            numbers("Size", "bytes"),
-            numbers("Bad records"),
-        ],
-        rows=[
-            [
-                span,
-                found["version"],
-                *(counts.get((span, name)) for name in splits),
-                found["files"],
-                found["bytes"],
-                found["bad"],
-            ]
-            for span, found in sorted(totals.items(), reverse=True)
-        ],
-    )
+    columns = [numbers("Span"), numbers("Version"), *map(numbers, splits)]
+    columns += [numbers("Files"), numbers("Size", "bytes"), numbers("Bad records")]
+    keys = [*(f"records of {split}" for split in splits), "files", "bytes", "bad"]
+    rows = [
+        [span, version, *(counts.get((span, key)) for key in keys)]
+        for span, version in sorted(versions.items(), reverse=True)
+    ]
+    return Table("spans", caption, columns, rows)
 
 
 def _baseline(run: RunData) -> str:
@@ -185,8 +161,7 @@ def _baseline(run: RunData) -> str:
 
 def _anomalies(run: RunData) -> Table | None:
     """Returns the misses at the data gate, or TFDV's anomalies without such a gate."""
-    gates = [gate for gate in run.record.gates if gate["gate"] == "data"]
-    if gates:
+    if any(gate["gate"] == "data" for gate in run.record.gates):
         rows = [
             [
                 _SEVERITIES[row["severity"]],
@@ -197,8 +172,7 @@ def _anomalies(run: RunData) -> Table | None:
                 row["actual"],
                 _with_examples(row),
             ]
-            for gate in gates
-            for row in gate["rows"]
+            for row in run.record.gate_rows("data")
             if row.get("severity")
         ]
     else:
@@ -220,28 +194,15 @@ def _anomalies(run: RunData) -> Table | None:
         return None
     order = list(_SEVERITIES.values())
     rows.sort(key=lambda row: order.index(row[0]) if row[0] else len(order))
-    columns = (
-        Column("Result"),
-        Column("Feature"),
-        Column("Split"),
-        Column("Anomaly"),
-        Column("Expected"),
-        numbers("Actual"),
-        Column("Explanation"),
-    )
-    return Table("anomalies", "Anomalies, the worst first", columns, rows)
+    columns = ("Result", "Feature", "Split", "Anomaly", "Expected", numbers("Actual"))
+    caption = "Anomalies, the worst first"
+    return Table("anomalies", caption, (*columns, "Explanation"), rows)
 
 
 def _with_examples(row: dict[str, Any]) -> str | Markup:
     if not row.get("examples"):
         return row["why"]
-    items = Markup().join(
-        Markup("<li><code>{}</code></li>").format(formats.shorten(example, 300))
-        for example in row["examples"]
-    )
-    return Markup("{}<details><summary>Examples</summary><ul>{}</ul></details>").format(
-        formats.shorten(row["why"], 600), items
-    )
+    return escape(formats.shorten(row["why"], 600)) + folded_examples(row["examples"])
 
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str]:
@@ -249,23 +210,15 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str
     errors: Counter[str] = Counter()
     for artifact in ingestion:
         errors.update(artifact["errors"])
-    problems = [item for artifact in ingestion for item in artifact["problems"]]
     rows = [
         [item["kind"], item["path"], item["record"], item["offset"], item["reason"]]
         for artifact in ingestion
         for item in artifact["first_errors"]
     ]
-    rows += [
-        [
-            item["kind"],
-            item["path"],
-            None,
-            None,
-            f"{item['what'].rstrip('.')}: expected {item['expected']}, "
-            f"found {item['actual']}",
-        ]
-        for item in problems
-    ]
+    for item in (item for artifact in ingestion for item in artifact["problems"]):
+        expected = f"expected {item['expected']}, found {item['actual']}"
+        reason = f"{item['what'].rstrip('.')}: {expected}"
+        rows.append([item["kind"], item["path"], None, None, reason])
     if not rows and not count:
         return None, ""
     kinds = ", ".join(f"{kind}: {n:,}" for kind, n in errors.most_common())
@@ -275,16 +228,13 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str
     summary += f", {formats.size(lost)} lost" if lost else ""
     if any(artifact["quarantine_cut"] for artifact in ingestion):
         summary += "; the quarantine is full and holds only some of them"
-    columns = (
-        Column("Kind"),
+    path, place = (
         Column("File", code=True),
-        numbers("Record"),
-        numbers("Offset", "byte"),
-        Column("Reason"),
+        (numbers("Record"), numbers("Offset", "byte")),
     )
-    return Table("bad-records", "First bad records of each kind", columns, rows), (
-        f"{summary}."
-    )
+    columns = ("Kind", path, *place, "Reason")
+    table = Table("bad-records", "First bad records of each kind", columns, rows)
+    return table, f"{summary}."
 
 
 def _schema(run: RunData) -> SchemaView | None:
@@ -292,15 +242,7 @@ def _schema(run: RunData) -> SchemaView | None:
     if not artifacts:
         return None
     schema = artifacts[0]
-    columns = (
-        Column("Feature"),
-        Column("Type"),
-        Column("Values per example"),
-        Column("Required in"),
-        Column("Domain"),
-        Column("Environments"),
-        Column("Comparators"),
-    )
+    columns = ("Feature", "Type", "Values per example", "Required in", "Domain")
     rows = [
         [
             item["name"],
@@ -310,21 +252,16 @@ def _schema(run: RunData) -> SchemaView | None:
             "sensitive" if item["sensitive"] else _domain(item["domain"]),
             _environments(item["environments"]),
             "; ".join(
-                f"{one['check']}: "
-                f"{_MEASURES.get(one['measure'], one['measure'])} "
+                f"{one['check']}: {_MEASURES.get(one['measure'], one['measure'])} "
                 f"≤ {formats.number(one['threshold'])}"
                 for one in item["comparators"]
             ),
         ]
         for item in schema["features"]
     ]
-    return SchemaView(
-        table=Table(
-            "schema", "The schema that the data was checked against", columns, rows
-        ),
-        suggestions=_suggestions(run),
-        left_out=schema["features_left_out"],
-    )
+    caption = "The schema that the data was checked against"
+    table = Table("schema", caption, (*columns, "Environments", "Comparators"), rows)
+    return SchemaView(table, _suggestions(run), schema["features_left_out"])
 
 
 def _values_per_example(item: dict[str, Any]) -> str:
@@ -365,12 +302,11 @@ def _domain(domain: dict[str, Any] | None) -> str:
 
 
 def _environments(found: dict[str, list[str]]) -> str:
-    parts = [
-        f"{name} {', '.join(found[key])}"
-        for key, name in (("only_in", "only in"), ("not_in", "not in"))
+    return "; ".join(
+        f"{key.replace('_', ' ')} {', '.join(found[key])}"
+        for key in ("only_in", "not_in")
         if found[key]
-    ]
-    return "; ".join(parts)
+    )
 
 
 def _suggestions(run: RunData) -> Table | None:
@@ -386,10 +322,5 @@ def _suggestions(run: RunData) -> Table | None:
     ]
     if not rows:
         return None
-    columns = (
-        Column("Feature"),
-        Column("Anomaly"),
-        Column("The data suggests"),
-        Column("Cannot be accepted, because"),
-    )
+    columns = ("Feature", "Anomaly", "The data suggests", "Cannot be accepted, because")
     return Table("suggestions", "What the data suggests to change", columns, rows)

@@ -7,7 +7,7 @@ requests. Features with anomalies come first, then those closest to their drift 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, pairwise
 from typing import Any
@@ -26,7 +26,7 @@ from reports.charts.bars import (
 from reports.charts.scale import Axis
 from reports.read_run import RunData
 from reports.run_values import statistics
-from reports.tables import Column, Mark, Table, numbers
+from reports.tables import Header, Mark, Table, numbers
 
 BASELINE = "accepted data"
 COMPARISONS = {
@@ -164,8 +164,8 @@ def read_features(run: RunData) -> tuple[list[Feature], int]:
                     compared = comparison["check"], comparison["split"]
                     distance = Distance(*compared, item["measure"], value, limit)
                     known.distances.append(distance)
-    for row in _data_misses(run):
-        if known := features.get(row["feature"]):
+    for row in run.record.gate_rows("data"):
+        if row.get("severity") and (known := features.get(row.get("feature") or "")):
             known.misses.append(row)
     for feature in features.values():
         feature.distances.sort(key=lambda distance: -distance.share)
@@ -177,10 +177,7 @@ def _data_sets(run: RunData) -> list[tuple[str, Mapping[str, Any]]]:
     splits: dict[str, Mapping[str, Any]] = {}
     for _, split in statistics(run):
         splits.setdefault(split["split"], split)
-    order = list(_STYLES)
-    names = sorted(
-        splits, key=lambda name: order.index(name) if name in order else len(order)
-    )
+    names = sorted(splits, key=_place)
     found = [(name, splits[name]) for name in names]
     for artifact in run.artifacts("baseline_statistics"):
         found += [
@@ -191,43 +188,26 @@ def _data_sets(run: RunData) -> list[tuple[str, Mapping[str, Any]]]:
     return found
 
 
-def _data_misses(run: RunData) -> list[dict[str, Any]]:
-    return [
-        row
-        for gate in run.record.gates
-        if gate["gate"] == "data"
-        for row in gate["rows"]
-        if row.get("severity") and row.get("feature")
-    ]
-
-
 def _table(features: Sequence[Feature]) -> Table:
-    columns = (
-        Column("Feature"),
-        Column("Type"),
-        numbers("Missing", "%", formats.in_percent),
-        numbers("Distinct values"),
-        Column("Distribution"),
-        Column("Median, or most frequent"),
-        numbers("Distance"),
-        numbers("Limit"),
-        Column("Data gate"),
-    )
-    first = _first(name for feature in features for name in feature.statistics)
+    missing = numbers("Missing", "%", formats.in_percent)
+    columns: Header = ["Feature", "Type", missing, numbers("Distinct values")]
+    columns += ["Distribution", "Median, or most frequent"]
+    columns += [numbers("Distance"), numbers("Limit"), "Data gate"]
+    first = min((name for item in features for name in item.statistics), key=_place)
     rows = [_row(i, feature, first) for i, feature in enumerate(features)]
     used = [any(row[i] is not None for row in rows) for i in range(len(columns))]
     return Table(
         id="features",
         caption=f"Features, as they are in {first}",
-        columns=list(compress(columns, used)),
+        header=list(compress(columns, used)),
         rows=[list(compress(row, used)) for row in rows],
         limit=100,
     )
 
 
-def _first(names: Iterable[str]) -> str:
-    order = list(_STYLES)
-    return min(names, key=lambda name: order.index(name) if name in order else 99)
+def _place(name: str) -> int:
+    """Orders data sets as their styles; splits of other names are last."""
+    return [*_STYLES, name].index(name)
 
 
 def _row(index: int, feature: Feature, first: str) -> tuple[Any, ...]:
@@ -288,67 +268,70 @@ def _anchor(index: int) -> str:
 
 def _card(index: int, feature: Feature) -> Card:
     chart, remark = _chart(feature)
-    misses = [
+    remarks = [
         f"{row['kind'] or row['check']} in {row['slice']}: {row['why']}"
         for row in feature.misses
     ]
-    remarks = [*misses, *map(str, feature.distances), *([remark] if remark else [])]
-    header, rows = _numbers(feature)
     return Card(
         anchor=_anchor(index),
         name=feature.name,
         kind=kind_of(feature.reference),
         mark=feature.mark,
         chart=chart,
-        remarks=remarks,
-        header=header,
-        rows=rows,
+        remarks=[*remarks, *map(str, feature.distances), *filter(None, [remark])],
+        header=list(feature.statistics),
+        rows=_numbers(feature),
     )
 
 
 def _chart(feature: Feature) -> tuple[Markup | None, str]:
     """Returns the chart, and a remark on what it does not show."""
-    shown = {n: s for n, s in feature.statistics.items() if n in _STYLES}
-    shown = shown or dict(list(feature.statistics.items())[:1])
-    styles = {name: _STYLES.get(name, 0) for name in shown}
     if feature.reference["sensitive"]:
         return None, "sensitive: counts only"
+    shown = {n: s for n, s in feature.statistics.items() if n in _STYLES}
+    shown = shown or dict(list(feature.statistics.items())[:1])
+    if any(s["numeric"] and s["numeric"]["histogram"] for s in shown.values()):
+        return _histograms(feature, shown)
+    return _top_values(feature, shown)
+
+
+def _histograms(feature: Feature, shown: dict[str, Any]) -> tuple[Markup, str]:
     numeric = {n: s["numeric"] for n, s in shown.items() if s["numeric"]}
-    with_buckets = {n: s for n, s in numeric.items() if s["histogram"]}
-    if with_buckets:
-        first = next(iter(with_buckets.values()))
-        is_cut = _is_cut(first)
-        histograms = []
-        for name, item in with_buckets.items():
-            buckets, quantiles = item["histogram"], None
-            if not is_cut:
-                buckets = _whole(buckets, shown[name]["type"])
-            if buckets is item["histogram"] and item["quantiles"]:
-                quantiles = item["quantiles"]["edges"], item["quantiles"]["counts"]
-            edges, counts = buckets["edges"], buckets["counts"]
-            histograms.append(Histogram(name, edges, counts, styles[name], quantiles))
-        title = f"Values of {feature.name}"
-        remark = "The lowest and the highest tenth of the values are not in the chart."
-        is_whole = feature.reference["type"] == "INT"
-        ends = first["quantiles"]["edges"][1:-1] if is_cut else [None]
-        axis = Axis(low=ends[0], high=ends[-1], whole=is_whole)
-        chart = histogram_chart(title, histograms, axis)
-        return chart, remark if is_cut else ""
-    strings = {n: s for n, s in shown.items() if s["string"]}
+    numeric = {n: s for n, s in numeric.items() if s["histogram"]}
+    first = next(iter(numeric.values()))
+    is_cut = _is_cut(first)
+    histograms = []
+    for name, item in numeric.items():
+        buckets, quantiles = item["histogram"], None
+        if not is_cut:
+            buckets = _whole(buckets, shown[name]["type"])
+        if buckets is item["histogram"] and item["quantiles"]:
+            quantiles = item["quantiles"]["edges"], item["quantiles"]["counts"]
+        edges, counts, style = buckets["edges"], buckets["counts"], _STYLES.get(name, 0)
+        histograms.append(Histogram(name, edges, counts, style, quantiles))
+    ends = first["quantiles"]["edges"][1:-1] if is_cut else [None]
+    is_whole = feature.reference["type"] == "INT"
+    axis = Axis(low=ends[0], high=ends[-1], whole=is_whole)
+    remark = "The lowest and the highest tenth of the values are not in the chart."
+    chart = histogram_chart(f"Values of {feature.name}", histograms, axis)
+    return chart, remark if is_cut else ""
+
+
+def _top_values(feature: Feature, shown: dict[str, Any]) -> tuple[Markup | None, str]:
     values = [
-        Values(name, _frequencies(item), styles[name]) for name, item in strings.items()
+        Values(name, _frequencies(item), _STYLES.get(name, 0))
+        for name, item in shown.items()
+        if item["string"]
     ]
-    if values and values[0].shares:
-        names = list(values[0].shares)[:_MAX_VALUES]
-        new = [name for item in values[1:] for name in list(item.shares)[:_MAX_VALUES]]
-        names += [name for name in dict.fromkeys(new) if name not in values[0].shares][
-            :3
-        ]
-        chart = top_values_chart(f"Values of {feature.name}", names, values)
-        unique = feature.reference["string"]["unique"]
-        more = unique - min(len(values[0].shares), _MAX_VALUES)
-        return chart, f"{more:,} more distinct values" if more > 0 else ""
-    return None, ""
+    if not values or not values[0].shares:
+        return None, ""
+    first, *others = (list(item.shares) for item in values)
+    names = first[:_MAX_VALUES]
+    new = dict.fromkeys(name for item in others for name in item[:_MAX_VALUES])
+    new_names = [name for name in new if name not in values[0].shares][:3]
+    chart = top_values_chart(f"Values of {feature.name}", names + new_names, values)
+    more = feature.reference["string"]["unique"] - len(names)
+    return chart, f"{more:,} more distinct values" if more > 0 else ""
 
 
 def _whole(histogram: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -394,7 +377,7 @@ def _frequencies(statistics: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _numbers(feature: Feature) -> tuple[list[str], list[list[str]]]:
+def _numbers(feature: Feature) -> list[list[str]]:
     """Returns the table of a card: a row per number, a column per data set."""
     keys = (
         ("numeric", ("zeros", "nan", "min", "mean", "median", "max", "std_dev")),
@@ -412,4 +395,4 @@ def _numbers(feature: Feature) -> tuple[list[str], list[list[str]]]:
             if any(value is not None for value in values):
                 label = name.replace("_", " ").replace("avg", "mean")
                 rows.append([label, *map(formats.number, values)])
-    return list(data), rows
+    return rows

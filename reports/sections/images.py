@@ -12,7 +12,7 @@ from reports import formats
 from reports.charts.bars import Histogram, histogram_chart
 from reports.charts.scale import Axis
 from reports.read_run import RunData
-from reports.tables import Column, Table, numbers
+from reports.tables import Table, numbers
 
 _MAX_SIZES = 5
 # Smaller images are enlarged without smoothing, so that their pixels can be seen.
@@ -178,13 +178,13 @@ def _table(index: int, name: str, splits: Sequence[dict[str, Any]]) -> Table:
     return Table(
         id=f"images-{index}",
         caption=f"Images of {formats.shorten(name, 80)}",
-        columns=(
-            Column("Split"),
+        header=(
+            "Split",
             numbers("Images"),
             numbers("Not decodable"),
-            Column("Formats"),
-            Column("Channels"),
-            Column("Width x height"),
+            "Formats",
+            "Channels",
+            "Width x height",
             numbers("Median size", "B"),
             numbers("Largest", "B"),
         ),

@@ -8,7 +8,7 @@ from typing import Any
 from reports import formats
 from reports.read_run import RunData
 from reports.sections.images import Picture, picture
-from reports.tables import Column, Table, numbers
+from reports.tables import Column, Header, Table, numbers
 
 _MAX_FEATURES = 20
 
@@ -82,12 +82,12 @@ def _view(index: int, artifact: dict[str, Any]) -> MistakesView:
 def _table(index: int, found: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for item in found for name in item["values"]))
     shown = names[:_MAX_FEATURES]
-    columns = [
-        Column("True class"),
-        Column("Predicted"),
+    columns: Header = [
+        "True class",
+        "Predicted",
         numbers("Probability", "%", formats.in_percent),
         numbers("Of the true class", "%", formats.in_percent),
-        *map(Column, shown),
+        *shown,
         Column("Place", code=True),
     ]
     rows = [

@@ -21,7 +21,7 @@ from reports.run_values import (
 from reports.sections import classification, mistakes
 from reports.sections.classification import HISTOGRAM, ClassificationView
 from reports.sections.mistakes import MistakesView
-from reports.tables import Column, Mark, Table, numbers
+from reports.tables import Header, Mark, Table, decimals, numbers
 
 EXAMPLES = "example_count"
 _MAX_METRICS = 12
@@ -147,7 +147,7 @@ def _evaluation(
     if len(classes) != counted:
         classes = [str(i) for i in range(counted)]
     names = [name for name in overall.candidate if name != EXAMPLES]
-    rows = _gate_rows(run)
+    rows = [row for row in run.record.gate_rows("model") if row["limit"]]
     judged = [row["check"].removesuffix(" change") for row in rows]
     primary = next((name for name in judged if name in names), None)
     if primary is None:
@@ -168,16 +168,6 @@ def _evaluation(
         left_out=artifact["metrics_left_out"],
         classification=classification.build(artifact, histograms, classes),
     )
-
-
-def _gate_rows(run: RunData) -> list[dict[str, Any]]:
-    return [
-        row
-        for gate in run.record.gates
-        if gate["gate"] == "model"
-        for row in gate["rows"]
-        if row["limit"]
-    ]
 
 
 def _read(artifact: dict[str, Any]) -> tuple[dict[str, Slice], dict[str, Any]]:
@@ -236,10 +226,6 @@ def _limit(row: dict[str, Any]) -> str:
     return f"change {limit}".replace("change absolute", "change")
 
 
-def _decimals(value: Any) -> str:
-    return f"{value:.4f}" if is_finite(value) else formats.number(value)
-
-
 def _overall(
     index: int, overall: Slice, rows: Sequence[dict[str, Any]], split: str
 ) -> Table:
@@ -253,10 +239,10 @@ def _overall(
         ]
         for name in overall.candidate
     }
-    columns = [Column("Metric"), numbers("Value")]
-    columns += [Column("Interval")] if has_interval else []
+    columns: Header = ["Metric", numbers("Value")]
+    columns += ["Interval"] if has_interval else []
     columns += [numbers("Baseline"), numbers("Change")] if baseline else []
-    columns += [Column("Limit"), Column("Result")] if any(limits.values()) else []
+    columns += ["Limit", "Result"] if any(limits.values()) else []
     table = []
     names = sorted(limits, key=lambda name: (not limits[name], name == EXAMPLES))
     for name in names:
@@ -294,7 +280,7 @@ def _slices(
         slices.sort(key=lambda item: item.badness(primary, direction))
     shown = sorted(names, key=lambda name: name != primary)[:_MAX_METRICS]
     has_baseline = any("baseline" in item.models for item in slices)
-    columns = [Column("Slice"), numbers("Examples")]
+    columns: Header = ["Slice", numbers("Examples")]
     with_interval = {
         name
         for name in shown
@@ -306,8 +292,8 @@ def _slices(
             item.candidate[name].value for item in slices if name in item.candidate
         ]
         is_share = all(value is None or 0 <= value <= 1 for value in found)
-        columns.append(numbers(name, "", _decimals if is_share else formats.number))
-        columns += [Column("Interval")] if name in with_interval else []
+        columns.append(numbers(name, "", decimals if is_share else formats.number))
+        columns += ["Interval"] if name in with_interval else []
         columns += [numbers("Change")] if has_baseline else []
     rows = []
     for item in slices:

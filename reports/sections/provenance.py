@@ -76,13 +76,13 @@ def _config_tables(record: RunRecord) -> tuple[Table | None, Table | None]:
     differing = Table(
         id="config-set",
         caption="Values of the config that differ from the defaults",
-        columns=columns,
+        header=columns,
         rows=list(chosen.items()),
     )
     complete = Table(
         id="config",
         caption="The config as resolved",
-        columns=(*columns, Column("Set or default")),
+        header=(*columns, "Set or default"),
         rows=[
             (key, value, _SET if key in chosen else _DEFAULT)
             for key, value in _leaves(record.config).items()
@@ -163,12 +163,7 @@ def _lineage(run: RunData) -> Table | None:
     return Table(
         id="lineage",
         caption=caption,
-        columns=(
-            Column("What"),
-            Column("Made by run"),
-            Column("When"),
-            Column("Where", code=True),
-        ),
+        header=("What", "Made by run", "When", Column("Where", code=True)),
         rows=[
             (
                 what,
@@ -185,7 +180,7 @@ def _packages(record: RunRecord) -> Table | None:
     rows = [(name, version) for name, version in record.packages.items() if version]
     if not rows:
         return None
-    columns = (Column("Package"), Column("Version", code=True))
+    columns = ("Package", Column("Version", code=True))
     return Table(
         "packages", "Versions of the packages that affect results", columns, rows
     )

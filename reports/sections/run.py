@@ -13,7 +13,7 @@ from reports.charts.timeline import Bar, timeline
 from reports.graph_svg import as_svg
 from reports.read_run import RunData
 from reports.run_values import duration_s
-from reports.tables import Column, Mark, Table, numbers
+from reports.tables import Mark, Table, numbers
 from sluice.graph import GraphNode
 from sluice.node_kinds import GATES
 from sluice.record.run_record import NodeRecord, RunRecord
@@ -46,8 +46,6 @@ class RunView:
       graph: SVG; None if it is too large, or the record has no nodes.
       timeline: SVG; None if no node has started.
       time: where the time went, a sentence.
-      nodes: the table.
-      logs: the ends of the logs that have content.
     """
 
     facts: list[tuple[str, str]]
@@ -145,21 +143,16 @@ def _timeline(spans: Sequence[_Span]) -> Markup | None:
         return None
     last_s = max(span.end_s for span in spans)
     first_s = spans[0].start_s
-    bars = [
-        Bar("start", 0.0, first_s, f"{formats.seconds(first_s)}, {_START_IS}", "quiet")
-    ]
-    bars += [
-        Bar(
-            span.node.id,
-            span.start_s,
-            last_s if span.node.state == "running" else span.end_s,
-            formats.seconds(span.node.duration_s)
-            if span.node.state == "ran"
-            else span.node.state.replace("_", " "),
-            NODE_TONES[span.node.state],
-        )
-        for span in spans
-    ]
+    note = f"{formats.seconds(first_s)}, {_START_IS}"
+    bars = [Bar("start", 0.0, first_s, note, "quiet")]
+    for span in spans:
+        state, end_s = span.node.state, span.end_s
+        note = state.replace("_", " ")
+        if state == "ran":
+            note = formats.seconds(span.node.duration_s)
+        elif state == "running":
+            end_s = last_s
+        bars.append(Bar(span.node.id, span.start_s, end_s, note, NODE_TONES[state]))
     return timeline("When each node ran, since the run began", bars)
 
 
@@ -176,9 +169,8 @@ def _where_time_went(record: RunRecord, spans: Sequence[_Span]) -> str:
         if span.end_s > span.start_s
     ]
     begun = "the resume" if record.resumed_at else "the start"
-    text = (
-        f"The first node started {formats.seconds(first)} after {begun} ({_START_IS})"
-    )
+    after = f"{formats.seconds(first)} after {begun} ({_START_IS})"
+    text = f"The first node started {after}"
     if parts:
         text += f"; the longest nodes are {', '.join(parts)}"
     busy = sum(span.end_s - span.start_s for span in spans)
@@ -191,13 +183,13 @@ def _table(nodes: Sequence[NodeRecord]) -> Table:
     return Table(
         id="nodes",
         caption="Nodes",
-        columns=(
-            Column("Node"),
-            Column("State"),
+        header=(
+            "Node",
+            "State",
             numbers("Time", format=formats.seconds, bar=True),
             numbers("Peak memory", format=formats.size, bar=True),
             numbers("Attempts"),
-            Column("Why"),
+            "Why",
         ),
         rows=[
             (
@@ -206,10 +198,7 @@ def _table(nodes: Sequence[NodeRecord]) -> Table:
                 else Markup('{} <span class="muted small">{}</span>').format(
                     formats.shorten(node.id, 200), formats.shorten(node.kind, 100)
                 ),
-                Mark(
-                    NODE_TONES[node.state],  # type: ignore[arg-type]
-                    node.state.replace("_", " "),
-                ),
+                Mark(NODE_TONES[node.state], node.state.replace("_", " ")),
                 node.duration_s if node.attempts or node.duration_s else None,
                 node.peak_memory_bytes,
                 node.attempts,

@@ -88,10 +88,10 @@ def _versions(run: RunData) -> Table | None:
     return Table(
         id="served",
         caption="Versions in the store that are this model",
-        columns=(
+        header=(
             numbers("Version"),
-            Column("Published"),
-            Column("Pushed by run"),
+            "Published",
+            "Pushed by run",
             Column("Digest", code=True),
             Column("Folder", code=True),
         ),
@@ -116,9 +116,9 @@ def _signature(signature: Mapping[str, Any], number: int) -> Signature:
         tensors=Table(
             id=f"signature-{number}",
             caption=f"Inputs and outputs of {signature['name']}",
-            columns=(
-                Column("Direction"),
-                Column("Name"),
+            header=(
+                "Direction",
+                "Name",
                 Column("Type", code=True),
                 Column("Shape", code=True),
             ),
@@ -147,7 +147,7 @@ def _files(model: Mapping[str, Any]) -> Table | None:
     return Table(
         id="model-files",
         caption=f"{caption}; {left_out:,} more" if left_out else caption,
-        columns=(
+        header=(
             Column("File", code=True),
             numbers("Size", format=formats.size, bar=True),
         ),

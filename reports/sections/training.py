@@ -15,7 +15,7 @@ from reports.charts.lines import Series, line_chart
 from reports.charts.scale import Axis
 from reports.charts.svg import is_finite
 from reports.read_run import RunData
-from reports.tables import Column, Table, numbers
+from reports.tables import Column, Header, Table, numbers
 
 _EVAL = "val_"
 _RATES = ("learning_rate", "lr")
@@ -218,7 +218,7 @@ def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
     frozen = artifact["parameters"] - trainable
     total = f"{artifact['parameters']:,} parameters: {trainable:,} trainable, "
     size = formats.size(artifact["size_bytes"])
-    columns = [Column("Layer"), Column("Class")]
+    columns: Header = ["Layer", "Class"]
     rows = [
         [
             item["name"],
@@ -230,7 +230,7 @@ def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
         for item in layers or []
     ]
     if not layers:
-        columns = [Column("Variable"), Column("Type")]
+        columns = ["Variable", "Type"]
         rows = [
             [
                 item["name"],
@@ -242,7 +242,7 @@ def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
             for item in variables
         ]
     columns.append(Column("Output shape" if layers else "Shape"))
-    columns += [numbers("Parameters", bar=True), Column("Trainable")]
+    columns += [numbers("Parameters", bar=True), "Trainable"]
     return ModelSummary(
         node=artifact["node"],
         table=Table(

@@ -16,7 +16,7 @@ from reports.diff_tables import diff_tables
 from reports.read_run import RunData
 from reports.run_values import duration_s
 from reports.summarize_changes import summarize_changes
-from reports.tables import Column, Mark, Table, Tone, numbers
+from reports.tables import Mark, Table, Tone, numbers
 from sluice.record.run_record import ErrorRecord, RunRecord
 from sluice.record.states import RUN_TONES
 from sluice.record.verdict import Check, Verdict
@@ -129,7 +129,7 @@ def _changes(run: RunData) -> Comparison | None:
 
 def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str]:
     push = record.pushes[0] if record.pushes else None
-    tone: Tone = RUN_TONES[record.status]  # type: ignore[assignment]
+    tone: Tone = RUN_TONES[record.status]
     error, failed = record.error, _failed(verdicts)
     where = f" in {error.node}" if error and error.node else ""
     if record.status == "running":
@@ -287,11 +287,11 @@ def _gate(verdict: Verdict) -> Gate:
         checks=Table(
             id=f"gate-{verdict.gate}",
             caption=f"Checks of the {verdict.gate} gate",
-            columns=(
-                Column("Result"),
-                Column("Check"),
-                Column("Slice or split"),
-                Column("Limit"),
+            header=(
+                "Result",
+                "Check",
+                "Slice or split",
+                "Limit",
                 numbers("Baseline"),
                 numbers("Actual"),
             ),

@@ -14,7 +14,7 @@ from reports.index_page import Index, make_index
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
 from reports.run_values import duration_s, outcome, version
-from reports.tables import Column, Mark, Table, numbers
+from reports.tables import Column, Header, Mark, Table, numbers
 from runners.operations.find_run import FoundRun
 from runners.operations.models import ListedModel
 from runners.ui.run_view import now_utc, remark
@@ -58,9 +58,9 @@ def pipeline_table(last_runs: Sequence[FoundRun]) -> Table:
         ]
         for item in last_runs
     ]
-    columns = [Column("Pipeline"), Column("Last run"), Column("Verdict")]
-    columns += [numbers("Version"), Column("Started")]
-    columns += [numbers("Duration", format=seconds), Column("Remark")]
+    columns: Header = ["Pipeline", "Last run", "Verdict"]
+    columns += [numbers("Version"), "Started"]
+    columns += [numbers("Duration", format=seconds), "Remark"]
     return Table("pipelines", "Pipelines", columns, rows)
 
 
@@ -72,18 +72,17 @@ def run_index(runs: Sequence[FoundRun]) -> Index:
         return link(run_url(ids[run.record.run_id]), run.record.run_id)
 
     index = make_index([RunData(x.run_dir, x.record) for x in runs], to_page)
-    columns = [*index.table.columns, Column("Remark")]
+    columns: Header = [*index.table.columns, "Remark"]
     pairs = zip(index.table.rows, runs, strict=True)
     rows = [[*row, _remark(item.record)] for row, item in pairs]
-    return replace(index, table=replace(index.table, columns=columns, rows=rows))
+    return replace(index, table=replace(index.table, header=columns, rows=rows))
 
 
 def _run_cells(found: FoundRun) -> list[object]:
     record = found.record
-    tone = RUN_TONES[record.status]
     return [
         link(run_url(found), record.run_id),
-        Mark(tone, outcome(record)),  # type: ignore[arg-type]
+        Mark(RUN_TONES[record.status], outcome(record)),
         version(record),
         when(record.started_at),
         duration_s(record, now_utc()),
@@ -120,7 +119,7 @@ def version_table(
                 (pushed.digest or "")[:12],
             ]
         )
-    columns = [numbers("Version"), Column("State"), Column("Published"), Column("Run")]
+    columns: Header = [numbers("Version"), "State", "Published", "Run"]
     columns += map(numbers, table.metrics)
     columns.append(Column("Digest", code=True))
     where = os.path.dirname(listed[0].version.uri) if listed else ""
@@ -145,8 +144,8 @@ def span_table(runs: Sequence[FoundRun]) -> Table | None:
         ]
         for key, found in ordered
     ]
-    columns = [Column("Input"), numbers("Span"), numbers("Version"), Column("Date")]
-    columns += [numbers("Runs"), Column("First run"), Column("Last run")]
+    columns: Header = ["Input", numbers("Span"), numbers("Version"), "Date"]
+    columns += [numbers("Runs"), "First run", "Last run"]
     return Table("spans", "Spans that were read", columns, rows) if rows else None
 
 
@@ -162,5 +161,5 @@ def example_table(runs: Sequence[FoundRun], table: RunTable) -> Table | None:
         for item, row in zip(runs, table.rows, strict=True)
         if row.examples
     ]
-    columns = [Column("Run"), Column("Started"), *map(numbers, splits)]
+    columns: Header = ["Run", "Started", *map(numbers, splits)]
     return Table("examples", "Examples per split", columns, rows) if rows else None

@@ -200,6 +200,10 @@ class RunRecord:
         is_pushed = any(push.state == "pushed" for push in self.pushes)
         return is_pushed and REHEARSAL not in self.tags
 
+    def gate_rows(self, gate: str) -> list[dict[str, Any]]:
+        """Returns the rows of a gate's verdict; none if it has not decided."""
+        return [x for item in self.gates if item["gate"] == gate for x in item["rows"]]
+
     def node(self, node_id: str) -> NodeRecord:
         """Returns the record of a node; KeyError if the graph has none."""
         for node in self.nodes:

@@ -6,6 +6,7 @@ The one table for terminal, SVG and Mermaid; a new state gets its row here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ RUN_STYLES = {
 }
 
 # How serious each is: the colour and the icon on a page.
-RUN_TONES = {
+Tone = Literal["good", "info", "active", "quiet", "warn", "bad"]
+RUN_TONES: dict[str, Tone] = {
     "succeeded": "good",
     "up_to_date": "info",
     "running": "active",
@@ -66,7 +68,7 @@ RUN_TONES = {
     "failed": "bad",
     "interrupted": "warn",
 }
-NODE_TONES = {
+NODE_TONES: dict[str, Tone] = {
     "ran": "good",
     "cached": "info",
     "running": "active",

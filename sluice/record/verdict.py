@@ -108,11 +108,7 @@ class Verdict:
             Check(**{**row, "examples": tuple(row.get("examples", ()))})
             for row in data["rows"]
         )
-        return cls(
-            gate=data["gate"],
-            rows=tuple(rows),
-            override=data["override"],
-        )
+        return cls(gate=data["gate"], rows=tuple(rows), override=data["override"])
 
     @classmethod
     def load(cls, directory: str | Path) -> Verdict:

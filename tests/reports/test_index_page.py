@@ -103,4 +103,4 @@ def test_only_the_newest_runs_are_read(tmp_path) -> None:
 
     page = render_index("digits", runs())
     assert f"The newest {MAX_RUNS} runs." in page
-    assert len(read) == MAX_RUNS + 1
+    assert len(read) == MAX_RUNS

@@ -45,12 +45,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "multi_class_confusion_matrix_at_thresholds": (
         ("matrices", "entries"),
-        (
-            "threshold",
-            "actual_class_id",
-            "predicted_class_id",
-            "num_weighted_examples",
-        ),
+        ("threshold", "actual_class_id", "predicted_class_id", "num_weighted_examples"),
     ),
     "multi_label_confusion_matrix_at_thresholds": (
         ("matrices", "entries"),

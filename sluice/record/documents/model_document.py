@@ -164,11 +164,7 @@ def _signatures(meta_graph: Any, make_request: MakeRequest) -> list[dict[str, An
 
 def _tensors(tensors: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {
-            "name": name,
-            "dtype": _dtype(item.dtype),
-            "shape": _shape(item.tensor_shape),
-        }
+        {"name": name, "dtype": _dtype(item.dtype), "shape": _shape(item.tensor_shape)}
         for name, item in sorted(tensors.items())
     ]
 

@@ -14,11 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from sluice.record.documents.duplicate_images import (
-    Duplicates,
-    Place,
-    describe_groups,
-)
+from sluice.record.documents.duplicate_images import Duplicates, Place, describe_groups
 from sluice.record.documents.example_records import (
     ExampleReader,
     ExampleRecord,

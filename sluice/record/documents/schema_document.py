@@ -18,11 +18,7 @@ FILE_PATTERN = "*.pbtxt"
 # Stages that TFDV does not validate.
 _NOT_VALIDATED = ("PLANNED", "ALPHA", "DEPRECATED", "DEBUG_ONLY", "DISABLED")
 _NUMBERS = ("int_domain", "float_domain")
-_MEASURES = (
-    "infinity_norm",
-    "jensen_shannon_divergence",
-    "normalized_abs_difference",
-)
+_MEASURES = ("infinity_norm", "jensen_shannon_divergence", "normalized_abs_difference")
 
 
 def schema_document(
