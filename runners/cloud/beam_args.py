@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.config.config import Config
 from pipeline.graph.locations import LOCAL_BEAM_ARGS
-from runners.cloud.image import with_tag
+from runners.cloud.image import image_of_beam
 from sluice.errors import ConfigError
 
 # The first option of a node on Dataflow.
@@ -45,7 +45,7 @@ def beam_args(config: Config, node_id: str) -> list[str]:
         "project": cloud.project,
         "region": cloud.region,
         "temp_location": f"{config.cloud_dir}/tmp",
-        "sdk_container_image": with_tag(beam.image or cloud.image or "", config.root),
+        "sdk_container_image": image_of_beam(config),
         "service_account_email": cloud.service_account,
         "network": cloud.network and cloud.network.rpartition("/")[2],
         "machine_type": beam.machine_type,

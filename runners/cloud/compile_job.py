@@ -25,7 +25,7 @@ from pipeline.graph.node_registry import INGESTION, PUSHER
 from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
-from runners.cloud.image import REPOSITORY, image_of, with_tag
+from runners.cloud.image import image_of, image_of_node
 from runners.cloud.job_inputs import ACCEPT_DATA, SPANS_OF, TRAINER_CONFIG
 from runners.cloud.kubeflow_spec import for_kubeflow
 from runners.cloud.lint.lint_pipeline import lint_pipeline
@@ -99,7 +99,7 @@ def compile_pipeline(
     )
     nodes = {node.id: node for node in pipeline.components}
     kinds = {name: kind_of(node.type) for name, node in nodes.items()}
-    images = {name: _image(config, name) for name in nodes}
+    images = {name: image_of_node(config, name) for name in nodes}
     for name, node in nodes.items():
         if isinstance(node.executor_spec, BeamExecutorSpec):
             node.executor_spec.beam_pipeline_args = beam_args(config, name)
@@ -118,7 +118,7 @@ def compile_pipeline(
     module, _, function = EXIT_HANDLERS.get(cloud.engine, "").partition(":")
     handler = getattr(import_module(module), function)(config) if module else None
     if handler is not None:
-        images[handler.id] = _image(config, handler.id)
+        images[handler.id] = image_of_node(config, handler.id)
         runner.set_exit_handler(handler)
     job = runner.run(pipeline, write_out=False)
     if cloud.engine == "kubeflow":
@@ -165,17 +165,6 @@ def _name_watermark(spec: dict[str, Any]) -> None:
     for name, parameter in ((INGESTION, SCHEDULE), (AdvanceWatermark.__name__, MARK)):
         value = tasks[name]["inputs"]["parameters"][parameter]["runtimeValue"]
         value["constant"] = value["constant"].replace(_KEY, key)
-
-
-def _image(config: Config, node: str) -> str:
-    """Returns a node's image; without a tag, with that of the code as it is now."""
-    assert config.cloud is not None
-    given = config.cloud.of_node(node)
-    return with_tag(
-        given.image or config.cloud.image or REPOSITORY,
-        config.root,
-        gpu=given.accelerator is not None,
-    )
 
 
 def _add_parameters(

@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 from pipeline.config.config import Config
-from pipeline.graph.custom_nodes import modules_of
+from pipeline.graph.custom_nodes import modules_of, node_ids
 from sluice import code_fingerprint
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import UsageError
 from sluice.project import OWN_PACKAGES, own_root
 from sluice.storage import digest
 from sluice.workspace import installed_version
@@ -150,49 +150,35 @@ def with_tag(image: str, root: Path, gpu: bool = False) -> str:
     return image_of(root, gpu=gpu).name(image)
 
 
-def check_image(
-    image: str, config: Config, label_of: Callable[[str], str | None]
-) -> None:
-    """Checks that an image holds the code that a run of this config is about to use.
-
-    Args:
-      image: its name, with a tag or digest.
-      config: a validated config.
-      label_of: reads the label ``LABEL`` of an image, None where it has none or its
-        registry cannot be asked; then the tag must be the fingerprint's.
-
-    Raises:
-      ConfigError: it was built from other code, is not there, or a module is in no
-        image.
-      RemoteError: its registry does not answer.
-    """
-    current = [image_of(config.root, gpu=gpu) for gpu in (False, True)]
-    _check_modules(config, current[0])
-    repository = _TAG.sub("", image.partition("@")[0])
-    label = label_of(image)
-    if label is None and image in [item.name(repository) for item in current]:
-        return
-    if label in [item.fingerprint for item in current]:
-        return
-    raise ConfigError(
-        "the image does not hold the code that is about to run",
-        where=image,
-        expected=f"{current[0].name(repository)}, or the label {LABEL} of it",
-        actual=f"the label {label}" if label else f"no label {LABEL} that can be read",
-        hint=f"sluice image push --repository {repository}",
-    )
+def image_of_node(config: Config, node: str) -> str:
+    """Returns the image of a node, with its tag."""
+    image, is_gpu = _image_of_node(config, node)
+    return with_tag(image, config.root, is_gpu)
 
 
-def _check_modules(config: Config, image: Image) -> None:
-    """Raises ``ConfigError`` where the nodes import a module that is in no image."""
-    if missing := modules_outside(config, image):
-        raise ConfigError(
-            "modules that the pipeline imports would not be in the image",
-            where=config.root,
-            examples=missing,
-            expected="packages at the top of the project, with an __init__.py",
-            hint=f"touch {missing[0].partition('.')[0]}/__init__.py",
-        )
+def _image_of_node(config: Config, node: str) -> tuple[str, bool]:
+    assert config.cloud is not None
+    given = config.cloud.of_node(node)
+    image = given.image or config.cloud.image or REPOSITORY
+    return image, given.accelerator is not None
+
+
+def image_of_beam(config: Config) -> str:
+    """Returns the image of Dataflow's workers, with its tag."""
+    assert config.cloud is not None
+    image = config.cloud.beam.image or config.cloud.image or REPOSITORY
+    return with_tag(image, config.root)
+
+
+def images_of(config: Config) -> list[str]:
+    """Returns the images of a pipeline's nodes and of Dataflow's workers, each once."""
+    assert config.cloud is not None
+    # "": the exit handler and the last task of a schedule are no nodes of the config.
+    given = {_image_of_node(config, node): None for node in (*node_ids(config), "")}
+    found = [with_tag(image, config.root, is_gpu) for image, is_gpu in given]
+    if config.cloud.beam.runner == "dataflow":
+        found.append(image_of_beam(config))
+    return list(dict.fromkeys(found))
 
 
 def modules_outside(config: Config, image: Image) -> list[str]:

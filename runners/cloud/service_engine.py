@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
-from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.job_inputs import job_parameters, upload
 from runners.cloud.lint.compile_checked import compile_checked
 from runners.cloud.lint.finding import refuse
@@ -53,17 +52,15 @@ class ServiceEngine:
 
     Args:
       service: that runs the pipelines.
-      compile_: returns the compiled spec of a config; None for ``compile_checked``.
+      images: digests of the run's images by name, see ``check_images``.
     """
 
     capabilities = Capabilities(resume=True, detached=True)
 
     def __init__(
-        self,
-        service: Service,
-        compile_: Callable[[Config], CompiledSpec] | None = None,
+        self, service: Service, images: Mapping[str, str] | None = None
     ) -> None:
-        self._service, self._compile = service, compile_ or compile_checked
+        self._service, self._images = service, dict(images or {})
         self.unanswered: NoAnswerError | None = None
 
     def prewarm(self, root: Path) -> None:
@@ -82,19 +79,20 @@ class ServiceEngine:
         if plan.resumed:
             before = SubmittedJob.load(run_dir)
             job = _with_caching(json.loads((run_dir / SPEC_FILE).read_text()), recorder)
-            attempt = before.attempt + 1
+            attempt, images = before.attempt + 1, before.images
         else:
-            job, attempt = self._compiled(plan, config, observer), 1
+            job = self._compiled(plan, config, observer)
+            attempt, images = 1, self._images
         text = json.dumps(job, indent=1, sort_keys=True)
         spec_digest = digest.of_bytes(text.encode())
         job_id = job_id_of(config.name, run_dir.name, spec_digest, attempt)
         submitted = SubmittedJob(
-            engine=self._service.engine,
             job_id=job_id,
             spec_digest=spec_digest,
             record_uri=record_uri_of(config, run_dir.name),
             submitted_at=utc_now(),
             attempt=attempt,
+            images=images,
         )
         atomic.write_text(run_dir / SPEC_FILE, text)
         recorder.apply(graph_of(read_spec(job)))
@@ -124,7 +122,7 @@ class ServiceEngine:
     ) -> dict[str, Any]:
         """Returns the job with its parameters; what it reads is in the bucket."""
         observer.on_note("compiling for the service")
-        compiled = self._compile(config)
+        compiled = compile_checked(config)
         for finding in compiled.warnings:
             observer.on_warning(f"{finding.where}: {finding.what}; {finding.fix}")
         job = copy.deepcopy(compiled.job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pipeline.config.config import Config
@@ -20,22 +20,22 @@ class SubmittedJob:
     """The job of a run; written before it is submitted, so that no job is lost.
 
     Attributes:
-      engine: ``cloud.engine``.
       job_id: see ``Submission.job_id``.
       spec_digest: SHA-256 of ``spec.json``'s content.
       record_uri: where the job writes the run's record and page at its end.
       submitted_at: of this attempt, UTC, ISO 8601.
       attempt: counts the jobs of the run, from 1; a resumed run has several.
+      images: digests of the run's images, by name; of those that could be read.
       name: by which the service knows it; None before its first answer.
       page: its address in the service's console.
     """
 
-    engine: str
     job_id: str
     spec_digest: str
     record_uri: str
     submitted_at: str
     attempt: int = 1
+    images: dict[str, str] = field(default_factory=dict)
     name: str | None = None
     page: str | None = None
 

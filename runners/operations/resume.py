@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from runners.cloud.submitted_job import is_service_run
+from runners.cloud.submitted_job import SubmittedJob, is_service_run
 from runners.engine import Engine, Observer
 from runners.operations.find_run import (
     RESUMABLE,
@@ -164,6 +164,7 @@ def _resume_in_service(
     The spec is that of the first job, so that the service knows the tasks again; their
     outputs and the spans are in it and in its parameters.
     """
+    from runners.cloud.registry import check_unchanged_images
     from runners.cloud.service_engine import ServiceEngine
     from runners.operations.service_runs import service_for
     from runners.operations.submit import submit_begun
@@ -174,6 +175,9 @@ def _resume_in_service(
         record = _find_resumable(pipeline, request.run_id)
         recorder = Recorder(workspace.run_dir(record.run_id), observer.on_event)
         prepared = _load(pipeline, recorder)
+        # Its finished tasks and checkpoints are those of the first job's code.
+        images = SubmittedJob.load(recorder.run_dir).images
+        check_unchanged_images(images, pipeline.next_command("submit", pipeline.name))
         engine = ServiceEngine(service_for(prepared.config))
         with private_umask(prepared.config.private):
             event = RunResumed(

@@ -13,7 +13,9 @@ from runners.cloud.compile_spec import CompiledSpec, check_cloud
 from runners.cloud.cron import Cron
 from runners.cloud.job_inputs import upload
 from runners.cloud.lint.compile_checked import compile_checked
-from runners.cloud.lint.finding import SERVICES
+from runners.cloud.lint.finding import SERVICES, refuse
+from runners.cloud.lint.lint_config import lint_config
+from runners.cloud.registry import check_images
 from runners.cloud.schedule import Schedules, ServiceSchedule, WantedSchedule
 from runners.cloud.service import PIPELINE_LABEL, SPEC_LABEL, JobState
 from runners.cloud.service_engine import explain_storage
@@ -22,7 +24,6 @@ from runners.engine import Observer
 from runners.operations.compile import EngineName, with_engine
 from runners.operations.pipeline_request import PipelineRequest
 from runners.operations.service_runs import service_for
-from runners.operations.submit import check_submission
 from sluice.errors import UsageError
 
 _LABEL_LENGTH = 16
@@ -122,7 +123,8 @@ def set_schedule(
     config = with_engine(request.validated_config(), request.engine)
     schedules, wanted_cron = schedules_for(config), _cron_of(request, config)
     schedules.check(wanted_cron)
-    check_submission(config, observer)
+    refuse(lint_config(config), config)
+    check_images(config, observer.on_warning)
     observer.on_note("compiling for the service")
     compile_ = compile_ or partial(compile_checked, scheduled=True)
     compiled = compile_(config)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pipeline.config.config import Config
 from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.image import check_image, with_tag
 from runners.cloud.lint.finding import refuse
 from runners.cloud.lint.lint_config import lint_config
 from runners.cloud.refresh import follow
-from runners.cloud.registry import fingerprint_label
+from runners.cloud.registry import check_images
 from runners.cloud.service_engine import ServiceEngine
 from runners.engine import Observer
 from runners.operations.lock_workspace import lock_workspace
@@ -44,21 +42,20 @@ class SubmitRequest(RunRequest):
 def submit(
     request: SubmitRequest,
     observer: Observer | None = None,
-    engine: ServiceEngine | None = None,
 ) -> RunRecord:
     """Submits a run; its spans are chosen now, as those of a local run.
 
     Args:
       request: what to run.
       observer: of the run; None for none.
-      engine: submits it; None for that of the config's service.
 
     Returns:
       The record; its status is ``running`` where the run goes on in the service.
 
     Raises:
       LintError: the service would refuse the pipeline, or a run there would fail.
-      UsageError: the request, the config or the data is wrong.
+      UsageError: the request, the config or the data is wrong, or an image does not
+        hold the code.
       RemoteError: the service has not answered: ``status`` says later whether it took
         the job.
       LockedError: another process submits or runs the pipeline.
@@ -70,8 +67,7 @@ def submit(
     prepared = check_request(request, observer)
     config, workspace = prepared.config, prepared.workspace
     service = service_for(config)
-    check_submission(config, observer)
-    engine = engine or ServiceEngine(service)
+    engine = ServiceEngine(service, check_images(config, observer.on_warning))
     prepared = replace(prepared, serving_dir=cloud_locations(config).serving_dir)
     locking = lock_workspace(workspace, request.command, request.wait, observer)
     with private_umask(config.private):
@@ -107,25 +103,4 @@ def submit_begun(
             f"it is not known whether run {recorder.run_dir.name} was submitted",
             details=str(unanswered).splitlines(),
             hint=f"sluice status {prepared.config.name}   (asks the service again)",
-        )
-
-
-def check_submission(config: Config, observer: Observer) -> None:
-    """Checks what the service would refuse, and that the image holds the code.
-
-    Raises:
-      ConfigError: a check fails.
-    """
-    cloud = config.cloud
-    assert cloud is not None
-    refuse(lint_config(config), config)
-    if cloud.image is None:
-        return
-
-    image = with_tag(cloud.image, config.root)
-    try:
-        check_image(image, config, fingerprint_label)
-    except RemoteError as error:
-        observer.on_warning(
-            f"it is not known whether {image} holds the code about to run: {error.what}"
         )

@@ -111,6 +111,17 @@ def test_the_inputs_are_uploaded_and_the_next_times_are_shown(
     assert show_schedule(ScheduleRequest(**asked)).schedule == view.schedule
 
 
+def test_an_image_of_a_node_that_does_not_hold_the_code_is_refused(
+    kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    other = "cloud.nodes.Trainer={image: 'eu/me:latest'}"
+    asked = {**asked, "overrides": (*asked["overrides"], other)}
+    with pytest.raises(ConfigError, match="does not hold the code") as caught:
+        _set(compiler, asked, cron="0 3 * * *")
+    assert caught.value.where == "eu/me:latest"
+    assert (compiler.calls, kfp.recurring_runs) == (0, [])
+
+
 def test_the_config_says_what_the_command_leaves_out(
     compiler: Compiler, asked: dict[str, Any]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from runners.operations.resume import ResumeRequest, resume
 from runners.operations.status import StatusRequest, status
 from runners.operations.submit import SubmitRequest, submit
 from runners.vertex.client import Backoff, VertexService
-from sluice.errors import RemoteError
+from sluice.errors import ConfigError, RemoteError
 from sluice.project import own_root
 from sluice.record.events import RunResumed
 from sluice.record.journal import Journal
@@ -94,7 +95,6 @@ def project(
         return CompiledSpec(small_job(), (Upload(schema, uri),))
 
     monkeypatch.setattr("runners.cloud.service_engine.compile_checked", compile_)
-    monkeypatch.setattr("runners.operations.submit.check_image", lambda *args: None)
     return tmp_path
 
 
@@ -104,7 +104,7 @@ def _options(bucket: Any) -> tuple[str, ...]:
         f"cloud.root={bucket.uri('sluice')}",
         "cloud.project=project",
         "cloud.region=europe-west4",
-        "cloud.image=europe-docker.pkg.dev/project/sluice/sluice:1",
+        "cloud.image=sluice/digits",
         f"data.dir={bucket.uri('data')}",
     )
 
@@ -320,6 +320,13 @@ def test_cancel_then_resume_with_what_has_finished(
     assert (record.status, record.exit_code) == ("interrupted", 130)
     assert record.resume_command
 
+    run_dir = workspace.run_dir(record.run_id)
+    submitted = SubmittedJob.load(run_dir)
+    # What has finished is of the code that the image held then.
+    replace(submitted, images={"sluice/digits:latest": "sha256:0"}).save(run_dir)
+    with pytest.raises(ConfigError, match="not the one that the run began with"):
+        resume(ResumeRequest(name="digits"))
+    submitted.save(run_dir)
     resumed = resume(ResumeRequest(name="digits"))
     assert resumed.run_id == record.run_id and resumed.status == "running"
     second = _job_id(workspace, record)

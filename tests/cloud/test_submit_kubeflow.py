@@ -64,7 +64,6 @@ def project(tmp_path: Path, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> Pat
         return CompiledSpec(job, (Upload(schema, uri),))
 
     monkeypatch.setattr("runners.cloud.service_engine.compile_checked", compile_)
-    monkeypatch.setattr("runners.operations.submit.check_image", lambda *args: None)
     return tmp_path
 
 
@@ -74,7 +73,7 @@ def request_(project: Path, bucket: Any, kfp: FakeKfp) -> SubmitRequest:
         "cloud.engine=kubeflow",
         f"cloud.root={bucket.uri('sluice')}",
         f"cloud.kubeflow.host={kfp.host}",
-        "cloud.image=registry.example/sluice:1",
+        "cloud.image=sluice/digits",
         f"data.dir={bucket.uri('data')}",
     )
     return SubmitRequest(name="digits", overrides=overrides)
