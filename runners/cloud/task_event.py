@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from components.watermark.watermark import NEW_DATA
 from runners.cloud.service import artifact_id
 from runners.local.document_content import DescribedNode
 from runners.local.graph_file import PlannedNode
@@ -88,6 +89,9 @@ def task_finished(
         is_cached=event.state == "cached",
     )
     documents = write_documents(described, run_dir, privacy, note)
+    artifacts = [item for items in event.outputs.values() for item in items]
+    if any(item.properties.get(NEW_DATA) == 0 for item in artifacts):
+        notes.append("no new data since the last complete run: nothing is trained")
     result = NodeResult(
         node.id,
         event.state,

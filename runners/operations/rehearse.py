@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,12 +16,13 @@ from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import compile_config
 from runners.cloud.job_inputs import job_parameters, upload
 from runners.cloud.kubeflow_spec import is_for_kubeflow
-from runners.cloud.spec import load_spec, read_spec
+from runners.cloud.spec import Spec, load_spec, read_spec
 from runners.engine import Engine, Observer
 from runners.operations.lock_workspace import lock_workspace
 from runners.operations.pipeline_request import PipelineRequest
 from runners.operations.rehearsed_run import RehearsedRun
 from runners.operations.run import RunRequest, run
+from runners.operations.validate import validate
 from runners.rehearsal.compare_runs import (
     Difference,
     baseline_differences,
@@ -32,6 +34,7 @@ from runners.rehearsal.emulated_service import (
     emulated_service,
     upload_files,
 )
+from runners.rehearsal.replace_services import needs_other_machines
 from sluice.errors import ExitCode, UsageError
 from sluice.project import current_project
 from sluice.record.events import Event
@@ -41,6 +44,14 @@ from sluice.workspace import Workspace, locate, private_umask
 
 _ROOT = "gs://rehearsal/sluice"
 _ALL_SPANS = 1_000_000
+# Python types of the JSON values of KFP's types of parameters; others are text.
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "NUMBER_INTEGER": (int,),
+    "NUMBER_DOUBLE": (int, float),
+    "BOOLEAN": (bool,),
+    "LIST": (list,),
+    "STRUCT": (dict,),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +154,7 @@ def _rehearse_file(request: RehearseRequest, observer: Observer) -> Rehearsal:
     root = current_project(Path.cwd())
     workspace = locate(root, spec.name, request.workspace_dir)
     workspace.prepare()
+    values = _parameters(request, spec)
     uploads = [_upload_of(text) for text in request.uploads]
     records: list[RunRecord] = []
     with (
@@ -161,7 +173,7 @@ def _rehearse_file(request: RehearseRequest, observer: Observer) -> Rehearsal:
             once = RehearsedRun(
                 request.command, request.workers, spec, workspace, root, locked, number
             )
-            records.append(once.run(engine, observer, _parameters(request, {})))
+            records.append(once.run(engine, observer, values))
             if records[-1].exit_code:
                 break
     return Rehearsal(tuple(records))
@@ -203,11 +215,13 @@ class _ConfigRehearsal:
         config, workspace, request = self._config, self._workspace, self._request
         workspace.prepare(private=config.private)
         observer = self._observer
+        self._check_training()
         observer.on_note("compiling the pipeline for its service")
         compiled = compile_config(self._in_cloud, scheduled=self._scheduled)
         cloud = self._in_cloud.cloud
         assert cloud is not None
         spec = read_spec(compiled.job)
+        asked = _parameters(request, spec)
         locking = lock_workspace(workspace, request.command, request.wait, observer)
         records: list[RunRecord] = []
         with private_umask(config.private), locking as locked:
@@ -237,7 +251,7 @@ class _ConfigRehearsal:
                         # As `sluice submit` does.
                         choice = choose_spans(self._in_cloud)
                         given = job_parameters(compiled.job, self._in_cloud, choice)
-                    values = _parameters(request, given)
+                    values = {**given, **asked}
                     records.append(once.run(engine, observer, values, choice))
                     if records[-1].exit_code:
                         break
@@ -247,6 +261,24 @@ class _ConfigRehearsal:
             local = [self._run_locally(number) for number in range(1, len(records) + 1)]
             differences = list(self._compare(records, local, request.tolerance))
         return Rehearsal(tuple(records), tuple(local), tuple(differences))
+
+    def _check_training(self) -> None:
+        """Checks what a TPU would refuse, since the rehearsed training has none.
+
+        Raises:
+          RehearsalError: it would refuse the training.
+        """
+        if self._config.train.strategy == "tpu":
+            self._observer.on_note("compiling the training for a TPU")
+            request = PipelineRequest(
+                name=self._request.name,
+                profile=self._request.profile,
+                # The linter asks for more than a rehearsal needs.
+                overrides=(*self._request.overrides, "cloud=null"),
+                workspace_dir=self._request.workspace_dir,
+            )
+            for warning in validate(request, "tpu").warnings:
+                self._observer.on_warning(warning)
 
     def _upload_data(self, number: int) -> None:
         """Uploads the files that have arrived since the last round."""
@@ -270,6 +302,8 @@ class _ConfigRehearsal:
             data = folder / "data"
             link_files(Path(self._all_data.base), self._files[number - 1], data)
             overrides.append(f"data.dir={data}")
+        if needs_other_machines(self._config.train.model_dump()):
+            overrides.append("train.strategy=one_device")
         if self._config.push.serving_dir is not None:
             overrides.append(f"push.serving_dir={folder / 'serving'}")
         self._observer.on_note(f"the same locally, to compare with (round {number})")
@@ -324,7 +358,8 @@ def _all_data(config: Config) -> Window:
     return choose_data(config.model_copy(update={"examples": examples}))
 
 
-def _parameters(request: RehearseRequest, values: dict[str, Any]) -> dict[str, Any]:
+def _parameters(request: RehearseRequest, spec: Spec) -> dict[str, Any]:
+    """Returns the values that the request gives to parameters of the pipeline."""
     given = {}
     for text in request.parameters:
         name, separator, value = text.partition("=")
@@ -332,8 +367,33 @@ def _parameters(request: RehearseRequest, values: dict[str, Any]) -> dict[str, A
             raise UsageError(
                 "this is not a parameter", expected="NAME=VALUE", actual=text
             )
-        given[name] = value
-    return {**values, **given}
+        if name not in spec.parameters:
+            raise UsageError(
+                f"the pipeline has no parameter {name!r}",
+                where=spec.name,
+                expected=", ".join(sorted(spec.parameters)) or "no parameters",
+                actual=text,
+            )
+        given[name] = _parse(text, value, spec.parameters[name].type)
+    return given
+
+
+def _parse(text: str, value: str, kind: str) -> Any:
+    """Returns the value of a parameter of a type of KFP, such as NUMBER_INTEGER."""
+    if kind not in _JSON_TYPES:
+        return value
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        parsed = None
+    types = _JSON_TYPES[kind]
+    if type(parsed) not in types:
+        raise UsageError(
+            "this is no value of the parameter",
+            expected=f"{kind}, written as JSON",
+            actual=text,
+        )
+    return parsed
 
 
 def _upload_of(text: str) -> Upload:

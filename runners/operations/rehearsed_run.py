@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,28 +10,21 @@ from typing import Any
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
-from pipeline.graph.locations import LOCAL_BEAM_ARGS
-from pipeline.graph.node_registry import PUSHER
-from runners.cloud.beam_args import DATAFLOW
 from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.spec import Spec
-from runners.cloud.task_settings import containers_of, tasks_of
-from runners.cloud.trainer_job import EXECUTOR
 from runners.engine import Observer, Plan
 from runners.local.write_report import write_report
 from runners.operations.lock_workspace import LockedWorkspace
 from runners.operations.prepared_run import record_late_spans
 from runners.operations.run_lifecycle import execute
 from runners.rehearsal.engine import SPEC_FILE, RehearsalEngine
+from runners.rehearsal.replace_services import replace_services
 from sluice.machine_resources import usable_cores
 from sluice.record.events import RunStarted, SpansChosen
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.storage import atomic
 from sluice.workspace import Workspace
-
-# What the Trainer runs in each worker of its custom job.
-_IN_WORKER = "tfx.components.trainer.executor.GenericExecutor"
 
 
 @dataclass(frozen=True)
@@ -98,7 +90,7 @@ class RehearsedRun:
         runtime = job.setdefault("runtimeConfig", {})
         given = runtime.get("parameterValues", {})
         runtime["parameterValues"] = {**given, **values}
-        job, notes = _without_other_services(job)
+        job, notes = replace_services(job)
         atomic.write_json(run_dir / SPEC_FILE, job)
         config = self.config
         if config is not None:
@@ -124,32 +116,3 @@ class RehearsedRun:
         if choice and any(choice.to_dict().values()):
             recorder.apply(SpansChosen(spans=choice.to_dict()))
         return recorder
-
-
-def _without_other_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Returns a job that calls no service but storage, with a note for each change."""
-    text, notes = json.dumps(job), []
-    if EXECUTOR in text:
-        text = text.replace(EXECUTOR, _IN_WORKER)
-        what = "the Trainer's custom job is not rehearsed: it trains in its own task"
-        notes.append(f"{what}, once")
-    job = json.loads(text)
-    spec = job["pipelineSpec"]
-    in_dataflow = []
-    for name, container in containers_of(spec):
-        args = container.get("args", [])
-        if DATAFLOW in args:
-            # The first of the Beam options, which are the last arguments.
-            container["args"] = [*args[: args.index(DATAFLOW)], *LOCAL_BEAM_ARGS]
-            in_dataflow.append(name)
-    if in_dataflow:
-        names = ", ".join(in_dataflow)
-        notes.append(f"Dataflow is not rehearsed: {names} run Beam in their own tasks")
-    inputs = tasks_of(spec).get(PUSHER, {}).get("inputs", {}).get("parameters", {})
-    value = inputs.get("custom_config", {}).get("runtimeValue", {})
-    given = json.loads(value.get("constant") or "{}") or {}  # TFX writes "null", too.
-    if left_out := given.keys() & {"registry", "endpoint"}:
-        kept = {key: item for key, item in given.items() if key not in left_out}
-        value["constant"] = json.dumps(kept)
-        notes.append("registry and endpoint are not rehearsed: the bucket is pushed to")
-    return job, notes

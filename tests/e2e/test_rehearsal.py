@@ -38,11 +38,12 @@ def rehearsal(project: Path, process_pool, tmp_path: Path) -> Rehearse:
     return run
 
 
-def _check(found: Rehearsal) -> None:
-    for record in found.records:
-        assert (record.status, record.pushes[0].state) == ("succeeded", "pushed"), (
-            record.error
-        )
+def _check(found: Rehearsal, quiet: tuple[int, ...] = ()) -> None:
+    """Checks that all rounds are as locally, and push but for quiet ones."""
+    for number, record in enumerate(found.records, start=1):
+        pushed = [] if number in quiet else ["pushed"]
+        states = [push.state for push in record.pushes]
+        assert (record.status, states) == ("succeeded", pushed), record.error
         uris = [
             uri for node in record.nodes for one in node.outputs.values() for uri in one
         ]
@@ -55,7 +56,7 @@ def _models(record: RunRecord) -> list[str]:
     return record.node("Trainer").outputs["model"]
 
 
-def test_digits_in_two_rounds_of_a_schedule(
+def test_digits_in_three_rounds_of_a_schedule(
     project: Path, rehearsal: Rehearse, tmp_path: Path
 ) -> None:
     for span, shards in ((1, (0, 1)), (2, (2, 3))):
@@ -76,11 +77,20 @@ def test_digits_in_two_rounds_of_a_schedule(
         "evaluate.thresholds=[{metric: accuracy, lower_bound: 0.9}, {metric: accuracy, "
         "change: {direction: higher_is_better, absolute: -0.05}}]",
         scheduled=True,
+        rounds=3,
     )
-    _check(found)
-    first, second = found.records
-    assert [spans["data"][0]["span"] for spans in (first.spans, second.spans)] == [1, 2]
-    assert second.node("ModelVerdict").inputs["baseline_model"] == _models(first)
+    # There are two spans: the second round has no new one.
+    _check(found, quiet=(2,))
+    first, quiet, third = found.records
+    assert [record.spans["data"][0]["span"] for record in (first, third)] == [1, 2]
+    assert third.node("ModelVerdict").inputs["baseline_model"] == _models(first)
+    assert [record.status for record in found.local] == [
+        *("succeeded", "up_to_date", "succeeded")
+    ]
+    note = "no new data since the last complete run: nothing is trained"
+    assert note in quiet.notes and note not in first.notes
+    ran = {node.id for node in quiet.nodes if node.state == "ran"}
+    assert "TFRecordGen" in ran and not ran & {"StatisticsGen", "Trainer", "Pusher"}
 
 
 def test_digits_on_kubeflow_compares_with_the_model_in_the_store(

@@ -128,6 +128,19 @@ def test_verdicts_and_pushes_are_read_from_the_artifacts(tmp_path: Path) -> None
     assert (push.state, push.reason) == ("blocked", "stopped by Judge")
 
 
+@pytest.mark.parametrize("new_data", [0.0, 1.0])
+def test_run_without_new_data_says_so(tmp_path: Path, new_data: float) -> None:
+    """Found: it ended as a success with skipped nodes, and no word about the data."""
+    (ingestion,) = planned_nodes(_spec({"Gen": _task(None)}))
+    examples = record_artifact(
+        "a/1", "tfx.Examples", str(tmp_path), {"new_data": new_data}
+    )
+    event = NodeFinished(node="Gen", state="ran", outputs={"examples": [examples]})
+    found = task_finished(tmp_path, ingestion, event, {})
+    note = "no new data since the last complete run: nothing is trained"
+    assert (note in found.notes) == (new_data == 0)
+
+
 def _log_of(code: str) -> list[str]:
     root = Path(__file__).parents[3]
     done = subprocess.run(

@@ -49,7 +49,11 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         "Use": task(container(_READ), reads={"thing": "Make.thing"}),
     }
-    declared = {"n": {"parameterType": "STRING"}}
+    declared = {
+        "n": {"parameterType": "STRING"},
+        "steps": {"parameterType": "NUMBER_INTEGER", "isOptional": True},
+        "factors": {"parameterType": "LIST", "isOptional": True},
+    }
     job: dict[str, Any] = make_job(tmp_path, tasks, parameters=declared)
     job["runtimeConfig"]["gcsOutputDirectory"] = "gs://bucket/root"
     (tmp_path / "configs").mkdir()
@@ -83,6 +87,19 @@ def test_compiled_file_reads_and_writes_the_emulated_bucket(compiled: Path) -> N
     assert "read 7 from the laptop" in log.read_text()
     assert second.tags == {"rehearsal": "round 2"}
     assert second.report_uri and Path(second.report_uri).exists()
+
+
+def test_parameters_have_the_types_that_the_pipeline_declares(compiled: Path) -> None:
+    """Found: all were text, also a number of steps."""
+    given = ("n=7", "steps=30", "factors=[0.5, 2]")
+    (record,) = rehearse(_request(compiled, parameters=given)).records
+    runs = compiled.parent / "workspace" / "tiny" / "runs"
+    job = json.loads((runs / record.run_id / "spec.json").read_text())
+    assert job["runtimeConfig"]["parameterValues"] == {
+        "n": "7",
+        "steps": 30,
+        "factors": [0.5, 2],
+    }
 
 
 def test_each_rehearsal_begins_with_an_empty_service(compiled: Path) -> None:
@@ -156,6 +173,10 @@ def test_file_for_kubeflow_is_rehearsed_as_there(compiled: Path) -> None:
         ({"uploads": ("nowhere=gs://bucket/x",)}, "cannot be uploaded"),
         ({"uploads": ("data=/tmp/x",)}, "cannot be uploaded"),
         ({"parameters": ("n",)}, "not a parameter"),
+        ({"parameters": ("m=7",)}, "the pipeline has no parameter 'm'"),
+        ({"parameters": ("steps=many",)}, "no value of the parameter"),
+        ({"parameters": ("steps=1.5",)}, "no value of the parameter"),
+        ({"parameters": ("steps=true",)}, "no value of the parameter"),
     ],
 )
 def test_wrong_requests(compiled: Path, options: dict[str, Any], message: str) -> None:

@@ -1,0 +1,89 @@
+"""Replaces what a compiled job asks for and a rehearsal does not have.
+
+The services beside storage, other machines, and accelerators. Each change is a note of
+the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from pipeline.graph.node_registry import PUSHER
+from runners.cloud.beam_args import DATAFLOW
+from runners.cloud.run_parameters import TRAINER_CONFIG
+from runners.cloud.task_settings import containers_of, tasks_of
+from runners.cloud.trainer_job import EXECUTOR
+
+# What the Trainer runs in each worker of its custom job.
+_IN_WORKER = "tfx.components.trainer.executor.GenericExecutor"
+_OF_OTHER_MACHINES = ("tpu", "multi_worker", "parameter_server")
+
+
+def replace_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Returns a job that runs on one machine without other services, and the notes.
+
+    Args:
+      job: a compiled job, with the values of its parameters.
+    """
+    text, notes = json.dumps(job), []
+    if EXECUTOR in text:
+        text = text.replace(EXECUTOR, _IN_WORKER)
+        what = "the Trainer's custom job is not rehearsed: it trains in its own task"
+        notes.append(f"{what}, once")
+    job = json.loads(text)
+    spec = job["pipelineSpec"]
+    in_dataflow, with_accelerator = [], []
+    for name, container in containers_of(spec):
+        # An automatic choice would take the TPU that this variable promises.
+        container["env"] = [
+            item for item in container.get("env", []) if item["name"] != "TPU_NAME"
+        ]
+        args = container.get("args", [])
+        if DATAFLOW in args:
+            # The first of the Beam options, which are the last arguments.
+            container["args"] = [*args[: args.index(DATAFLOW)], *LOCAL_BEAM_ARGS]
+            in_dataflow.append(name)
+        if container.get("resources", {}).get("accelerator"):
+            with_accelerator.append(name)
+    if in_dataflow:
+        names = ", ".join(in_dataflow)
+        notes.append(f"Dataflow is not rehearsed: {names} run Beam in their own tasks")
+    if with_accelerator:
+        notes.append(
+            f"accelerators are not rehearsed: {', '.join(with_accelerator)} uses this "
+            "machine's devices; `sluice validate NAME --accelerator gpu` checks the "
+            "training"
+        )
+    notes += _replace_strategy(job)
+    inputs = tasks_of(spec).get(PUSHER, {}).get("inputs", {}).get("parameters", {})
+    value = inputs.get("custom_config", {}).get("runtimeValue", {})
+    given = json.loads(value.get("constant") or "{}") or {}  # TFX writes "null", too.
+    if left_out := given.keys() & {"registry", "endpoint"}:
+        kept = {key: item for key, item in given.items() if key not in left_out}
+        value["constant"] = json.dumps(kept)
+        notes.append("registry and endpoint are not rehearsed: the bucket is pushed to")
+    return job, notes
+
+
+def needs_other_machines(train: dict[str, Any]) -> bool:
+    """Whether a training, by its section of the config, cannot run on one machine."""
+    return train["strategy"] in _OF_OTHER_MACHINES and not train["processes"]
+
+
+def _replace_strategy(job: dict[str, Any]) -> Iterator[str]:
+    """Lets the Trainer train on one device where its strategy needs other machines."""
+    values = job["runtimeConfig"]["parameterValues"]
+    declared = job["pipelineSpec"]["root"].get("inputDefinitions", {})
+    default = declared.get("parameters", {}).get(TRAINER_CONFIG, {}).get("defaultValue")
+    if text := values.get(TRAINER_CONFIG, default):
+        config = json.loads(text)
+        if needs_other_machines(train := config["train"]):
+            yield (
+                f"train.strategy {train['strategy']} is not rehearsed: the Trainer "
+                "trains on one device, with the batch of one replica"
+            )
+            train["strategy"] = "one_device"
+            values[TRAINER_CONFIG] = json.dumps(config)
