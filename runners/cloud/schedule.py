@@ -1,20 +1,25 @@
-"""Protocol of a service's schedules: one per pipeline, changed in place.
+"""Schedules of a service: one per pipeline, created once and changed in place.
 
-A schedule is known by its display name, which services do not keep unique: whoever
-creates one looks first, and removes what a lost answer has left twice.
+A schedule is known by its display name, which services do not keep unique: a lost
+answer, an interrupted ``set`` or two at the same time can leave several. The newest one
+of a pipeline takes over, and the others are deleted: by every ``set``, ``pause`` and
+``resume``, so that exactly one remains, however calls are interleaved.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from runners.cloud.cron import Cron
+from runners.cloud.service import PIPELINE_LABEL
 
 ScheduleState = Literal["active", "paused", "completed"]
 
 _PREFIX = "sluice-"
+_MAX_ROUNDS = 10
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class WantedSchedule:
       max_concurrent: runs at the same time, at most.
       catch_up: whether missed runs are made up for.
       job: compiled for a schedule: ``pipelineSpec`` and ``runtimeConfig``.
-      labels: of its runs.
+      labels: of its runs, besides ``PIPELINE_LABEL``.
     """
 
     pipeline: str
@@ -69,7 +74,7 @@ class ServiceSchedule:
         return asdict(self)
 
 
-class Schedules(Protocol):
+class Schedules(ABC):
     """Client of a service that starts runs by itself.
 
     Every method raises ``RemoteError`` if the service refuses or does not answer.
@@ -80,29 +85,87 @@ class Schedules(Protocol):
 
     engine: str
 
+    @abstractmethod
     def check(self, cron: Cron) -> None:
         """Raises a ``ConfigError`` for what this service cannot do; asks it nothing."""
-        ...
 
     def set(self, wanted: WantedSchedule) -> ServiceSchedule:
-        """Creates or changes the schedule of a pipeline; a paused one stays paused."""
-        ...
+        """Creates or changes the schedule of a pipeline; a paused one stays paused.
+
+        Returns:
+          The schedule of the pipeline now: another one if it was set meanwhile.
+
+        Raises:
+          ConfigError: as ``check``.
+        """
+        self.check(wanted.cron)
+        made = self._put(wanted)
+        # A service may not list yet what it has just created.
+        return self._settle(wanted.pipeline) or made
 
     def list(self) -> Sequence[ServiceSchedule]:
-        """Returns the schedules of all pipelines, oldest first."""
-        ...
+        """Returns the schedule of each pipeline, oldest first.
 
-    def pause(self, name: str) -> None:
+        Of several, as an interrupted ``set`` leaves them, the one that starts runs.
+        """
+        found: dict[str, ServiceSchedule] = {}
+        for item in self._listed(None):
+            known = found.get(item.pipeline)
+            if known is None or item.state == "active" or known.state != "active":
+                found[item.pipeline] = item
+        return list(found.values())
+
+    def pause(self, pipeline: str) -> None:
         """Starts no more runs; those in progress go on."""
-        ...
+        if found := self._settle(pipeline):
+            self._pause(found.name)
 
-    def resume(self, name: str, *, catch_up: bool) -> None:
-        """Starts runs again; also those missed meanwhile if ``catch_up``."""
-        ...
+    def resume(self, pipeline: str) -> None:
+        """Starts runs again; also those missed meanwhile if the schedule catches up."""
+        if found := self._settle(pipeline):
+            self._resume(found)
 
-    def delete(self, name: str) -> None:
-        """Deletes a schedule; its runs stay."""
-        ...
+    def delete(self, pipeline: str) -> None:
+        """Deletes the schedule of a pipeline; its runs stay."""
+        for item in self._listed(pipeline):
+            self._delete(item.name)
+
+    def _settle(self, pipeline: str) -> ServiceSchedule | None:
+        """Lets the newest schedule take over, deletes the others, and returns it.
+
+        Each process deletes only what it has seen a newer one of, and looks again
+        afterwards: so the newest of all is never deleted, and every other one is.
+        """
+        for _ in range(_MAX_ROUNDS):
+            found = self._listed(pipeline)
+            if len(found) < 2:
+                break
+            self._replace(found[:-1], found[-1])
+        return found[-1] if found else None
+
+    @abstractmethod
+    def _put(self, wanted: WantedSchedule) -> ServiceSchedule:
+        """Creates a schedule, or changes the newest one."""
+
+    @abstractmethod
+    def _listed(self, pipeline: str | None) -> Sequence[ServiceSchedule]:
+        """Returns our schedules, oldest first; of one pipeline, or of all for None."""
+
+    @abstractmethod
+    def _replace(
+        self, others: Sequence[ServiceSchedule], newest: ServiceSchedule
+    ) -> None:
+        """Deletes others; the newest one then starts the runs."""
+
+    @abstractmethod
+    def _pause(self, name: str) -> None: ...
+
+    @abstractmethod
+    def _resume(self, found: ServiceSchedule) -> None: ...
+
+    @abstractmethod
+    def _delete(self, name: str) -> None:
+        """Deletes a schedule; one that is gone is no error."""
 
 
 def display_name(pipeline: str) -> str:
@@ -110,6 +173,12 @@ def display_name(pipeline: str) -> str:
     return f"{_PREFIX}{pipeline}"
 
 
-def pipeline_of(name: str) -> str | None:
-    """Returns the pipeline of a display name; None if the schedule is not ours."""
-    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None
+def pipeline_of(name: str, labels: Mapping[str, str]) -> str | None:
+    """Returns the pipeline of a schedule; None if it is not ours.
+
+    Args:
+      name: its display name.
+      labels: of its runs.
+    """
+    pipeline = labels.get(PIPELINE_LABEL)
+    return pipeline if pipeline and name == display_name(pipeline) else None

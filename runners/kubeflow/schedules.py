@@ -2,7 +2,7 @@
 
 A recurring run cannot be changed there, only replaced: the new one is created disabled,
 the old one disabled, the new one enabled, the old one deleted. Wherever that is
-interrupted, at most one of them is enabled, and the next call goes on from there. What
+interrupted, the old one or the new one runs, and the next call goes on from there. What
 the service does not store (the timezone, five-field cron) is in the description.
 """
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import kfp_server_api
 
 from runners.cloud.cron import Cron
 from runners.cloud.schedule import (
+    Schedules,
     ServiceSchedule,
     WantedSchedule,
     display_name,
@@ -30,8 +32,8 @@ from sluice.storage import digest
 _ENABLED = "ENABLED"
 
 
-class KubeflowSchedules:
-    """Recurring runs of one installation; see ``Schedules``.
+class KubeflowSchedules(Schedules):
+    """Recurring runs of one installation.
 
     Args:
       service: of a pipeline in this installation.
@@ -57,75 +59,67 @@ class KubeflowSchedules:
                 f"cloud.kubeflow.timezone={cron.timezone}",
             )
 
-    def set(self, wanted: WantedSchedule) -> ServiceSchedule:
-        """Replaces the recurring run of a pipeline, unless it is already as wanted.
-
-        Raises:
-          ConfigError: its timezone is not that of the installation.
-        """
-        self.check(wanted.cron)
-        before = self._named(wanted.pipeline)
-        paused = _is_paused(before)
-        body = self._body(wanted, paused)
+    def _put(self, wanted: WantedSchedule) -> ServiceSchedule:
+        before = self._ours(wanted.pipeline)
+        body = self._body(wanted, _is_paused(before))
         # Alone it needs no second step, before which it would look like a paused one.
         body.mode = "DISABLE" if before else "ENABLE"
         made = json.loads(body.description)["digest"]
 
         def find() -> Any:
-            same = (run for run in self._named(wanted.pipeline) if _digest(run) == made)
-            return next(same, None)
+            newest = next(reversed(self._ours(wanted.pipeline)), None)
+            return newest if newest and _described(newest)["digest"] == made else None
 
         create = self._api.recurring_run_service_create_recurring_run
-        name = self._client.create_once(find, create, body).recurring_run_id
-        others = [
-            run for run in self._named(wanted.pipeline) if run.recurring_run_id != name
-        ]
-        for run in others:
-            self.pause(run.recurring_run_id)
-        if not paused:
-            self.resume(name, catch_up=wanted.catch_up)
-        for run in others:
-            self.delete(run.recurring_run_id)
-        return _schedule(self._client.call(self._get, name))
+        return _schedule(self._client.create_once(find, create, body))
 
-    def list(self) -> Sequence[ServiceSchedule]:
-        """Returns the recurring runs with our names, in all experiments."""
-        runs = self._client.listed(
-            self._api.recurring_run_service_list_recurring_runs,
-            "recurring_runs",
-            {"display_name": ("IS_SUBSTRING", display_name(""))},
-            namespace=self._client.settings.namespace,
-        )
-        ours = [run for run in runs if pipeline_of(run.display_name)]
-        ours.sort(key=lambda run: run.created_at)
-        return [_schedule(run) for run in ours]
+    def _listed(self, pipeline: str | None) -> Sequence[ServiceSchedule]:
+        return [*map(_schedule, self._ours(pipeline))]
 
-    def pause(self, name: str) -> None:
-        """Disables a recurring run."""
-        self._client.call(self._api.recurring_run_service_disable_recurring_run, name)
+    def _replace(
+        self, others: Sequence[ServiceSchedule], newest: ServiceSchedule
+    ) -> None:
+        get = self._api.recurring_run_service_get_recurring_run
+        run = self._client.found(get, newest.name)
+        for item in others:
+            self._pause(item.name)
+        if run is not None and not _described(run)["paused"]:
+            self._resume(newest)
+        for item in others:
+            self._delete(item.name)
 
-    def resume(self, name: str, *, catch_up: bool) -> None:
-        """Enables a recurring run; whether it catches up was decided by ``set``."""
-        self._client.call(self._api.recurring_run_service_enable_recurring_run, name)
+    def _pause(self, name: str) -> None:
+        # One that is gone has been replaced.
+        disable = self._api.recurring_run_service_disable_recurring_run
+        self._client.found(disable, name)
 
-    def delete(self, name: str) -> None:
-        """Deletes a recurring run; one that is gone is no error."""
+    def _resume(self, found: ServiceSchedule) -> None:
+        enable = self._api.recurring_run_service_enable_recurring_run
+        self._client.found(enable, found.name)
+
+    def _delete(self, name: str) -> None:
         delete = self._api.recurring_run_service_delete_recurring_run
         self._client.found(delete, name)
 
-    @property
-    def _get(self) -> Any:
-        return self._api.recurring_run_service_get_recurring_run
-
-    def _named(self, pipeline: str) -> Sequence[Any]:
-        """Returns the recurring runs of a pipeline, oldest first."""
+    def _ours(self, pipeline: str | None) -> Sequence[Any]:
+        """Returns what ``_listed`` does, as the service describes it."""
+        name = display_name(pipeline or "")
         runs = self._client.listed(
             self._api.recurring_run_service_list_recurring_runs,
             "recurring_runs",
-            {"display_name": ("EQUALS", display_name(pipeline))},
+            {"display_name": ("EQUALS" if pipeline else "IS_SUBSTRING", name)},
             namespace=self._client.settings.namespace,
         )
-        return sorted(runs, key=lambda run: run.created_at)
+        ours = [run for run in runs if _described(run)]
+        # The service has whole seconds only.
+        return sorted(
+            ours,
+            key=lambda run: (
+                run.created_at,
+                _described(run)["set_at"],
+                run.recurring_run_id,
+            ),
+        )
 
     def _body(self, wanted: WantedSchedule, paused: bool) -> Any:
         settings = wanted.job["runtimeConfig"]
@@ -149,6 +143,7 @@ class KubeflowSchedules:
             "timezone": wanted.cron.timezone,
             "paused": paused,
             "digest": digest.of_bytes(text.encode()),
+            "set_at": datetime.now(timezone.utc).isoformat(),
         }
         return kfp_server_api.V2beta1RecurringRun(
             display_name=display_name(wanted.pipeline),
@@ -163,17 +158,16 @@ def _is_paused(runs: Sequence[Any]) -> bool:
     """Whether a user has paused a schedule; of an interrupted ``set``, before it."""
     if not runs or any(run.status == _ENABLED for run in runs):
         return False
-    return len(runs) == 1 or bool(_described(runs[-1]).get("paused"))
+    return len(runs) == 1 or bool(_described(runs[-1])["paused"])
 
 
 def _schedule(run: Any) -> ServiceSchedule:
     described = _described(run)
-    fields = run.trigger.cron_schedule.cron.split() if run.trigger else []
     return ServiceSchedule(
         name=run.recurring_run_id,
-        pipeline=pipeline_of(run.display_name) or run.display_name,
-        cron=" ".join(fields[-5:]),
-        timezone=described.get("timezone", "UTC"),
+        pipeline=described[PIPELINE_LABEL],
+        cron=" ".join(run.trigger.cron_schedule.cron.split()[-5:]),
+        timezone=described["timezone"],
         state="active" if run.status == _ENABLED else "paused",
         max_concurrent=int(run.max_concurrency or 1),
         catch_up=not run.no_catchup,
@@ -182,13 +176,11 @@ def _schedule(run: Any) -> ServiceSchedule:
     )
 
 
-def _digest(run: Any) -> str | None:
-    return _described(run).get("digest")
-
-
 def _described(run: Any) -> Mapping[str, Any]:
+    """Returns the content of the description; empty where it is not ours."""
     try:
         found = json.loads(run.description or "")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    is_ours = isinstance(found, dict) and pipeline_of(run.display_name, found)
+    return found if is_ours else {}

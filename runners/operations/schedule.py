@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -156,35 +156,33 @@ def show_schedule(request: ScheduleRequest) -> ScheduleView:
       RemoteError: the service refuses, or does not answer.
     """
     schedules, found = _find(request)
-    service, pipeline = service_for(_config_of(request)), found[-1].pipeline
+    service = service_for(_config_of(request))
     runs = tuple(
         PastRun(job.created_at, job.state, service.page(job.name))
-        for job in service.list(pipeline, _LAST_RUNS)
+        for job in service.list(found.pipeline, _LAST_RUNS)
     )
-    return replace(_view(schedules, found[-1]), last_runs=runs)
+    return replace(_view(schedules, found), last_runs=runs)
 
 
 def pause_schedule(request: ScheduleRequest) -> ScheduleView:
     """Pauses a schedule; raises as ``show_schedule``."""
     schedules, found = _find(request)
-    for item in found:
-        schedules.pause(item.name)
+    schedules.pause(found.pipeline)
     return show_schedule(request)
 
 
 def resume_schedule(request: ScheduleRequest) -> ScheduleView:
     """Resumes a paused schedule; raises as ``show_schedule``."""
     schedules, found = _find(request)
-    schedules.resume(found[-1].name, catch_up=found[-1].catch_up)
+    schedules.resume(found.pipeline)
     return show_schedule(request)
 
 
 def delete_schedule(request: ScheduleRequest) -> ScheduleView:
     """Deletes a schedule and returns what it was; raises as ``show_schedule``."""
     schedules, found = _find(request)
-    for item in found:
-        schedules.delete(item.name)
-    return ScheduleView(schedules.engine, found[-1], ())
+    schedules.delete(found.pipeline)
+    return ScheduleView(schedules.engine, found, ())
 
 
 def schedules_for(config: Config) -> Schedules:
@@ -209,17 +207,17 @@ def _config_of(request: ScheduleRequest) -> Config:
     return config
 
 
-def _find(request: ScheduleRequest) -> tuple[Schedules, Sequence[ServiceSchedule]]:
-    """Returns the schedules of a pipeline: one, unless ``set`` was interrupted."""
+def _find(request: ScheduleRequest) -> tuple[Schedules, ServiceSchedule]:
     config = _config_of(request)
     schedules = schedules_for(config)
-    found = [item for item in schedules.list() if item.pipeline == config.name]
-    if not found:
-        words = ("schedule", "set", request.name, *request.same_config())
-        hint = request.next_command(*words, "--cron", "0 3 * * *")
-        text = f"{config.name} has no schedule on {SERVICES[schedules.engine]}"
-        raise UsageError(text, hint=hint)
-    return schedules, found
+    for found in schedules.list():
+        if found.pipeline == config.name:
+            return schedules, found
+    words = ("schedule", "set", request.name, *request.same_config())
+    raise UsageError(
+        f"{config.name} has no schedule on {SERVICES[schedules.engine]}",
+        hint=request.next_command(*words, "--cron", "0 3 * * *"),
+    )
 
 
 def _cron_of(request: SetScheduleRequest, config: Config) -> Cron:

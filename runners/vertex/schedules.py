@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 from runners.cloud.cron import Cron
 from runners.cloud.schedule import (
+    Schedules,
     ScheduleState,
     ServiceSchedule,
     WantedSchedule,
@@ -17,8 +18,6 @@ from runners.cloud.schedule import (
 from runners.cloud.service import PIPELINE_LABEL
 from runners.vertex.client import VertexService
 from sluice.errors import RemoteError
-
-_Result = TypeVar("_Result")
 
 _TIMEOUT_S = 60.0
 _CHANGED = (
@@ -34,8 +33,8 @@ _STATES: dict[str, ScheduleState] = {
 }
 
 
-class VertexSchedules:
-    """Schedules of one project and region; see ``Schedules``.
+class VertexSchedules(Schedules):
+    """Schedules of one project and region.
 
     A run that is due while another one runs is queued if the schedule catches up, and
     left out otherwise.
@@ -52,53 +51,46 @@ class VertexSchedules:
     def check(self, cron: Cron) -> None:
         """Accepts every timezone."""
 
-    def set(self, wanted: WantedSchedule) -> ServiceSchedule:
-        """Creates the schedule of a pipeline, or updates it in place."""
+    def _put(self, wanted: WantedSchedule) -> ServiceSchedule:
+        from google.api_core import exceptions
+
         schedule = self._message(wanted)
 
         def create_or_update() -> Any:
             # In each attempt: an earlier one may have created it, its answer lost.
-            found = self._named(wanted.pipeline)
-            if not found:
-                return self._client.create_schedule(
-                    parent=self._service.parent, schedule=schedule, timeout=_TIMEOUT_S
-                )
-            schedule.name = found[0].name
-            return self._client.update_schedule(
-                schedule=schedule,
-                update_mask={"paths": _CHANGED},
-                timeout=_TIMEOUT_S,
+            if found := self._ours(wanted.pipeline):
+                schedule.name = found[-1].name
+                try:
+                    return self._client.update_schedule(
+                        schedule=schedule,
+                        update_mask={"paths": _CHANGED},
+                        timeout=_TIMEOUT_S,
+                    )
+                except exceptions.NotFound:
+                    schedule.name = ""  # Deleted since, in favor of a newer one.
+            return self._client.create_schedule(
+                parent=self._service.parent, schedule=schedule, timeout=_TIMEOUT_S
             )
 
-        made = self._service.call(create_or_update)
-        # A new one may be missing in the list.
-        found = self._service.call(partial(self._named, wanted.pipeline)) or [made]
-        first, *others = found
-        for other in others:
-            self.delete(other.name)
-        return _schedule(first)
+        return _schedule(self._service.call(create_or_update))
 
-    def list(self) -> Sequence[ServiceSchedule]:
-        """Returns the schedules with our names."""
+    def _listed(self, pipeline: str | None) -> Sequence[ServiceSchedule]:
+        return [*map(_schedule, self._service.call(lambda: self._ours(pipeline)))]
 
-        def listed() -> list[Any]:
-            request = {"parent": self._service.parent, "order_by": "create_time"}
-            return list(self._client.list_schedules(request, timeout=_TIMEOUT_S))
+    def _replace(
+        self, others: Sequence[ServiceSchedule], newest: ServiceSchedule
+    ) -> None:
+        for item in others:
+            self._delete(item.name)
 
-        found = self._service.call(listed)
-        return [_schedule(item) for item in found if pipeline_of(item.display_name)]
+    def _pause(self, name: str) -> None:
+        self._change("PAUSED", name, self._client.pause_schedule, {"name": name})
 
-    def pause(self, name: str) -> None:
-        """Pauses a schedule."""
-        self._act(self._client.pause_schedule, name=name)
+    def _resume(self, found: ServiceSchedule) -> None:
+        request = {"name": found.name, "catch_up": found.catch_up}
+        self._change("ACTIVE", found.name, self._client.resume_schedule, request)
 
-    def resume(self, name: str, *, catch_up: bool) -> None:
-        """Resumes a schedule."""
-        request = {"name": name, "catch_up": catch_up}
-        self._act(self._client.resume_schedule, request=request)
-
-    def delete(self, name: str) -> None:
-        """Deletes a schedule; one that is gone is no error."""
+    def _delete(self, name: str) -> None:
         from google.api_core import exceptions
 
         def delete() -> None:
@@ -112,17 +104,32 @@ class VertexSchedules:
 
         self._service.call(delete)
 
-    def _act(self, function: Callable[..., _Result], **request: Any) -> _Result:
-        return self._service.call(partial(function, **request, timeout=_TIMEOUT_S))
+    def _change(
+        self, state: str, name: str, function: Callable[..., Any], request: Any
+    ) -> None:
+        """Changes the state of a schedule, unless it already is in this state."""
+        from google.api_core import exceptions
 
-    def _named(self, pipeline: str) -> Sequence[Any]:
-        """Returns the schedules of a pipeline, oldest first; not retried."""
-        request = {
-            "parent": self._service.parent,
-            "filter": f'display_name="{display_name(pipeline)}"',
-            "order_by": "create_time",
-        }
-        return [*self._client.list_schedules(request, timeout=_TIMEOUT_S)]
+        def change() -> None:
+            try:
+                function(request, timeout=_TIMEOUT_S)
+            except exceptions.BadRequest:
+                # A failed precondition: changed by an earlier attempt, its answer lost.
+                found = self._client.get_schedule(name=name, timeout=_TIMEOUT_S)
+                if found.state.name != state:
+                    raise
+
+        self._service.call(change)
+
+    def _ours(self, pipeline: str | None) -> Sequence[Any]:
+        """Returns what ``_listed`` does, as messages; not retried."""
+        request = {"parent": self._service.parent, "order_by": "create_time"}
+        if pipeline is not None:
+            request["filter"] = f'display_name="{display_name(pipeline)}"'
+        listed = self._client.list_schedules(request, timeout=_TIMEOUT_S)
+        found = [item for item in listed if _pipeline_of(item)]
+        # Those of the same time in one order for every caller.
+        return sorted(found, key=lambda item: (item.create_time, item.name))
 
     def _message(self, wanted: WantedSchedule) -> Any:
         from google.cloud.aiplatform_v1 import types
@@ -149,6 +156,11 @@ class VertexSchedules:
         return self._service.make_client(ScheduleServiceClient)
 
 
+def _pipeline_of(item: Any) -> str | None:
+    labels = item.create_pipeline_job_request.pipeline_job.labels
+    return pipeline_of(item.display_name, labels)
+
+
 def _schedule(item: Any) -> ServiceSchedule:
     zone, _, expression = item.cron.rpartition("=")[2].partition(" ")
     has_zone = "TZ=" in item.cron
@@ -161,7 +173,7 @@ def _schedule(item: Any) -> ServiceSchedule:
         )
     return ServiceSchedule(
         name=item.name,
-        pipeline=pipeline_of(item.display_name) or item.display_name,
+        pipeline=_pipeline_of(item) or "",
         cron=expression if has_zone else item.cron,
         timezone=zone if has_zone else "UTC",
         state=state,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -65,6 +66,8 @@ class FakeKfp:
       logs: of pods, by name.
       requests: method and path of each request.
       hidden: how many listings do not show the run that was created last.
+      tick_s: seconds between two creations, whose times have whole seconds.
+      on_request: called before each request, with its method and path.
     """
 
     token: str | None = None
@@ -75,6 +78,8 @@ class FakeKfp:
     logs: dict[str, str] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     hidden: int = 0
+    tick_s: float = 1
+    on_request: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         self._failures: list[Failure] = []
@@ -118,11 +123,13 @@ class FakeKfp:
             run["finished_at"] = self._tick()
 
     def _tick(self) -> str:
-        self._now += timedelta(seconds=1)
+        self._now += timedelta(seconds=self.tick_s)
         return self._now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _answer(self, request: Request) -> Response:
         method, path = request.method, request.url
+        if self.on_request is not None:
+            self.on_request(f"{method} {path}")
         with self._lock:
             self.requests.append(f"{method} {path}")
             failure = next_failure(self._failures, method, path)

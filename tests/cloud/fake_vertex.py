@@ -420,12 +420,14 @@ class FakeVertex:
 
     def _pause(self, name: str, data: dict[str, Any]) -> dict[str, Any]:
         _checked("PauseScheduleRequest", data)
+        self._check_state(name, "ACTIVE")
         self._found[name] |= {"state": "PAUSED", "lastPauseTime": self.now()}
         self._found[name].pop("nextRunTime", None)
         return {}
 
     def _resume(self, name: str, data: dict[str, Any]) -> dict[str, Any]:
         given = _checked("ResumeScheduleRequest", data)
+        self._check_state(name, "PAUSED")
         now = self.now()
         self._found[name] |= {
             "state": "ACTIVE",
@@ -434,6 +436,10 @@ class FakeVertex:
             "catchUp": given.get("catchUp", False),
         }
         return {}
+
+    def _check_state(self, name: str, expected: str) -> None:
+        if (state := self._found[name]["state"]) != expected:
+            raise _Refused(400, f"The schedule `{name}` is in state {state}.")
 
     def _list_logs(self, data: dict[str, Any]) -> dict[str, Any]:
         keys = {"resourceNames", "filter", "orderBy", "pageSize", "pageToken"}

@@ -51,18 +51,21 @@ class Place:
     Attributes:
       schedules: the client.
       stored: returns what the fake has.
-      lose: loses the answer to the next creation, which the fake executes.
+      lose: loses the answer to the next request with this end of its path, which the
+        fake executes.
       fail: answers the next creations with a status.
       enabled: whether a stored schedule starts runs.
       cron: of a stored schedule, as the service was given it.
+      disown: makes a stored schedule one that was not created by Sluice.
     """
 
     schedules: Schedules
     stored: Callable[[], list[dict[str, Any]]]
-    lose: Callable[[], None]
+    lose: Callable[[str], None]
     fail: Callable[[int], None]
     enabled: Callable[[dict[str, Any]], bool]
     cron: Callable[[dict[str, Any]], str]
+    disown: Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture
@@ -85,28 +88,33 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
 
 def _on_kubeflow(kfp: FakeKfp) -> Place:
     cloud = Cloud(engine="kubeflow", kubeflow=Kubeflow(host=kfp.host))
-    create = r"/recurringruns$"
     return Place(
         schedules=KubeflowSchedules(KubeflowService(cloud, "digits")),
         stored=lambda: kfp.recurring_runs,
-        lose=lambda: kfp.fail("POST", create, TAKEN),
-        fail=lambda status: kfp.fail("POST", create, status, times=2),
+        lose=lambda end: kfp.fail("POST", f"{end}$", TAKEN),
+        fail=lambda status: kfp.fail("POST", r"/recurringruns$", status, times=2),
         enabled=lambda item: item["status"] == "ENABLED",
         cron=lambda item: item["trigger"]["cron_schedule"]["cron"],
+        disown=lambda item: item.update(
+            description="by hand",
+            trigger={"periodic_schedule": {"interval_second": "3600"}},
+        ),
     )
 
 
 def _on_vertex(vertex: FakeVertex) -> Place:
     quick = Backoff(first_s=0.01, longest_s=0.02, total_s=60)
     service = VertexService("project", "europe-west4", backoff=quick)
-    create = r"/schedules(\?|$)"
     return Place(
         schedules=VertexSchedules(service),
         stored=lambda: vertex.resources("schedules"),
-        lose=lambda: vertex.fail("POST", create, LOST),
-        fail=lambda status: vertex.fail("POST", create, status, times=2),
+        lose=lambda end: vertex.fail("POST", rf"{end}(\?|$)", LOST),
+        fail=lambda status: vertex.fail("POST", r"/schedules(\?|$)", status, times=2),
         enabled=lambda item: item["state"] == "ACTIVE",
         cron=lambda item: item["cron"],
+        disown=lambda item: item["createPipelineJobRequest"]["pipelineJob"].pop(
+            "labels"
+        ),
     )
 
 
@@ -152,7 +160,7 @@ def test_the_same_again_changes_nothing(place: Place) -> None:
 
 
 def test_a_lost_answer_does_not_create_two(place: Place) -> None:
-    place.lose()
+    place.lose("/(schedules|recurringruns)")
     made = place.schedules.set(_WANTED)
     assert made.state == "active"
     assert len(place.stored()) == 1
@@ -171,24 +179,57 @@ def test_a_busy_service_is_asked_again(place: Place, status: int) -> None:
 
 
 def test_a_paused_schedule_stays_paused_when_it_is_changed(place: Place) -> None:
-    made = place.schedules.set(_WANTED)
-    place.schedules.pause(made.name)
+    place.schedules.set(_WANTED)
+    place.schedules.pause("digits")
     (paused,) = place.schedules.list()
     assert paused.state == "paused"
     changed = place.schedules.set(replace(_WANTED, cron=Cron("0 5 * * *")))
     assert (changed.state, changed.cron) == ("paused", "0 5 * * *")
     (stored,) = place.stored()
     assert not place.enabled(stored)
-    place.schedules.resume(changed.name, catch_up=False)
+    place.schedules.resume("digits")
     (resumed,) = place.schedules.list()
     assert resumed.state == "active"
 
 
 def test_a_deleted_schedule_is_gone_and_may_be_deleted_again(place: Place) -> None:
-    made = place.schedules.set(_WANTED)
-    place.schedules.delete(made.name)
+    place.schedules.set(_WANTED)
+    place.schedules.delete("digits")
     assert place.stored() == []
-    place.schedules.delete(made.name)
+    place.schedules.delete("digits")
+
+
+def test_a_lost_answer_to_pause_or_resume_is_no_error(place: Place) -> None:
+    place.schedules.set(_WANTED)
+    place.lose(":(pause|disable)")
+    place.schedules.pause("digits")
+    assert [item.state for item in place.schedules.list()] == ["paused"]
+    place.schedules.pause("digits")
+    place.lose(":(resume|enable)")
+    place.schedules.resume("digits")
+    assert [item.state for item in place.schedules.list()] == ["active"]
+
+
+def test_a_refusal_to_pause_is_an_error(vertex: FakeVertex) -> None:
+    place = _on_vertex(vertex)
+    place.schedules.set(_WANTED)
+    vertex.fail("POST", ":pause", 400)
+    with pytest.raises(RemoteError, match="refuse"):
+        place.schedules.pause("digits")
+
+
+def test_a_schedule_of_somebody_else_with_our_name_is_left_alone(place: Place) -> None:
+    place.schedules.set(_WANTED)
+    (foreign,) = place.stored()
+    place.disown(foreign)
+    before = dict(foreign)
+    assert place.schedules.list() == []
+    place.schedules.set(_WANTED)
+    assert len(place.stored()) == 2
+    assert [item.pipeline for item in place.schedules.list()] == ["digits"]
+    place.schedules.pause("digits")
+    place.schedules.delete("digits")
+    assert place.stored() == [before]
 
 
 def test_each_pipeline_has_its_own_schedule(place: Place) -> None:
@@ -242,20 +283,10 @@ def test_an_interrupted_change_on_kubeflow_never_has_two_enabled(
 @pytest.mark.fault
 def test_an_interrupted_change_of_a_paused_schedule_stays_paused(kfp: FakeKfp) -> None:
     place = _on_kubeflow(kfp)
-    place.schedules.pause(place.schedules.set(_WANTED).name)
+    place.schedules.set(_WANTED)
+    place.schedules.pause("digits")
     wanted = replace(_WANTED, cron=Cron("0 5 * * *"))
     kfp.fail("DELETE", "/recurringruns/", 403)
     with pytest.raises(RemoteError):
         place.schedules.set(wanted)
     assert place.schedules.set(wanted).state == "paused"
-
-
-@pytest.mark.fault
-def test_an_interrupted_first_set_on_kubeflow_is_not_taken_for_a_pause(
-    kfp: FakeKfp,
-) -> None:
-    place = _on_kubeflow(kfp)
-    kfp.fail("POST", ":enable", 403)
-    with pytest.raises(RemoteError):
-        place.schedules.set(_WANTED)
-    assert place.schedules.set(_WANTED).state == "active"
