@@ -48,10 +48,6 @@ def load_function(import_path: str) -> Any:
 def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInputs:
     """Returns what the model is given.
 
-    Args:
-      feature_set: the features and the label.
-      tf_transform_output: of Transform; has shapes, dtypes and vocabulary sizes.
-
     Raises:
       ValueError: preprocessing returned a sparse feature.
     """
@@ -91,11 +87,6 @@ def build_model(
     Seeds Python, NumPy and TensorFlow first, so that building and fitting is
     reproducible. A model that Keras would build with its first batch is built here:
     warm start, freezing and checkpoints need its variables.
-
-    Args:
-      settings: the model and its parameters.
-      inputs: the transformed features; see ``model_inputs``.
-      distribution: in the scope of its strategy the variables are created.
 
     Raises:
       NodeError: a TPU does not take an input, or the function returns no model of the

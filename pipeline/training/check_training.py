@@ -36,9 +36,6 @@ def check_training(config: Config) -> None:
 
     Starts TensorFlow in this process, which must not be forked later.
 
-    Args:
-      config: validated.
-
     Raises:
       ConfigError: lists every problem with file, line and key path.
     """

@@ -52,8 +52,6 @@ class CheckpointSettings:
     Attributes:
       directory: path or ``gs://`` address, used by this training only; created if
         missing. None: no checkpoints are written.
-      epochs: maximum number of epochs.
-      steps_per_epoch: number of batches of an epoch.
       saved_to: where they are written instead, by other workers than the chief: all
         must save, since they read the variables together.
     """
@@ -71,7 +69,6 @@ class Checkpoint(StepCallback):
     epoch. With several workers, all save at the same steps.
 
     Args:
-      settings: where and how often.
       model: built and compiled; may be compiled again between two calls of ``fit``.
       callbacks: the others, one of them a ``History``.
     """
@@ -141,9 +138,6 @@ class Checkpoint(StepCallback):
 
         The model must be compiled as in this phase. Callbacks and metrics are restored
         when ``fit`` begins.
-
-        Args:
-          number: of the phase.
 
         Raises:
           NodeError: the checkpoint is of another model.
@@ -283,10 +277,6 @@ def describe_position(directory: str, epochs: int) -> str | None:
     """Returns where a training would resume; None if there is no intact checkpoint.
 
     Uses no device.
-
-    Args:
-      directory: of its checkpoints.
-      epochs: of the whole training.
     """
     for path in _newest_first(directory):
         if _damage(path) is None:

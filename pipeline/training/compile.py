@@ -25,11 +25,7 @@ NOT_DECAYED = r"\b(bias|gamma|beta)(_\d+)?\b"
 
 @dataclass(frozen=True)
 class CompileSettings:
-    """Settings of ``compile_model``: the keys of section ``train`` of the same names.
-
-    Attributes:
-      epochs: of the whole training.
-    """
+    """Settings of ``compile_model``: keys of section ``train`` with the same names."""
 
     epochs: int
     optimizer: Mapping[str, Any] = field(default_factory=lambda: _named("Adam"))
@@ -55,13 +51,6 @@ def compile_model(
     distribution: Distribution,
 ) -> None:
     """Compiles a model. Must be called before its optimizer is built.
-
-    Args:
-      model: in the scope of whose strategy the variables are created.
-      settings: optimizer, learning rate, loss and metrics.
-      label: its number of classes decides on the default loss.
-      steps_per_epoch: converts a schedule's epochs to steps.
-      distribution: has the number of replicas and the steps per execution.
 
     Raises:
       NodeError: Keras refuses a parameter.
@@ -110,11 +99,7 @@ def make_optimizer(
 
 
 def make_loss(spec: Mapping[str, Any] | None, classes: int) -> tf.keras.losses.Loss:
-    """Returns a loss of class ids.
-
-    Args:
-      spec: class name and params; None: the cross-entropy that fits.
-      classes: number of classes.
+    """Returns a loss of class ids; None: the cross-entropy that fits.
 
     Raises:
       NodeError: Keras refuses a parameter.
@@ -132,11 +117,7 @@ def make_loss(spec: Mapping[str, Any] | None, classes: int) -> tf.keras.losses.L
 def make_metrics(
     specs: Sequence[Mapping[str, Any]] | None, classes: int
 ) -> list[tf.keras.metrics.Metric]:
-    """Returns metrics of class ids.
-
-    Args:
-      specs: class names and params; None: the defaults.
-      classes: number of classes.
+    """Returns metrics of class ids; None: the defaults.
 
     Raises:
       NodeError: Keras refuses a parameter.
@@ -163,13 +144,7 @@ def _named(class_name: str) -> dict[str, Any]:
 
 
 def _of_ids(base: Any, method: str, classes: int) -> Any:
-    """Returns a loss or metric that takes class ids.
-
-    Args:
-      base: its class.
-      method: the one that takes labels and predictions.
-      classes: number of classes; for two, the id is what the one output predicts.
-    """
+    """Returns a loss or metric whose method for labels takes class ids."""
     original = getattr(base, method)
 
     def with_ids(self: Any, ids: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:

@@ -65,14 +65,7 @@ def export_model(
     feature_set: FeatureSet,
     tf_transform_output: Any,
 ) -> None:
-    """Writes the SavedModel.
-
-    Args:
-      model: the trained model.
-      settings: directory and inputs.
-      feature_set: the features and the label.
-      tf_transform_output: of Transform.
-    """
+    """Writes the SavedModel."""
     servable = ServableModel(
         model, tf_transform_output, feature_set, settings.all_raw_features
     )
@@ -89,11 +82,6 @@ def write_model_run(
     """Writes the weights, and each metric by epoch: as JSON and as CSV.
 
     A value that is not finite is null, or empty.
-
-    Args:
-      model: the trained model.
-      history: values of each metric by epoch.
-      directory: path or address of the model run.
     """
     epochs = {
         name: [float(value) if math.isfinite(value) else None for value in values]

@@ -33,7 +33,6 @@ class FineTuneSettings:
     """Section ``train.fine_tune`` of the config.
 
     Attributes:
-      freeze: as ``freeze`` takes it.
       unfreeze_after: epochs after which the layers are trained too; None: never.
       learning_rate: from then on; None: a tenth of the first.
     """
@@ -53,12 +52,6 @@ def fine_tuning_phases(
 
     In the second one the optimizer begins anew: it has no state of the weights that
     were frozen, and the learning rate is constant.
-
-    Args:
-      model: not compiled yet.
-      settings: which layers are frozen, and how long.
-      compiled: how the model is compiled for the first phase.
-      compile_with: compiles the model.
 
     Raises:
       NodeError: see ``freeze``.
@@ -85,10 +78,8 @@ def fine_tuning_phases(
 def freeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
     """Freezes layers.
 
-    Args:
-      model: of any structure.
-      patterns: names of layers at any depth, ``*`` and ``?`` as in file names, or
-        ``backbone``. A layer's own layers are frozen with it.
+    Patterns are names of layers at any depth, ``*`` and ``?`` as in file names, or
+    ``backbone``. A layer's own layers are frozen with it.
 
     Raises:
       NodeError: a pattern matches no layer, or no weight is left to train.

@@ -20,7 +20,6 @@ class FitSettings:
     """Settings of ``fit_model``.
 
     Attributes:
-      epochs: maximum number.
       checkpoint_dir: path or ``gs://`` address for checkpoints, from which the next
         call resumes; None writes none. See ``pipeline.training.checkpoint``.
       saved_to: where checkpoints are written instead, by other workers than the chief.
@@ -55,14 +54,7 @@ def fit_model(
     """Trains a compiled model, or resumes its training.
 
     Early stopping ends the training in any phase. Where it restores the best weights,
-    each phase begins with the best so far.
-
-    Args:
-      model: compiled for the first phase.
-      training_input: of the training.
-      settings: how long, and where checkpoints are.
-      callbacks: those of ``pipeline.training.callbacks``.
-      phases: in their order, the last until ``settings.epochs``; None: one.
+    each phase begins with the best so far. The last phase is until ``settings.epochs``.
 
     Returns:
       The values of each metric by epoch, including epochs before a resumption.

@@ -53,11 +53,6 @@ class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule, tf.Module):
     Attributes:
       factor: a variable, 1 at first, which ``ReduceOnPlateau`` reduces. As the
         optimizer tracks it, checkpoints contain it.
-
-    Args:
-      initial: learning rate after the warm-up.
-      warmup_steps: steps of the warm-up.
-      after: returns the learning rate by the step after the warm-up.
     """
 
     def __init__(

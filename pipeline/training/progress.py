@@ -28,8 +28,6 @@ class ReportProgress(StepCallback):
     ``fit``, which traces and compiles the step, is left out of rates.
 
     Args:
-      epochs: maximum number in the whole training.
-      training_input: of the training.
       distribution: of the training; only the chief reports.
 
     Attributes:
@@ -152,16 +150,7 @@ def write_facts(
     directory: str,
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
 ) -> None:
-    """Writes ``training.json``: what the record keeps of a training.
-
-    Args:
-      model: the trained model.
-      reported: the callback of the training.
-      training_input: of the training.
-      distribution: of the training.
-      directory: path or address of the model run.
-      callbacks: the others of the training.
-    """
+    """Writes ``training.json``: what the record keeps of a training."""
     counts = parameter_counts(model)
     facts = {
         "strategy": distribution.line,

@@ -143,9 +143,6 @@ def run_fn(fn_args: Any) -> None:
     resumes from the checkpoints in ``SLUICE_CHECKPOINT_DIR``, which the runner sets, or
     in a folder of this training in the bucket of the pipeline.
 
-    Args:
-      fn_args: tfx.components.FnArgs.
-
     Raises:
       Interrupted: the node was asked to stop.
     """

@@ -25,12 +25,9 @@ Shapes = Mapping[str, list[int]]
 def warm_start(model: tf.keras.Model, source: str, base_model: str | None) -> None:
     """Sets the weights of a model to those of another, and reports it.
 
-    Args:
-      model: with its initial weights.
-      source: ``train.warm_start`` of the config.
-      base_model: path or address of the SavedModel that was found for it, of a
-        SavedModel of ours, or of a file that Keras' ``save_weights`` has written
-        (``.h5``). None if no model was found: the weights stay as they are.
+    The weights stay as they are if no model was found for ``train.warm_start``, the
+    ``source``; else ``base_model`` is the path or address of a SavedModel of ours, or
+    of a file that Keras' ``save_weights`` has written (``.h5``).
 
     Raises:
       NodeError: it cannot be read, or has another architecture.

@@ -41,15 +41,11 @@ from sluice.errors import NodeError
 
 @dataclass(frozen=True)
 class CallbackSettings:
-    """Settings of ``make_callbacks``.
+    """Settings of ``make_callbacks``: keys of section ``train``, and these.
 
     Attributes:
-      early_stopping: section ``train.early_stopping``.
       stopping_from: epoch, from 0, before which training does not stop early: when a
         fine-tuning has unfrozen its layers.
-      reduce_on_plateau: ``train.reduce_on_plateau``.
-      callbacks: ``train.callbacks``.
-      tensorboard: ``train.tensorboard``.
       tensorboard_dir: path or address of TensorBoard's logs; None: no logs.
       sensitive: raw names of features of which no error shows values.
       own_preprocessing: whether the user's code made the transformed features.
@@ -72,12 +68,6 @@ def make_callbacks(
     distribution: Distribution,
 ) -> list[tf.keras.callbacks.Callback]:
     """Returns the callbacks, in order.
-
-    Args:
-      settings: which.
-      feature_set: names of features and label.
-      training_input: has the examples of a batch, and images for TensorBoard.
-      distribution: of the training.
 
     Raises:
       NodeError: a callback of the user cannot be created.

@@ -19,10 +19,6 @@ class LossPerExample(tf.keras.callbacks.Callback):
 
     Keras divides by the size of the batches, in which padding counts although its
     weight is 0. Other metrics are divided by the weights.
-
-    Args:
-      training_input: its numbers of examples and steps.
-      distribution: whether its batches are padded.
     """
 
     def __init__(
@@ -56,11 +52,7 @@ class LearningRateLog(tf.keras.callbacks.Callback):
 
 
 class CheckOwnCallbacks(tf.keras.callbacks.Callback):
-    """Checks what the user's callbacks log, and notes that they stop the training.
-
-    Args:
-      functions: their import paths.
-    """
+    """Checks what the user's callbacks log, and notes that they stop the training."""
 
     def __init__(self, functions: Sequence[str]) -> None:
         super().__init__()
@@ -93,9 +85,6 @@ class RequireMetrics(tf.keras.callbacks.Callback):
     """Fails after the first epoch if a metric that is watched does not exist.
 
     Keras only warns, so that training would never stop early.
-
-    Args:
-      names: of the metrics.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -65,13 +65,10 @@ class StopOnNonFiniteLoss(StepCallback):
     same step, each with the examples that are not finite of those it reads itself.
 
     Args:
-      training_input: from which the batch is read again.
-      feature_set: names of features and label.
       sensitive: raw names of features of which no values are shown.
       own_preprocessing: whether the user's code made the features, so that any may
         contain a sensitive one.
       interval_s: time between two looks at the loss.
-      distribution: of the training.
     """
 
     def __init__(

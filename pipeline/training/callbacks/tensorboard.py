@@ -17,12 +17,7 @@ _FIRST_PROFILED_STEP = 10
 def make_tensorboard(
     settings: Mapping[str, Any], directory: str
 ) -> tf.keras.callbacks.TensorBoard:
-    """Returns Keras' callback, which writes the metrics of each epoch.
-
-    Args:
-      settings: section ``train.tensorboard``: ``histograms``, ``graph``, ``profile``.
-      directory: of the logs.
-    """
+    """Returns Keras' callback, which writes the metrics of each epoch."""
     steps = settings.get("profile", 0)
     last = _FIRST_PROFILED_STEP + steps - 1
     return tf.keras.callbacks.TensorBoard(
@@ -34,13 +29,7 @@ def make_tensorboard(
 
 
 class ImageLog(tf.keras.callbacks.Callback):
-    """Writes images of the first batch, as the model sees them: augmented.
-
-    Args:
-      training_input: gives the batch.
-      directory: of TensorBoard's logs.
-      count: number of images.
-    """
+    """Writes images of the first batch, as the model sees them: augmented."""
 
     def __init__(
         self, training_input: TrainingInput, directory: str, count: int

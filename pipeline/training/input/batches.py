@@ -46,13 +46,7 @@ class BatchSettings:
 
 
 class Batches:
-    """The batches that one worker reads of a split.
-
-    Args:
-      shards: what it reads.
-      example_format: of the records.
-      settings: size, order and cache.
-    """
+    """The batches that one worker reads of a split."""
 
     def __init__(
         self, shards: Shards, example_format: ExampleFormat, settings: BatchSettings

@@ -17,10 +17,6 @@ class ExampleStore:
 
     Unlike ``tf.data``'s cache, it hands out whole batches in any order: the shuffle is
     complete, has no buffer, and a resumed epoch skips nothing.
-
-    Args:
-      shards: the split.
-      example_format: of its records.
     """
 
     def __init__(self, shards: Shards, example_format: ExampleFormat) -> None:

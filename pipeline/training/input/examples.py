@@ -85,12 +85,7 @@ def traced(function: Callable[[tf.Tensor], Any]) -> Any:
 
 
 def example_bytes(spec: Mapping[str, tf.TensorSpec], string_bytes: int = 64) -> int:
-    """Returns the size of an example in memory.
-
-    Args:
-      spec: of one example.
-      string_bytes: assumed size of each string.
-    """
+    """Returns the size of an example in memory, with an assumed size of strings."""
     sizes = (
         string_bytes if item.dtype == tf.string else item.dtype.size
         for item in spec.values()

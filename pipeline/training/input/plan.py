@@ -56,13 +56,8 @@ def divide(shards: Shards, distribution: Distribution, *, drop: bool) -> Plan:
     """Returns how a split is divided.
 
     Several workers make equally many steps of full batches, so their examples are
-    padded; so are those of one worker with static shapes.
-
-    Args:
-      shards: the split.
-      distribution: has batch size, workers, replicas and whether shapes are static.
-      drop: leave out an incomplete last batch, rather than pad it, if shapes are
-        static.
+    padded; so are those of one worker with static shapes, unless ``drop`` leaves out
+    an incomplete last batch.
 
     Raises:
       NodeError: there are not enough examples.

@@ -141,7 +141,7 @@ def count_records(
 
     Args:
       splits: patterns of gzip TFRecord files.
-      example_format: has the label, and the weights to check.
+      example_format: of their records.
       by_class: whether to count the records of each class.
       keep_bytes: limit of the records' size up to which they are kept.
 

@@ -66,12 +66,6 @@ def make_input(
 ) -> TrainingInput:
     """Returns the input of a training, whose records are counted.
 
-    Args:
-      settings: files, seed and how they are read.
-      feature_set: the features and the label.
-      tf_transform_output: of Transform; gives the transformed feature spec.
-      distribution: gives the batch size, the workers, and what ``model.fit`` takes.
-
     Raises:
       NodeError: a split has fewer records than workers, or a weight is wrong.
     """
@@ -107,13 +101,6 @@ class TrainingInput:
     Those of padded training batches are ``[batch, 2]``, see ``compile.py``.
     Training with static shapes leaves out the examples of an incomplete last batch,
     other ones in each epoch.
-
-    Attributes:
-      train_examples: number of examples for training.
-      eval_examples: number of examples for validation.
-      steps_per_epoch: number of batches of an epoch.
-      eval_steps: number of batches of a validation.
-      cache: ``memory``, ``disk`` or ``none``.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ def build_model(
     """Returns the model.
 
     Args:
-      application: a function of ``tf.keras.applications``.
+      application: its name.
       inputs: the transformed features, exactly one image of 1 or 3 channels.
       params: ``weights`` (path of a local file, or None), ``pooling`` (``avg``,
         ``max``; None flattens), ``head`` (units of dense layers) and ``dropout``
@@ -65,9 +65,6 @@ class Preprocess(tf.keras.layers.Layer):
     Takes float images ``[batch, height, width, 1 or 3]`` of 0..1; gray ones are
     repeated in three channels. Computes in float32 under any precision: 16 bits are too
     few for 0..255 less a mean.
-
-    Args:
-      application: a function of ``tf.keras.applications``.
     """
 
     def __init__(self, application: str, **kwargs: Any) -> None:

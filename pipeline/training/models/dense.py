@@ -24,12 +24,8 @@ def hidden_layers(
     """Returns a float tensor ``[batch, units of the last layer]``.
 
     Numeric features are taken as they are, images flattened, and each categorical
-    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most.
-
-    Args:
-      inputs: the transformed features.
-      keras_inputs: their ``tf.keras.Input`` by name.
-      params: ``hidden_units`` (list of layer widths) and ``dropout`` (fraction).
+    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most. ``params`` are
+    ``hidden_units`` (list of layer widths) and ``dropout`` (fraction).
     """
     layers = tf.keras.layers
     columns = []

@@ -29,8 +29,6 @@ class PublishedWeights:
     """A file of ImageNet weights, without the top.
 
     Attributes:
-      name: of the file.
-      url: to fetch it from.
       md5: of the content; None where Keras knows none.
     """
 
@@ -73,12 +71,8 @@ def load_published_weights(
     """Loads weights into an application that was built without its top.
 
     Layers are matched by position, as Keras does: names such as ``conv2d_7`` depend on
-    what else a process has built. The file may have the top, which is ignored.
-
-    Args:
-      application: a function of ``tf.keras.applications``.
-      backbone: as it builds it with ``include_top=False``.
-      path: path or address of a file in Keras' HDF5 format, weights or a whole model.
+    what else a process has built. The file, in Keras' HDF5 format, is of weights or of
+    a whole model; its top is ignored.
 
     Raises:
       NodeError: the file is damaged, or its layers are not those of the backbone.

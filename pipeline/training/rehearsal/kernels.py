@@ -11,11 +11,7 @@ from tensorflow.python.framework import kernels
 
 
 class Kernels:
-    """The kernels of some kinds of devices in this installation of TensorFlow.
-
-    Args:
-      device_types: such as ``XLA_CPU_JIT``, or ``GPU``.
-    """
+    """The kernels of some kinds of devices in this installation of TensorFlow."""
 
     def __init__(self, *device_types: str) -> None:
         self._of_op = defaultdict(list)

@@ -66,11 +66,6 @@ def rehearse(
     """Traces the steps of a config's training, and compiles them for a TPU.
 
     Everything runs on the CPU. A process that has used a GPU before cannot do this.
-
-    Args:
-      config: as ``validate_config`` returns it.
-      schema: the reviewed schema.
-      accelerator: ``tpu`` or ``gpu``.
     """
     tf.config.set_visible_devices([], "GPU")
     rehearsal = _Rehearsal(config, schema, accelerator)

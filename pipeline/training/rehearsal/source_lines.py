@@ -16,11 +16,7 @@ from sluice.project import own_root
 
 
 class SourceLines:
-    """Lines of code in a project.
-
-    Args:
-      root: of the project.
-    """
+    """Lines of code in a project."""
 
     def __init__(self, root: Path) -> None:
         self._roots = list(dict.fromkeys([root.resolve(), own_root()]))

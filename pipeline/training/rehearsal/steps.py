@@ -57,13 +57,6 @@ def trace_step(
 ) -> Step:
     """Traces a step, and the loop that executes several at a time.
 
-    Args:
-      model: a compiled model, its optimizer built.
-      name: ``train`` or ``eval``.
-      batch: specs of what the data set yields.
-      steps_per_execution: more than one adds the loop.
-      xla: whether the step is compiled by XLA.
-
     Raises:
       Exception: whatever the user's code raises when it is traced.
     """

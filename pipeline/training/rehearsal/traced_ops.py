@@ -20,14 +20,7 @@ _NUMBER = re.compile(r"_\d+$")
 
 
 class TracedOp:
-    """An op of a step. Its layer and line are looked up when they are asked for.
-
-    Args:
-      op: the op.
-      graph: ops by name of the function that it is in.
-      caller: the op that calls this function; None in the step itself.
-      origins: finds layers and lines.
-    """
+    """An op of a step. Its layer and line are looked up when they are asked for."""
 
     def __init__(
         self,
@@ -55,12 +48,7 @@ class TracedOp:
 
 
 class Origins:
-    """Finds the layer and the line of code of an op.
-
-    Args:
-      model: the model whose steps have the ops.
-      lines: has recorded where its layers were made.
-    """
+    """Finds the layer and the line of code of an op."""
 
     def __init__(self, model: tf.keras.Model, lines: SourceLines) -> None:
         self._lines = lines
@@ -94,13 +82,7 @@ class Origins:
 def traced_ops(
     graph: Any, origins: Origins, caller: TracedOp | None = None
 ) -> Iterator[TracedOp]:
-    """Yields the ops of a function, and those of its loops and functions.
-
-    Args:
-      graph: of the function.
-      origins: finds layers and lines.
-      caller: the op that calls the function, if there is one.
-    """
+    """Yields the ops of a function, and those of its loops and functions."""
     ops = {op.name: op for op in graph.get_operations()}
     for op in ops.values():
         traced = TracedOp(op, ops, caller, origins)

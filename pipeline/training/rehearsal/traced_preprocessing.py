@@ -21,13 +21,7 @@ VOCABULARY_SIZE = 1000
 
 
 class TracedPreprocessing:
-    """Stands in for the ``tft.TFTransformOutput`` of a Transform that has not run.
-
-    Args:
-      function: import path, ``package.module:function``.
-      schema: of the raw features.
-      feature_set: the features and the label.
-    """
+    """Stands in for the ``tft.TFTransformOutput`` of a Transform that has not run."""
 
     def __init__(
         self, function: str, schema: schema_pb2.Schema, feature_set: FeatureSet

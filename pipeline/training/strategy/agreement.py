@@ -19,9 +19,6 @@ class Agreement:
 
     All workers must call the same methods in the same order. With any other strategy
     there is one worker to decide, and flags are returned as they are.
-
-    Args:
-      strategy: of the training.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy) -> None:
@@ -44,9 +41,6 @@ class Agreement:
 
         At the steps between them, all flags are returned as False, and kept. The steps
         are counted from the mean of the workers' clocks, hence the same on all.
-
-        Args:
-          *flags: the same number at each call.
         """
         if self._strategy is None:
             return flags

@@ -55,10 +55,8 @@ class Choice:
 def find_tpu(environ: Mapping[str, str] = os.environ, dev: Path = _DEV) -> Tpu | None:
     """Returns the TPU of this machine or environment; asks no network.
 
-    Args:
-      environ: environment variables.
-      dev: the directory of device files. A TPU VM has ``accel*``, or with newer TPUs
-        ``vfio/*``, which other machines may have too, and variables ``TPU_*``.
+    A TPU VM has device files ``accel*``, or with newer TPUs ``vfio/*``, which other
+    machines may have too, and variables ``TPU_*``.
     """
     for variable in _TPU_VARIABLES:
         if environ.get(variable):
@@ -71,10 +69,6 @@ def find_tpu(environ: Mapping[str, str] = os.environ, dev: Path = _DEV) -> Tpu |
 
 def check_paths(tpu: Tpu, paths: Sequence[str]) -> None:
     """Checks that a TPU can read and write some paths.
-
-    Args:
-      tpu: the TPU.
-      paths: of data and models.
 
     Raises:
       UsageError: it is on another machine, and a path is on this one.
@@ -129,14 +123,6 @@ def choose(
     processes: int | None = None,
 ) -> Choice:
     """Returns the kind of strategy to use.
-
-    Args:
-      strategy: as configured, see ``train.strategy``.
-      gpus: number of visible GPUs.
-      tpu: see ``find_tpu``.
-      cluster: see ``read_cluster``.
-      replicas: as configured, see ``train.replicas``.
-      processes: as configured, see ``train.processes``, where the cluster is theirs.
 
     Raises:
       UsageError: what the configured strategy needs is not there.

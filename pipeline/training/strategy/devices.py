@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,23 +32,14 @@ class DeviceSettings:
     logical: int | None = None
     log_placement: bool = False
 
-    @classmethod
-    def from_config(cls, devices: Mapping[str, Any]) -> DeviceSettings:
-        """Reads ``train.devices``."""
-        return cls(**devices)
-
 
 def configure_devices(
     settings: DeviceSettings, replicas: int | None = None
 ) -> list[Any]:
     """Configures this machine's devices, and returns the physical ones to train on.
 
-    These are the visible GPUs, else the CPU.
-
-    Args:
-      settings: of the devices.
-      replicas: divides the first of them into so many logical devices and leaves the
-        others out; None: as the settings say.
+    These are the visible GPUs, else the CPU. With ``replicas`` the first of them is
+    divided into so many logical devices, and the others are left out.
 
     Raises:
       NodeError: a device does not exist, or TensorFlow has used the devices already.

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn
 
 import tensorflow as tf
@@ -29,13 +29,6 @@ class StrategySettings:
     """Settings of ``choose_distribution``; see the keys of ``train`` in the config.
 
     Attributes:
-      strategy: ``auto``, or a kind of ``Distribution``.
-      batch_size: examples per step over all replicas.
-      batch_per_replica: examples per step and replica, instead of ``batch_size``.
-      steps_per_execution: steps that the device runs at a time; None: 1, on a TPU 50.
-      replicas: number of logical devices of one physical device to train on.
-      processes: workers that the supervisor starts.
-      devices: how this machine's devices are configured.
       paths: of the data to read and of what is written; a TPU on another machine takes
         no local ones.
     """
@@ -54,16 +47,9 @@ class StrategySettings:
         cls, train: Mapping[str, Any], paths: Sequence[str] = ()
     ) -> StrategySettings:
         """Reads the section ``train`` of the config."""
-        return cls(
-            strategy=train["strategy"],
-            batch_size=train["batch_size"],
-            batch_per_replica=train["batch_per_replica"],
-            steps_per_execution=train["steps_per_execution"],
-            replicas=train["replicas"],
-            processes=train["processes"],
-            devices=DeviceSettings.from_config(train["devices"]),
-            paths=paths,
-        )
+        given = {item.name: train.get(item.name) for item in fields(cls)}
+        devices = DeviceSettings(**train["devices"])
+        return cls(**{**given, "devices": devices, "paths": paths})
 
 
 @dataclass(frozen=True)

@@ -103,14 +103,7 @@ class TaskProcess:
     def __init__(
         self, task: Task, train: Callable[[], None], tf_config: str, folder: str
     ) -> None:
-        """Starts the process.
-
-        Args:
-          task: its place in the cluster.
-          train: called in the process.
-          tf_config: its ``TF_CONFIG``.
-          folder: for its temporary files.
-        """
+        """Starts the process."""
         self.task = task
         self.state = "running"
         self.end = ""

@@ -20,10 +20,6 @@ _REFUSED = {
 def connect(tpu: Tpu, paths: Sequence[str]) -> tf.distribute.TPUStrategy:
     """Connects to a TPU, initializes it and returns its strategy.
 
-    Args:
-      tpu: the TPU.
-      paths: of the data to read and of what is written.
-
     Raises:
       UsageError: the TPU is on another machine, and a path is on this one.
       NodeError: it cannot be initialized.
@@ -47,9 +43,6 @@ def connect(tpu: Tpu, paths: Sequence[str]) -> tf.distribute.TPUStrategy:
 
 def check_dtypes(dtypes: Mapping[str, Any]) -> None:
     """Checks that a TPU takes the model's inputs.
-
-    Args:
-      dtypes: of each transformed feature.
 
     Raises:
       NodeError: one is a string or float64.
