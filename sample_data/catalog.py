@@ -95,9 +95,6 @@ def make(
       workers: number of processes; None for the number of cores.
       report: called with lines of progress.
 
-    Returns:
-      The manifest of the directory.
-
     Raises:
       DataError: a file of the source is damaged or invalid.
       UsageError: no such data set, its source is missing, the directory cannot be

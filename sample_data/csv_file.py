@@ -36,13 +36,7 @@ _UNKNOWN, _INT, _FLOAT, _TEXT = range(4)
 
 @dataclass(frozen=True)
 class CsvRows:
-    """Records of the rows of a CSV file.
-
-    Attributes:
-      path: the file.
-      types: type of each column, by name.
-      offsets: byte offset of each row.
-    """
+    """Records of the rows of a CSV file."""
 
     path: Path
     types: dict[str, int]
@@ -99,11 +93,7 @@ def read_csv(source: Source) -> Content:
 
 
 class _Rows(Iterator[list[str]]):
-    """Rows of a file; the file position is the end of the row returned last.
-
-    Attributes:
-      lines: number of lines read.
-    """
+    """Rows of a file; the file position is the end of the row returned last."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.lines = 0

@@ -47,8 +47,6 @@ class RemoteFile:
 
     Attributes:
       url: ends with the name of the file.
-      size_bytes: size of the file.
-      sha256: digest of the file.
       unpacked: top folder of an archive that is unpacked after the download.
     """
 
@@ -68,7 +66,6 @@ class Source:
     """Location of the original files of a data set.
 
     Attributes:
-      path: a directory or a file.
       label: label column of a CSV file.
     """
 
@@ -99,13 +96,10 @@ class DataSet:
       name: of the data set, its config and its schema.
       version: increased when the same seed gives other records.
       description: one line, with size and source.
-      licence: of the data.
-      gzip: whether the files are compressed.
       splits: together they contain every record.
       records: returns all serialized tf.Examples, if a package contains the data set.
       read: parses the original files, if no package contains them.
       expected_files: names of the files that ``read`` parses.
-      downloads: URLs of these files.
     """
 
     name: str

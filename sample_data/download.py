@@ -29,11 +29,6 @@ def download(
 ) -> Path:
     """Downloads the missing files of a data set and returns their folder.
 
-    Args:
-      data_set: what to download.
-      folder: contains one folder per data set.
-      report: called with lines of progress.
-
     Raises:
       UsageError: the data set has no URLs, or the download failed.
       DataError: the size or digest of a file is wrong.

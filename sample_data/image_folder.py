@@ -32,9 +32,6 @@ class ImageFiles:
     """Records of image files, which are read and decoded on access.
 
     Attributes:
-      paths: the files.
-      labels: class number of each file.
-      class_names: names of the classes.
       side: width and height of the JPEGs, with the features of the public flowers
         records; None for unchanged files with ``image`` and ``label``.
     """

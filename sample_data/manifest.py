@@ -25,10 +25,7 @@ class Shard:
     """One file.
 
     Attributes:
-      name: in the directory.
       split: of its records.
-      records: number of records.
-      size_bytes: size of the file.
       sha256: digest of the file; of a compressed file it depends on the zlib version.
       records_sha256: digest of the records, each after its length (8 bytes,
         little-endian); the same on every machine.
@@ -47,10 +44,8 @@ class Manifest:
     """Contents of a directory.
 
     Attributes:
-      data_set: name of the data set.
       version: of its records.
       seed: of the shuffle.
-      shards: the files, in order.
       source_sha256: digest of the original files; empty if a package contains them.
       class_names: of the labels 0, 1, ...
     """

@@ -9,9 +9,5 @@ from datetime import datetime, timezone
 
 
 def utc_now(timespec: str = "seconds") -> str:
-    """Returns the time as ISO 8601 in UTC.
-
-    Args:
-      timespec: the precision, as of ``datetime.isoformat``.
-    """
+    """Returns the time as ISO 8601 in UTC."""
     return datetime.now(timezone.utc).isoformat(timespec=timespec)

@@ -103,10 +103,7 @@ def named_module(
 ) -> str | None:
     """Returns the module below the roots that an import path refers to, or None.
 
-    Args:
-      text: any string, such as an exec property.
-      roots: where to look.
-      is_module: the string is known to name a module, so one word is enough.
+    One word is enough only of a text that is known to name a module.
     """
     if not _IMPORT_PATH.fullmatch(text) or not (is_module or {".", ":"} & set(text)):
         return None

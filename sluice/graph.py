@@ -21,8 +21,6 @@ class GraphNode:
     """One node of a pipeline.
 
     Attributes:
-      id: TFX's node id.
-      kind: the component's class.
       upstream: the ids of all nodes that it waits for, in any order.
       gate: whether what follows it is stopped where it does not pass.
       judges_data: whether its verdict is on the data, which a person may override.
@@ -69,10 +67,7 @@ def direct_upstream(nodes: Iterable[GraphNode]) -> dict[str, tuple[str, ...]]:
     """Returns, by node id, the upstream ids that no other upstream node implies.
 
     An edge is implied where a longer path joins the same two nodes (the edges that
-    remain are the transitive reduction).
-
-    Args:
-      nodes: in topological order.
+    remain are the transitive reduction). The nodes are in topological order.
     """
     above: dict[str, set[str]] = {}
     direct = {}

@@ -7,12 +7,7 @@ from typing import Any
 
 
 def flatten(value: Any, path: str = "") -> dict[str, Any]:
-    """Returns the leaves of nested objects by path; a list of plain values is one.
-
-    Args:
-      value: JSON data.
-      path: where it is, such as ``train``; the paths of its leaves begin with this.
-    """
+    """Returns the leaves of nested objects by path; a list of plain values is one."""
     items: list[tuple[str, Any]]
     if isinstance(value, Mapping) and value:
         items = [(f"{path}.{key}" if path else key, v) for key, v in value.items()]

@@ -31,12 +31,7 @@ class CgroupLimits:
 
 
 def cgroup_limits(proc: Path = _PROC, mount: Path = _MOUNT) -> CgroupLimits:
-    """Reads the limits, of version 1, 2 or both; none where there are no groups.
-
-    Args:
-      proc: the file that names the groups of a process.
-      mount: where the hierarchies are mounted.
-    """
+    """Reads the limits, of version 1, 2 or both; none where there are no groups."""
     if not proc.is_file():
         return CgroupLimits()
     memory = [
@@ -59,11 +54,7 @@ def cgroup_limits(proc: Path = _PROC, mount: Path = _MOUNT) -> CgroupLimits:
 
 
 def free_memory_bytes(limits: CgroupLimits | None = None) -> int:
-    """Returns the memory that can be taken without swapping.
-
-    Args:
-      limits: of the control group; None reads them.
-    """
+    """Returns the memory that can be taken without swapping."""
     available = psutil.virtual_memory().available
     free = (limits or cgroup_limits()).memory_free_bytes
     return available if free is None else min(available, free)
@@ -76,11 +67,7 @@ def total_memory_bytes() -> int:
 
 
 def usable_cores(limits: CgroupLimits | None = None) -> int:
-    """Returns the number of whole cores that may be used, at least 1.
-
-    Args:
-      limits: of the control group, such as a container's; None reads them.
-    """
+    """Returns the number of whole cores that may be used, at least 1."""
     allowed = len(os.sched_getaffinity(0))
     cores = (limits or cgroup_limits()).cores
     return allowed if cores is None else max(1, min(allowed, int(cores)))

@@ -11,11 +11,7 @@ _PLAIN = ("int_value", "double_value", "string_value", "bool_value")
 
 
 def plain_properties(item: Any) -> dict[str, Any]:
-    """Returns the declared and the custom properties; a custom one wins.
-
-    Args:
-      item: an artifact or an execution; values that are messages are left out.
-    """
+    """Returns the declared and the custom properties; a custom one wins."""
     plain = {}
     for properties in (item.properties, item.custom_properties):
         for key, value in properties.items():
@@ -30,9 +26,6 @@ class Artifact:
     """One artifact.
 
     Attributes:
-      id: in ML Metadata.
-      type: its type's name, such as ``Model``.
-      uri: of its files, which may be deleted.
       state: ML Metadata's, in lower case; ``live`` while it may be used.
       created_at: UTC, ISO 8601.
       properties: plain values only, custom properties among them.
@@ -83,12 +76,7 @@ class Origin:
 
 
 def origin_of(store: Any, artifact_id: int) -> Origin:
-    """Returns where an artifact comes from.
-
-    Args:
-      store: an ML Metadata store.
-      artifact_id: of the artifact.
-    """
+    """Returns where an artifact comes from."""
     from ml_metadata.proto import metadata_store_pb2
 
     events = store.get_events_by_artifact_ids([artifact_id])

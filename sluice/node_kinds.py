@@ -73,11 +73,7 @@ _KINDS = {
 
 
 def kind_of(class_path: str) -> NodeKind:
-    """Returns the kind of a node.
-
-    Args:
-      class_path: the name of the node's type in the compiled pipeline.
-    """
+    """Returns the kind of a node."""
     return _KINDS.get(class_path) or NodeKind(class_path)
 
 

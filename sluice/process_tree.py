@@ -18,11 +18,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def die_with(parent: int) -> None:
-    """Has the kernel kill this process when ``parent`` ends.
-
-    Args:
-      parent: the pid of the parent; if it is gone already, this process ends at once.
-    """
+    """Has the kernel kill this process when ``parent`` ends, or has ended already."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -82,9 +78,7 @@ def descendants(root: int) -> list[int]:
 def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:
     """Returns how a process ended, as the predicate of a sentence.
 
-    Args:
-      status: as in ``subprocess``: negative after a signal; None if unknown.
-      peak_memory_bytes: its largest resident size.
+    The status is as in ``subprocess``: negative after a signal; None if unknown.
     """
     peak = f": peak {peak_memory_bytes / 1e9:.1f} GB" if peak_memory_bytes else ""
     if status is None:

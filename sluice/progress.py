@@ -26,8 +26,7 @@ def is_followed() -> bool:
 def report(**facts: Any) -> None:
     """Appends one line of facts, its strings redacted, in a single write.
 
-    Args:
-      facts: JSON values; ``line`` is a text for people, which goes to the log too.
+    ``line`` is a text for people, which goes to the log too.
     """
     path = os.environ.get(PROGRESS_FILE)
     facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}

@@ -42,9 +42,6 @@ def own_root() -> Path:
 def find_root(start: Path) -> Path:
     """Returns the nearest directory, ``start`` or above it, that has ``configs/``.
 
-    Args:
-      start: a directory, or a config file (which itself need not exist).
-
     Raises:
       UsageError: no directory up to the file system's root has ``configs/``.
     """
@@ -122,11 +119,6 @@ def activate(root: Path) -> None:
 
 def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
     """Returns the file that defines ``package.module:function``, importing nothing.
-
-    Args:
-      root: the project root, searched first; then the directories of ``sys.path``.
-      reference: the import path of a function or class.
-      kind: what it is, for the message.
 
     Raises:
       ConfigError: it is not of that form, there is no such module, the module is not

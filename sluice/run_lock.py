@@ -37,9 +37,6 @@ class Owner:
 
     Attributes:
       pid: of the process; for a shared run, of the one that began it.
-      host: where it runs.
-      command: its command line.
-      started_at: UTC, ISO 8601.
       brief: whether it is no run and releases the lock within seconds.
       shared_run: the id of a shared run, None for a process that holds the lock itself.
       silent_s: seconds without a touch after which a shared run counts as abandoned.

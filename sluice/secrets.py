@@ -35,9 +35,6 @@ def references(text: str) -> list[str | None]:
 def resolve(value: Any) -> Any:
     """Returns a value with the references in its strings replaced, at any depth.
 
-    Args:
-      value: a string, or mappings and lists of values; keys stay as they are.
-
     Raises:
       ConfigError: a variable is not set, or a reference names none.
     """

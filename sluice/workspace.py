@@ -195,9 +195,6 @@ def private_umask(private: bool) -> Iterator[None]:
 
     This includes the jobs of a run: a process pool starts them with its owner's umask.
     The model store sets the mode of served files itself.
-
-    Args:
-      private: false changes nothing.
     """
     before = os.umask(0o077) if private else None
     try:
@@ -212,9 +209,6 @@ def check_not_deleted(written: Path) -> None:
 
     Otherwise the error would be like "attempt to write a readonly database". The folder
     alone proves nothing: running nodes create it again.
-
-    Args:
-      written: a file in the run's folder, written at its start.
 
     Raises:
       WorkspaceError: it does not exist.

@@ -115,11 +115,6 @@ def lock(path: str | Path, *, wait: bool = True, shared: bool = False) -> Iterat
 
     The kernel releases it when the owner dies, however it dies.
 
-    Args:
-      path: of the file.
-      wait: whether to wait for another process to release it.
-      shared: whether to take a shared lock.
-
     Yields:
       The open file descriptor, to write information about the owner.
 

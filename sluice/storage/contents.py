@@ -34,8 +34,6 @@ class Contents:
     """The files of an artifact, without hidden ones.
 
     Attributes:
-      files: number of files.
-      bytes: their total size.
       digest: of the list of relative names and sizes.
       model_dir: relative directory of the SavedModel; None if there is none.
       model_digest: ``digest.of_tree`` of that directory.
@@ -50,10 +48,6 @@ class Contents:
     @classmethod
     def read(cls, uri: str, model_dir: str | None = None) -> Contents | None:
         """Returns the current contents; None if the artifact does not exist.
-
-        Args:
-          uri: of the artifact.
-          model_dir: directory of a SavedModel, to digest if it exists.
 
         Raises:
           OSError: it cannot be read.

@@ -138,12 +138,9 @@ class GcsStorage(Storage):
         return True
 
     def upload(self, uri: str, file: IO[bytes], if_generation: str | None) -> None:
-        """Uploads a file; its object appears whole.
+        """Uploads a whole file; its object appears whole.
 
-        Args:
-          uri: of the object.
-          file: its content, from front to end.
-          if_generation: that is replaced; "0" for none, and None for any.
+        Replaces the generation ``if_generation``: "0" for none, and None for any.
 
         Raises:
           PreconditionFailedError: the object is of another generation.

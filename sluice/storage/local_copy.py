@@ -21,9 +21,7 @@ _PREFIX = "sluice-artifact-"
 def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
     """Yields a local folder or file as it is; of a remote one, a temporary copy.
 
-    Args:
-      uri: of a folder or file.
-      patterns: names of the files of a folder to copy.
+    Of a folder the files are copied whose names match one of the patterns.
 
     Raises:
       NodeError: a name in the remote folder leads outside the copy.
@@ -68,9 +66,6 @@ def local_output(uri: str) -> Iterator[Path]:
     """Yields a local folder to write files to; those of a remote one are uploaded.
 
     A local folder is created if need be. Nothing is uploaded if the block raises.
-
-    Args:
-      uri: of the folder.
 
     Raises:
       OSError: it cannot be written.

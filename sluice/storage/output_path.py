@@ -20,12 +20,7 @@ _VARIABLE = re.compile(r"(^|/)\$[A-Za-z_{]")
 
 
 def output_path_problem(text: str, *, may_be_gcs: bool = False) -> str | None:
-    """Returns the expected form of an output path; None if the path is valid.
-
-    Args:
-      text: as given by the user.
-      may_be_gcs: whether it may be a ``gs://`` address.
-    """
+    """Returns the expected form of an output path; None if the path is valid."""
     odd = any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
     if odd or not text or text != text.strip():
         return "a path without control characters, and without blanks at its ends"
@@ -44,11 +39,6 @@ def output_path_problem(text: str, *, may_be_gcs: bool = False) -> str | None:
 
 def resolve_output_path(text: str, base: Path, what: str) -> Path:
     """Returns the absolute output path, links resolved.
-
-    Args:
-      text: as given by the user.
-      base: an absolute directory, for relative paths.
-      what: the option or config key, for messages.
 
     Raises:
       UsageError: the path cannot be used.

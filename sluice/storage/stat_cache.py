@@ -24,12 +24,7 @@ class StatCache:
     """Cache of one value per file, in a JSON file; a damaged one counts as empty."""
 
     def __init__(self, cache_file: Path | None, compute: Callable[[Path], Any]) -> None:
-        """Reads the cache.
-
-        Args:
-          cache_file: the JSON file; None caches for this process only.
-          compute: returns the value of a file, a JSON value.
-        """
+        """Reads the cache; None caches for this process only."""
         self._cache_file = cache_file
         self._compute = compute
         self._entries = _read(cache_file) if cache_file is not None else {}

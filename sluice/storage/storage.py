@@ -33,7 +33,6 @@ class Entry:
     """A file or folder, as a listing has it.
 
     Attributes:
-      uri: its path or address.
       name: relative to the listed folder.
       kind: "other" cannot be read as a file, such as a pipe.
       size_bytes: 0 for a folder.
@@ -74,11 +73,8 @@ class Storage(ABC):
     ) -> Sequence[Entry]:
         """Returns the entries of a folder, by name; none if there is no folder.
 
-        Args:
-          folder: to list.
-          recursive: whether to return all files below it, and no folders.
-          matching: selects names; None for all.
-          kinds: of the entries to return; None for all.
+        ``recursive`` returns all files below it, and no folders; ``matching`` selects
+        names and ``kinds`` kinds of entries.
 
         Raises:
           OSError: it cannot be listed; also where the bucket does not exist.
@@ -128,12 +124,8 @@ class Storage(ABC):
         """Opens a file, to read or write sequentially.
 
         An object in a bucket appears when it is closed, but not if the ``with`` block
-        that writes it raises. Only one generation of an object is read.
-
-        Args:
-          uri: of the file.
-          mode: to read or to write.
-          generation: to read; None for the current one.
+        that writes it raises. Only one generation of an object is read: the one given,
+        or else the current one.
 
         Raises:
           PreconditionFailedError: the file has another generation.
@@ -145,13 +137,8 @@ class Storage(ABC):
     ) -> None:
         """Writes a file so that a reader sees the old content or the new, never a part.
 
-        Args:
-          uri: of the file.
-          data: its content.
-          if_generation: the generation to replace; None for any, or no file.
-
         Raises:
-          PreconditionFailedError: the file has another generation, or is gone.
+          PreconditionFailedError: the file is not of ``if_generation``, or is gone.
           OSError: it cannot be written; the old file is then untouched.
         """
 

@@ -36,13 +36,7 @@ class PreconditionFailedError(OSError):
 
 
 def error_of_status(status: int | None, message: str, uri: str) -> OSError:
-    """Returns the error for the response of a storage service.
-
-    Args:
-      status: of HTTP; None without a response.
-      message: of the service or its client.
-      uri: that was requested.
-    """
+    """Returns the error for the response of a storage service."""
     if status == 412:
         return PreconditionFailedError(uri)
     if status == 404:
@@ -64,10 +58,6 @@ def explain_unreadable(
     path: str, what: str = "a file of the data cannot be read"
 ) -> Iterator[None]:
     """Converts ``OSError`` while input data is read.
-
-    Args:
-      path: of the file or directory.
-      what: the message.
 
     Raises:
       UsageError: it cannot be read.

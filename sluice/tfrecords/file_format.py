@@ -27,11 +27,7 @@ _MAGIC = {
 
 
 def sniff_format(head: bytes) -> str:
-    """Returns a clause for messages, such as ``it begins as a Parquet file``.
-
-    Args:
-      head: the first bytes, about ten.
-    """
+    """Returns a clause for messages, such as ``it begins as a Parquet file``."""
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
             return f"it begins as {what}"

@@ -37,7 +37,6 @@ class Record(NamedTuple):
     Attributes:
         number: its place in the file, from 1; bad records count.
         offset: where its frame starts in the decompressed stream, in bytes.
-        data: the record's bytes.
     """
 
     number: int
@@ -54,7 +53,6 @@ class Batch:
         offset: where its frame starts in the decompressed stream, in bytes.
         buffer: holds the frames.
         starts: where each frame starts in the buffer, and where the last one ends.
-        records: their data.
     """
 
     number: int

@@ -33,8 +33,6 @@ class ImageHeader(NamedTuple):
 
     Attributes:
       format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
-      width: in pixels.
-      height: in pixels.
       channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA.
     """
 

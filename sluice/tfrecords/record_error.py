@@ -23,10 +23,8 @@ class RecordError:
     * ``no_partition_feature``: the feature for hashed splits is missing.
 
     Attributes:
-        path: the file.
         number: number of the record, from 1; 0 for the file as a whole.
         offset: of its frame in the decompressed stream, in bytes.
-        kind: see above.
         reason: expected and actual, in one line.
         data: the record's bytes, as far as known; None if unknown.
         lost_bytes: bytes of the decompressed stream that cannot be read because of it;

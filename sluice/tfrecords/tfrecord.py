@@ -69,12 +69,8 @@ _MESSAGES = {
 def write(path: str | Path, records: Iterable[bytes]) -> int:
     """Writes a TFRecord file atomically.
 
-    The bytes depend on the records only; those of a compressed file also on Python's
-    zlib.
-
-    Args:
-      path: the file; gzip-compressed if its name ends in ``.gz``.
-      records: the records, in order.
+    It is gzip-compressed if its name ends in ``.gz``. The bytes depend on the records
+    only; those of a compressed file also on Python's zlib.
 
     Returns:
       The number of records written.

@@ -35,17 +35,3 @@ def test_the_order_of_the_features_does_not_matter():
 
 def test_no_features_are_an_empty_example():
     assert tf_example.encode({}) == b"\x0a\x00"
-
-
-def test_a_feature_without_values_is_refused():
-    with pytest.raises(ValueError, match="'fare' has no values: leave it out"):
-        tf_example.encode({"fare": []})
-
-
-@pytest.mark.parametrize(
-    ("values", "types"),
-    [([1, 2.0], "float, int"), (["text"], "str"), ([True], "bool"), ([None], "None")],
-)
-def test_values_of_other_types_are_refused(values, types):
-    with pytest.raises(TypeError, match=f"'fare' has values of type {types}"):
-        tf_example.encode({"fare": values})
