@@ -20,11 +20,8 @@ def global_batch_size(
 ) -> int:
     """Returns the number of examples per step over all replicas.
 
-    Args:
-      batch_size: of all replicas together.
-      batch_per_replica: of each one; at most one of the two is given.
-      replicas: number of them.
-      multiple: of which the batch of each replica must be a multiple.
+    At most one of ``batch_size`` (of all together) and ``batch_per_replica`` is given;
+    the latter must be a multiple of ``multiple``.
 
     Raises:
       NodeError: the batch cannot be divided so; it names the nearest sizes.

@@ -23,7 +23,6 @@ class Feature:
     """One raw feature and how it is transformed.
 
     Attributes:
-      name: the feature's name in the records.
       kind: numeric (z-score), bucketized (quantiles), vocabulary, hashed, image.
       options: of the kind: ``buckets``, ``top_k``, ``oov_buckets``, or ``height``,
         ``width`` and ``channels`` in pixels.
@@ -66,8 +65,6 @@ class FeatureSet:
     """The features, in the order of the config, and the label.
 
     Attributes:
-      features: inputs of the model.
-      label: the target.
       sample_weight: the raw feature with the weight of each example in training; None:
         all are 1. After preprocessing it is ``SAMPLE_WEIGHT_KEY``, as it was.
     """

@@ -57,13 +57,7 @@ OPTIMIZERS = {name: (*params, *_ALL_OPTIMIZERS) for name, params in _OPTIMIZERS.
 
 @dataclass(frozen=True)
 class KerasClass:
-    """A loss or metric.
-
-    Attributes:
-      tasks: the tasks that it fits.
-      params: names of its arguments.
-      required: those that must be given.
-    """
+    """A loss or metric: tasks that it fits, names of its arguments, required ones."""
 
     tasks: tuple[Task, ...]
     params: tuple[str, ...] = ()

@@ -70,11 +70,7 @@ def _remove_below(locations: dict[KeyPath, str], here: KeyPath) -> None:
 
 
 def read_file(path: Path, shown: str) -> Layer:
-    """Reads a YAML file whose top is a mapping.
-
-    Args:
-      path: the file.
-      shown: its path in error messages.
+    """Reads a YAML file, ``shown`` as such in messages, whose top is a mapping.
 
     Raises:
       UsageError: the file cannot be read.

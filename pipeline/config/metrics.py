@@ -23,11 +23,9 @@ class MetricClass:
     """Properties of a metric class.
 
     Attributes:
-      tasks: the tasks that it fits.
       pooled: whether TFMA, for more than two classes, pools the one-against-the-rest
         predictions of all classes, most of which are easy negatives.
-      params: names of its arguments.
-      required: those without a default.
+      required: those of ``params`` without a default.
     """
 
     tasks: tuple[Task, ...]

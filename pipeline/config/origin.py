@@ -22,8 +22,7 @@ class Origin:
 
     Attributes:
       root: the project root, absolute.
-      file: path of the base config, for messages.
-      profile: path of the profile, for messages, or None.
+      file: path of the base config, for messages; ``profile`` likewise, or None.
       overrides: the ``--set`` values in order, as given.
       locations: ``file:line``, or the ``--set``, of each key path.
     """

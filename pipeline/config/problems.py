@@ -113,13 +113,9 @@ class Problems:
         section: type[Section] = Config,
         below: KeyPath = (),
     ) -> None:
-        """Adds the errors of pydantic, in terms of the YAML.
+        """Adds the errors of pydantic about ``data``, in terms of the YAML.
 
-        Args:
-          error: of validating ``data`` as a ``section``.
-          data: as read.
-          section: ``Config``, or what a part of it must be.
-          below: key path of ``data`` in the config.
+        The data is of the whole config, or of a section ``below`` a key path in it.
         """
         for details in error.errors(include_url=False):
             self._add_refused(details, (*below, *_path_in(data, details)), section)

@@ -51,12 +51,9 @@ _KINDS_OF_TYPE = {
 
 @dataclass(frozen=True)
 class ValidConfig:
-    """A validated config.
+    """A validated config, with classes, features and the metrics' names filled in.
 
-    Attributes:
-      config: the config, with classes, features and the metrics' names filled in.
-      schema: the reviewed schema.
-      warnings: about values that are valid but probably not intended.
+    Warnings are about values that are valid but probably not intended.
     """
 
     config: Config

@@ -34,14 +34,8 @@ def check_evaluate(
 ) -> tuple[Metric, ...]:
     """Adds problems of metrics, slices and thresholds.
 
-    Args:
-      evaluate: the section.
-      schema: has the features for slices.
-      classes: number of classes of the label; fewer than 2 if not known.
-      problems: collects the problems.
-
-    Returns:
-      The metrics with the names that TFMA will give their results.
+    The number of classes is less than 2 if it is not known. Returns the metrics with
+    the names that TFMA will give their results.
     """
     metrics = _check_metrics(evaluate.metrics, classes, problems)
     features = {feature.name: feature for feature in schema.feature}

@@ -84,11 +84,7 @@ class YamlReader:
         self._yaml.Scanner = _Scanner
 
     def read(self, text: str, path: KeyPath = ()) -> Any:
-        """Returns the data of a YAML text.
-
-        Args:
-          text: the YAML.
-          path: the key path of the data in the config.
+        """Returns the data of a YAML text that is at a key path of the config.
 
         Raises:
           ConfigError: it is not YAML, or uses something that this module rejects.

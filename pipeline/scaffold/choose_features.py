@@ -60,24 +60,17 @@ def choose_features(
 ) -> list[FeatureChoice]:
     """Returns a choice for every feature but the label, in their order.
 
-    Args:
-      summary: of the records.
-      label: what is predicted.
-      leaks: features that determine the label, with the fraction of the records.
-      group: the feature by whose values records are split, or None.
+    ``leaks`` determine the label in a fraction of the records, by the values of
+    ``group`` records are split.
     """
     semantic_types = {
-        name: semantic_type_of(feature) for name, feature in summary.features.items()
+        name: semantic_type_of(feature)
+        for name, feature in summary.features.items()
+        if name != label
     }
-    images = [
-        n
-        for n, semantic_type in semantic_types.items()
-        if semantic_type.name == "image" and n != label
-    ]
+    has_one_image = [item.name for item in semantic_types.values()].count("image") == 1
     choices = []
     for name, semantic_type in semantic_types.items():
-        if name == label:
-            continue
         if name == group:
             semantic_type = SemanticType(
                 "group", "records are split by it, so test has other values"
@@ -85,16 +78,13 @@ def choose_features(
         elif semantic_type.used and name in leaks:
             why = f"it determines the label in {leaks[name]:.1%} of the records"
             semantic_type = SemanticType("leak", why)
-        if semantic_type.used and len(images) == 1 and semantic_type.name != "image":
+        feature, spec, why = summary.features[name], None, semantic_type.why
+        if semantic_type.used and has_one_image and semantic_type.name != "image":
             why = "the CNN uses only the image"
-            choices.append(FeatureChoice(name, semantic_type, None, why))
-        else:
-            feature = summary.features[name]
-            spec = _spec(feature, semantic_type) if semantic_type.used else None
-            changed = _change(feature) if semantic_type.name == "image" else ""
-            choices.append(
-                FeatureChoice(name, semantic_type, spec, semantic_type.why + changed)
-            )
+        elif semantic_type.used:
+            spec = _spec(feature, semantic_type)
+            why += _change(feature) if semantic_type.name == "image" else ""
+        choices.append(FeatureChoice(name, semantic_type, spec, why))
     return choices
 
 
@@ -177,13 +167,7 @@ def find_leaks(
     """Returns features that determine the label, with the fraction of the records.
 
     Such a feature was usually recorded with the label or after it, and is not known at
-    prediction time.
-
-    Args:
-      records: those of the summary.
-      summary: of the records.
-      label: a feature with a value in every record.
-      names: the features to check.
+    prediction time. Every record has a label.
     """
     majority = max(summary.features[label].counts.values()) / summary.records
     watched = [name for name in names if _is_repeated(summary, name)]

@@ -27,13 +27,9 @@ _TEXTS = frozenset("text name names string str display".split())
 
 @dataclass(frozen=True)
 class LabelCandidate:
-    """A feature that could be the label.
+    """A feature that could be the label, with a score and what it is made of.
 
-    Attributes:
-      name: of the feature.
-      score: how likely it is; comparable within one data set.
-      reasons: what the score is made of.
-      classes: how many values it has.
+    Scores are comparable within one data set; ``classes`` is the number of values.
     """
 
     name: str
@@ -133,12 +129,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class ChosenLabel:
-    """The label, and why it was chosen.
-
-    Attributes:
-      name: of the feature.
-      why: the reasons; a clause without a full stop.
-    """
+    """The label, and why it was chosen: a clause without a full stop."""
 
     name: str
     why: str
@@ -147,15 +138,11 @@ class ChosenLabel:
 def choose_label(
     summary: Summary, requested: str | None, ask: Ask | None, suggest: Suggest
 ) -> ChosenLabel:
-    """Returns the label.
+    """Returns the label: the one requested, or else found, or chosen by the user.
 
-    Args:
-      summary: of the records.
-      requested: the feature that the user named, or None.
-      ask: lets the user choose from features, the likeliest first; called only where
-        the choice is not clear. None: the command is not interactive.
-      suggest: returns the command that takes a feature as the label, for a hint; None
-        where that would fail as well.
+    Where the choice is not clear, ``ask`` lets the user choose from features, the
+    likeliest first. Hints have the command that takes a feature as the label, as
+    ``suggest`` returns it; None where that would fail as well.
 
     Raises:
       UsageError: the requested feature cannot be the label, or no feature looks like

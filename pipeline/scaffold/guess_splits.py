@@ -144,12 +144,9 @@ def _split_of(path: str) -> str:
 def _pattern(
     inside: Mapping[str, str], outside: Sequence[str], requested: str | None
 ) -> str | None:
-    """Returns the shortest pattern that matches all of ``inside`` and no other file.
+    """Returns the shortest pattern that matches all of ``inside`` and none ``outside``.
 
-    Args:
-      inside: for each path, the path with placeholders.
-      outside: paths of other files.
-      requested: a pattern to try first.
+    ``inside`` has for each path the one with placeholders; ``requested`` comes first.
     """
     spelt = list(inside.values())
     candidates = [requested] if requested else []

@@ -26,18 +26,10 @@ _TYPES = {
 def infer_schema(summary: Summary, label: str | None = None) -> schema_pb2.Schema:
     """Returns the inferred schema.
 
-    Features without any value are left out, since their type is not known.
-
-    Args:
-      summary: of the records of all splits together.
-      label: gets a domain of its classes, and is not in the serving environment.
-
-    Raises:
-      KeyError: there is no such feature as ``label``.
+    Features without any value are left out, since their type is not known. The label
+    gets a domain of its classes, and is not in the serving environment.
     """
     schema = schema_pb2.Schema(default_environment=[TRAINING, SERVING])
-    if label is not None:
-        summary.features[label]
     for feature in summary.features.values():
         if feature.kind is None:
             continue

@@ -37,18 +37,12 @@ class Proposal:
     """Proposed config and schema of a data set, with the reasons.
 
     Attributes:
-      name: of the pipeline.
-      data_dir: ``data.dir`` of the config.
-      splits: how the records are split.
       split_by: the feature by which records are split, or None.
-      summary: of the records that were read.
       sampled: which records were read, in words.
       complete: whether all records were read.
-      label: what is predicted, and why.
       classes: in the order of the model's outputs; None unless there are two.
       majority: fraction of the records in the largest class.
       features: all but the label.
-      schema: with the label's domain.
       warnings: what the user should check, a clause each.
     """
 
@@ -132,15 +126,7 @@ def propose(
     summary: Summary,
     label: str,
 ) -> Proposal:
-    """Returns the proposed config and schema.
-
-    Args:
-      name: of the pipeline.
-      data_dir: ``data.dir`` of the config.
-      splits: how the records are split.
-      sample: the records, which are read once more.
-      summary: of the sample.
-      label: the chosen label.
+    """Returns the proposed config and schema; the sample is read once more.
 
     Raises:
       DataError: no feature is usable; gives the reason for each.

@@ -21,8 +21,7 @@ class Sample:
     """Reads some records of some files; ``records`` may be called more than once.
 
     Attributes:
-      files: all files, in order.
-      read: those that are read, spread evenly over all.
+      read: the files that are read, spread evenly over all.
       per_file: maximum number of records to read of each.
       max_bytes: maximum size of all records together.
       at: file and number of the record that was yielded last.
@@ -63,7 +62,3 @@ class Sample:
                 if left <= 0:
                     break
             self.complete &= next(records, None) is None
-
-    def place(self) -> str:
-        """Returns file and number of the record that was yielded last."""
-        return self.at

@@ -157,12 +157,7 @@ class FeatureSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts of all features.
-
-    Attributes:
-      records: number of records.
-      features: by name, in the order of their names.
-    """
+    """Counts of all features by name, in the order of their names."""
 
     records: int
     features: Mapping[str, FeatureSummary]
@@ -173,9 +168,7 @@ def summarize(
 ) -> Summary:
     """Returns the counts over serialized tf.Examples.
 
-    Args:
-      records: one tf.Example each.
-      place: returns the location of the current record, for the error; default: number.
+    For an error ``place`` returns the location of the current record, else its number.
 
     Raises:
       DataError: a record is no tf.Example.

@@ -18,11 +18,8 @@ def write_proposal(texts: Mapping[Path, str], *, replace: bool) -> Iterator[None
     """Writes files atomically; the body of the ``with`` statement checks them.
 
     If a file cannot be written, or the body raises, new files are deleted and replaced
-    ones are restored. New directories stay.
-
-    Args:
-      texts: the content by path.
-      replace: whether to overwrite existing files.
+    ones are restored. New directories stay. Existing files are overwritten only to
+    ``replace`` them.
 
     Raises:
       UsageError: a file exists, or cannot be written.

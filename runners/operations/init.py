@@ -130,7 +130,7 @@ def init(
     splits = guess_splits(examples)
     sample = Sample([examples.path(file) for file in examples.files])
     on_sample(len(sample.read))
-    summary = summarize(sample.records(), sample.place)
+    summary = summarize(sample.records(), lambda: sample.at)
     data_dir = _data_dir(examples, root)
 
     def suggest(feature: str) -> str | None:

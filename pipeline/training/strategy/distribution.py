@@ -47,9 +47,9 @@ class StrategySettings:
         cls, train: Mapping[str, Any], paths: Sequence[str] = ()
     ) -> StrategySettings:
         """Reads the section ``train`` of the config."""
-        given = {item.name: train.get(item.name) for item in fields(cls)}
-        devices = DeviceSettings(**train["devices"])
-        return cls(**{**given, "devices": devices, "paths": paths})
+        own = {item.name for item in fields(cls)} - {"devices", "paths"}
+        given = {name: train[name] for name in own}
+        return cls(**given, devices=DeviceSettings(**train["devices"]), paths=paths)
 
 
 @dataclass(frozen=True)

@@ -312,7 +312,7 @@ def test_a_sample_is_the_first_records_of_each_file(tmp_path):
 
     assert len(list(few.records())) == 40
     assert not few.complete
-    assert few.place() == f"{files[1]}, record 20"
+    assert few.at == f"{files[1]}, record 20"
     assert len(list(all_of_them.records())) == 60
     assert all_of_them.complete
     assert len(list(all_of_them.records())) == 60
