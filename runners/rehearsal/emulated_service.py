@@ -49,7 +49,7 @@ def emulated_service(
         Describer(project_root, variables, folder / "describe.log") as describer,
     ):
         containers = Containers(folder / "scratch", project_root, variables, image)
-        yield RehearsalEngine(folder, containers, describer, for_kubeflow)
+        yield RehearsalEngine(containers, describer, for_kubeflow)
 
 
 def buckets_of(job: Mapping[str, Any], *uris: str) -> list[str]:

@@ -12,7 +12,7 @@ import queue
 import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runners.cloud.service_run import graph_of, planned_nodes
@@ -21,8 +21,8 @@ from runners.engine import Capabilities, Observer, Plan
 from runners.local.stop_request import StopRequest
 from runners.rehearsal.container import Containers
 from runners.rehearsal.describe import Describer
-from runners.rehearsal.invocation import Job, TaskResult, job_parameters
-from runners.rehearsal.metadata_store import MetadataStore
+from runners.rehearsal.invocation import Job, job_parameters
+from runners.rehearsal.metadata_store import MetadataStore, TaskResult
 from runners.rehearsal.run_task import EndedTask, Surroundings, run_task
 from sluice.errors import SluiceError
 from sluice.record.events import (
@@ -46,17 +46,17 @@ class RehearsalEngine:
     """Runs compiled pipelines without their service.
 
     Attributes:
-      folder: of the emulated service: its metadata and what runs in it write here.
       containers: run the commands of container tasks.
       describer: reads verdicts and writes documents.
       for_kubeflow: whether Kubeflow Pipelines is emulated instead of Vertex AI: input
         artifacts have no types, and drivers do not run.
+      store: the service's metadata, of all runs.
     """
 
-    folder: Path
     containers: Containers
     describer: Describer
     for_kubeflow: bool = False
+    store: MetadataStore = field(default_factory=MetadataStore)
 
     capabilities = Capabilities(logs=True, cancel=True)
 
@@ -92,7 +92,6 @@ class _JobRun:
         self._recorder, self._observer, self._stop = recorder, observer, stop
         self._spec = load_spec(plan.run_dir / SPEC_FILE)
         self._planned = {node.id: node for node in planned_nodes(self._spec)}
-        self._store = MetadataStore(engine.folder / "metadata.json")
         self._results: dict[str, TaskResult] = {}
         self._ends: dict[str, NodeFinished] = {}
         self._running: dict[Future[EndedTask], Task] = {}
@@ -169,7 +168,7 @@ class _JobRun:
     def _surroundings(self, job: Job) -> Surroundings:
         return Surroundings(
             job=job,
-            store=self._store,
+            store=self._engine.store,
             containers=self._engine.containers,
             run_dir=self._plan.run_dir,
             use_cache=self._plan.use_cache,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from runners.cloud.spec import (
@@ -19,20 +19,17 @@ from runners.cloud.spec import (
     TaskOutput,
     Value,
 )
-from runners.rehearsal.metadata_store import MetadataStore, Outputs, StoredArtifact
+from runners.rehearsal.metadata_store import (
+    MetadataStore,
+    Outputs,
+    StoredArtifact,
+    TaskResult,
+)
 from sluice.errors import NodeError, UsageError
 from sluice.storage import digest
 
 _PLACEHOLDER = re.compile(r"\{\{\$(?P<path>[^{}]*)\}\}")
 _STEP = re.compile(r"\.(\w+)|\['([^']*)'\]")
-
-
-@dataclass(frozen=True)
-class TaskResult:
-    """What a task that has ended passes on."""
-
-    outputs: Outputs = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

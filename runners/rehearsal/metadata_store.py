@@ -1,7 +1,7 @@
 """The service's metadata: artifacts of earlier jobs, artifact queries, cached tasks.
 
-A file stands for the metadata store of a project and region. Queries and cache lookups
-see one pipeline only, by its name, as on Vertex AI.
+It stands for the metadata store of a project and region. Queries and cache lookups see
+one pipeline only, by its name, as on Vertex AI.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ import json
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
-
-from sluice.storage import atomic
 
 _PARENT = "projects/1/locations/rehearsal/metadataStores/default/artifacts"
 _CLAUSE = re.compile(
@@ -50,56 +47,53 @@ class StoredArtifact:
 Outputs = dict[str, list[StoredArtifact]]
 
 
+@dataclass(frozen=True)
+class TaskResult:
+    """What a task that has succeeded passes on."""
+
+    outputs: Outputs = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
 class QueryError(ValueError):
     """A filter of an artifact query is not understood."""
 
 
 class MetadataStore:
-    """Artifacts and cached tasks in a file; safe to use from threads."""
+    """Artifacts and cached tasks of all jobs of a service; safe to use from threads."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._data: dict[str, Any] = {"last_id": 0, "artifacts": [], "cache": {}}
-        if path.exists():
-            self._data = json.loads(path.read_text(encoding="utf-8"))
+        self._last_id = 0
+        self._artifacts: list[tuple[str, StoredArtifact]] = []
+        self._cache: dict[tuple[str, str], TaskResult] = {}
 
     def new_name(self) -> str:
         """Returns the name of an artifact that is about to be made."""
         with self._lock:
-            self._data["last_id"] += 1
-            return f"{_PARENT}/{self._data['last_id']}"
+            self._last_id += 1
+            return f"{_PARENT}/{self._last_id}"
 
-    def publish(self, pipeline: str, outputs: Outputs, key: str | None = None) -> None:
+    def publish(
+        self, pipeline: str, result: TaskResult, key: str | None = None
+    ) -> None:
         """Adds the artifacts of a task that has succeeded; they are found from now on.
 
         Args:
           pipeline: the pipeline's name.
-          outputs: the artifacts.
+          result: of the task.
           key: the cache key of the task; None if it must not be cached.
         """
-        stored = {
-            name: [asdict(item) for item in items] for name, items in outputs.items()
-        }
         with self._lock:
-            for items in stored.values():
-                self._data["artifacts"] += [
-                    {"pipeline": pipeline, "artifact": item} for item in items
-                ]
+            for items in result.outputs.values():
+                self._artifacts += [(pipeline, item) for item in items]
             if key is not None:
-                self._data["cache"][f"{pipeline}/{key}"] = stored
-            atomic.write_json(self._path, self._data)
+                self._cache[pipeline, key] = result
 
-    def cached(self, pipeline: str, key: str) -> Outputs | None:
-        """Returns the outputs of an earlier task with the same key."""
+    def cached(self, pipeline: str, key: str) -> TaskResult | None:
+        """Returns the result of an earlier task with the same key."""
         with self._lock:
-            stored = self._data["cache"].get(f"{pipeline}/{key}")
-        if stored is None:
-            return None
-        return {
-            name: [StoredArtifact(**item) for item in items]
-            for name, items in stored.items()
-        }
+            return self._cache.get((pipeline, key))
 
     def find_latest(self, pipeline: str, query: str) -> StoredArtifact | None:
         """Returns the newest artifact of a pipeline that a filter selects.
@@ -109,12 +103,9 @@ class MetadataStore:
         """
         clauses = [_parse(clause) for clause in re.split(r"\s+AND\s+", query.strip())]
         with self._lock:
-            stored = list(self._data["artifacts"])
-        for item in reversed(stored):
-            artifact = StoredArtifact(**item["artifact"])
-            if item["pipeline"] == pipeline and all(
-                _matches(artifact, clause) for clause in clauses
-            ):
+            stored = list(self._artifacts)
+        for owner, artifact in reversed(stored):
+            if owner == pipeline and all(_matches(artifact, one) for one in clauses):
                 return artifact
         return None
 

@@ -21,18 +21,13 @@ from runners.cloud.spec import (
 from runners.cloud.task_event import failure_in_log, record_artifact
 from runners.rehearsal.condition import ConditionError, holds
 from runners.rehearsal.container import Containers, Ended
-from runners.rehearsal.invocation import (
-    Invocation,
-    Job,
-    TaskResult,
-    resolve,
-    substitute,
-)
+from runners.rehearsal.invocation import Invocation, Job, resolve, substitute
 from runners.rehearsal.metadata_store import (
     MetadataStore,
     Outputs,
     QueryError,
     StoredArtifact,
+    TaskResult,
 )
 from sluice.errors import ExitCode, NodeError, SluiceError
 from sluice.process_tree import describe_end
@@ -138,7 +133,7 @@ class _RunningTask:
                 return EndedTask(event)
         match task.executor:
             case Importer():
-                return self._published(self._import(task.executor))
+                return self._published(TaskResult(self._import(task.executor)))
             case Resolver():
                 return self._resolve(task.executor)
             case CustomJob():
@@ -167,7 +162,7 @@ class _RunningTask:
                 artifact = self._around.store.find_latest(name, text)
             found[key] = [artifact] if artifact else []
         reason = None if any(found.values()) else "found nothing"
-        return self._ended("ran", found, reason=reason)
+        return self._ended("ran", TaskResult(found), reason=reason)
 
     def _run_container(self, container: Container) -> EndedTask:
         around, call = self._around, self._call
@@ -186,7 +181,7 @@ class _RunningTask:
             key = call.cache_key()
             cached = around.store.cached(around.job.spec.name, key)
             if cached is not None:
-                return self._ended("cached", cached, cache=key)
+                return self._ended("cached", cached, cache_key=key)
         retry, attempt = self._task.retry, 1
         while (ended := self._execute(container)).status != 0:
             if around.stopping() or retry is None or attempt > retry.max_retries:
@@ -202,7 +197,7 @@ class _RunningTask:
             self._wait(wait_s)
             attempt += 1
             around.on_event(NodeStarted(node=node, attempt=attempt))
-        return self._published(self._reported_outputs(), key)
+        return self._published(self._reported_result(), key)
 
     def _execute(self, command: Command) -> Ended:
         around = self._around
@@ -231,13 +226,14 @@ class _RunningTask:
         outputs = _merged(call.outputs, report)
         return replace(call, parameters=parameters, outputs=outputs)
 
-    def _reported_outputs(self) -> Outputs:
+    def _reported_result(self) -> TaskResult:
         report = self._report()
-        self._output_parameters = {
-            key: report.get("parameterValues", {}).get(key, self._written(key))
+        given = report.get("parameterValues", {})
+        parameters = {
+            key: given.get(key, self._written(key))
             for key in self._task.output_parameters
         }
-        return _merged(self._call.outputs, report)
+        return TaskResult(_merged(self._call.outputs, report), parameters)
 
     def _report(self) -> dict[str, Any]:
         path = self._call.output_file
@@ -249,30 +245,27 @@ class _RunningTask:
         storage = storage_for(path)
         return storage.read(path).decode() if storage.is_file(path) else None
 
-    _output_parameters: Mapping[str, Any] = {}
-
-    def _published(self, outputs: Outputs, key: str | None = None) -> EndedTask:
-        self._around.store.publish(self._around.job.spec.name, outputs, key)
-        return self._ended("ran", outputs)
+    def _published(self, result: TaskResult, key: str | None = None) -> EndedTask:
+        self._around.store.publish(self._around.job.spec.name, result, key)
+        return self._ended("ran", result)
 
     def _ended(
         self,
         state: NodeState,
-        outputs: Outputs,
+        result: TaskResult,
         *,
         reason: str | None = None,
-        cache: str | None = None,
+        cache_key: str | None = None,
     ) -> EndedTask:
         event = NodeFinished(
             node=self._task.id,
             state=state,
             reason=reason,
-            outputs=_for_record(outputs),
+            outputs=_for_record(result.outputs),
             inputs=_for_record(self._call.inputs),
             peak_memory_bytes=self._peak_memory_bytes or None,
-            cache={"key": cache, "parts": {}} if cache else None,
+            cache={"key": cache_key, "parts": {}} if cache_key else None,
         )
-        result = TaskResult(outputs, self._output_parameters)
         return EndedTask(event, self._call.parameters, result)
 
     def _failure(self, ended: Ended) -> NodeFailure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,8 @@ def task(executor: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     Args:
       executor: as in the spec.
       **fields: ``reads`` (``key="Task.output"``), ``takes`` (parameters as in the
-        spec), ``makes`` (output keys, or types by key), ``after`` (task ids); the
-        others are those of the spec.
+        spec), ``makes`` (output keys, or types by key), ``gives`` (types of output
+        parameters by key), ``after`` (task ids); the others are those of the spec.
     """
     return {"executor": executor, **fields}
 
@@ -88,7 +89,7 @@ def make_job(root: Path, tasks: Mapping[str, dict[str, Any]], **given: Any) -> d
         item = dict(item)
         spec["deploymentSpec"]["executors"][name] = item.pop("executor")
         reads, takes = item.pop("reads", {}), item.pop("takes", {})
-        makes = item.pop("makes", ())
+        makes, gives = item.pop("makes", ()), item.pop("gives", {})
         types = makes if isinstance(makes, dict) else dict.fromkeys(makes, "test.Thing")
         sources = {
             key: dict(
@@ -119,7 +120,10 @@ def make_job(root: Path, tasks: Mapping[str, dict[str, Any]], **given: Any) -> d
                 "artifacts": {
                     key: {"artifactType": {"schemaTitle": title}}
                     for key, title in types.items()
-                }
+                },
+                "parameters": {
+                    key: {"parameterType": kind} for key, kind in gives.items()
+                },
             },
         }
     return {
@@ -139,7 +143,7 @@ class Rehearsal:
         self.containers = Containers(
             folder / "scratch", own_root(), {"FROM_EMULATOR": "1"}
         )
-        self._describer = describer
+        self.engine = RehearsalEngine(self.containers, describer)
         self._runs = 0
 
     def begin(self, tasks: Mapping[str, dict[str, Any]], **options: Any) -> Plan:
@@ -175,9 +179,7 @@ class Rehearsal:
     ) -> RunRecord:
         """Runs a job and returns its record."""
         plan = self.begin(tasks, **options)
-        engine = RehearsalEngine(
-            self.folder, self.containers, self._describer, for_kubeflow
-        )
+        engine = replace(self.engine, for_kubeflow=for_kubeflow)
         return engine.run(plan, observer or Observer())
 
 

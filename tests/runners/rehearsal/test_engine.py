@@ -232,6 +232,35 @@ def test_cached_task_takes_the_outputs_of_an_earlier_run(rehearsal: Rehearsal) -
     assert (rehearsal.folder / "count").read_text() == "xx"
 
 
+def test_cached_task_passes_its_output_parameters_on(rehearsal: Rehearsal) -> None:
+    """Found: a task behind it failed, since it had none."""
+    write = "open(made['parameters']['loss']['outputFile'], 'w').write('0.5')"
+    tasks = {
+        "Make": task(
+            container(write),
+            gives={"loss": "STRING"},
+            cachingOptions={"enableCache": True},
+        ),
+        "Use": task(
+            container("assert values['loss'] == '0.5', values"),
+            takes={
+                "loss": {
+                    "taskOutputParameter": {
+                        "producerTask": "Make",
+                        "outputParameterKey": "loss",
+                    }
+                }
+            },
+        ),
+    }
+    states = []
+    for _ in range(2):
+        record = rehearsal.run(tasks)
+        assert record.status == "succeeded", record.error
+        states.append(_states(record))
+    assert states == [{"Make": "ran", "Use": "ran"}, {"Make": "cached", "Use": "ran"}]
+
+
 def test_task_is_cached_only_where_the_spec_says_so(rehearsal: Rehearsal) -> None:
     tasks = {"Make": _counted(rehearsal)}
     for _ in range(2):
@@ -510,9 +539,7 @@ def test_kill_of_the_rehearsal_leaves_no_process(rehearsal: Rehearsal) -> None:
         from sluice.project import own_root
 
         describer = Describer(own_root(), {}, rehearsal.folder / "describe.log")
-        RehearsalEngine(rehearsal.folder, rehearsal.containers, describer).run(
-            plan, Observer()
-        )
+        RehearsalEngine(rehearsal.containers, describer).run(plan, Observer())
         os._exit(0)
     _wait_for(pid_file)
     os.kill(child, signal.SIGKILL)

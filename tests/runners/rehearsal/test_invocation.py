@@ -11,11 +11,10 @@ from runners.cloud.spec import read_spec
 from runners.rehearsal.invocation import (
     Invocation,
     Job,
-    TaskResult,
     job_parameters,
     substitute,
 )
-from runners.rehearsal.metadata_store import MetadataStore, StoredArtifact
+from runners.rehearsal.metadata_store import MetadataStore, StoredArtifact, TaskResult
 from sluice.errors import NodeError, UsageError
 from tests.runners.rehearsal.conftest import container, make_job, task
 
@@ -84,7 +83,7 @@ def _invocation(tmp_path: Path, word: str, model: str) -> Invocation:
         Job(spec, "job-1", job_parameters(spec)),
         spec.task("Use"),
         {"Make": TaskResult({"model": [made]})},
-        MetadataStore(tmp_path / "metadata.json"),
+        MetadataStore(),
         "unique",
     )
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from runners.rehearsal.metadata_store import MetadataStore, QueryError, StoredArtifact
+from runners.rehearsal.metadata_store import (
+    MetadataStore,
+    QueryError,
+    StoredArtifact,
+    TaskResult,
+)
 
 pytestmark = pytest.mark.unit
 
 
-def _store(path: Path) -> MetadataStore:
-    store = MetadataStore(path)
+def _store() -> MetadataStore:
+    store = MetadataStore()
     for blessed, uri in ((1.0, "gs://b/1"), (0.0, "gs://b/2"), (1.0, "gs://b/3")):
         metadata = {"blessed": blessed, "why": "no, really", "final": True}
         artifact = StoredArtifact(store.new_name(), "tfx.ModelBlessing", uri, metadata)
-        store.publish("digits", {"blessing": [artifact]})
+        store.publish("digits", TaskResult({"blessing": [artifact]}))
     return store
 
 
@@ -34,33 +37,30 @@ def _store(path: Path) -> MetadataStore:
         ("state=DELETED", None),
     ],
 )
-def test_newest_artifact_that_a_filter_selects(
-    tmp_path: Path, query: str, uri: str | None
-) -> None:
-    found = _store(tmp_path / "metadata.json").find_latest("digits", query)
+def test_newest_artifact_that_a_filter_selects(query: str, uri: str | None) -> None:
+    found = _store().find_latest("digits", query)
     assert (found.uri if found else None) == uri
 
 
-def test_other_pipelines_see_nothing(tmp_path: Path) -> None:
+def test_other_pipelines_see_nothing() -> None:
     """Vertex AI scopes a query to the pipeline's context."""
-    store = _store(tmp_path / "metadata.json")
+    store = _store()
     assert store.find_latest("taxi", "state=LIVE") is None
 
 
 @pytest.mark.parametrize(
     "query", ["state=LIVE OR state=DEAD", "create_time>3", "state!=LIVE", ""]
 )
-def test_other_filters_are_refused(tmp_path: Path, query: str) -> None:
+def test_other_filters_are_refused(query: str) -> None:
     with pytest.raises(QueryError, match="is not understood"):
-        _store(tmp_path / "metadata.json").find_latest("digits", query)
+        _store().find_latest("digits", query)
 
 
-def test_store_is_found_again(tmp_path: Path) -> None:
-    path = tmp_path / "metadata.json"
-    store = MetadataStore(path)
+def test_result_is_cached_for_its_pipeline() -> None:
+    store = MetadataStore()
     artifact = StoredArtifact(store.new_name(), "test.Thing", "/x", {"n": 1.5})
-    store.publish("digits", {"thing": [artifact]}, "key")
-    again = MetadataStore(path)
-    assert again.cached("digits", "key") == {"thing": [artifact]}
-    assert again.cached("taxi", "key") is None
-    assert again.new_name() != artifact.name
+    result = TaskResult({"thing": [artifact]}, {"loss": 0.5})
+    store.publish("digits", result, "key")
+    assert store.cached("digits", "key") == result
+    assert store.cached("taxi", "key") is None
+    assert store.new_name() != artifact.name
