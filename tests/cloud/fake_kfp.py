@@ -67,7 +67,8 @@ class FakeKfp:
       requests: method and path of each request.
       hidden: how many listings do not show the run that was created last.
       tick_s: seconds between two creations, whose times have whole seconds.
-      on_request: called before each request, with its method and path.
+      on_request: called before each request, with its method and path; a
+        ``ConnectionError`` loses the request.
     """
 
     token: str | None = None
@@ -129,7 +130,10 @@ class FakeKfp:
     def _answer(self, request: Request) -> Response:
         method, path = request.method, request.url
         if self.on_request is not None:
-            self.on_request(f"{method} {path}")
+            try:
+                self.on_request(f"{method} {path}")
+            except ConnectionError:
+                return Response(body=b"{}", is_cut=True)
         with self._lock:
             self.requests.append(f"{method} {path}")
             failure = next_failure(self._failures, method, path)
