@@ -35,13 +35,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from runners.cloud.cloud_locations import Upload  # noqa: E402
+from runners.cloud.job_inputs import upload  # noqa: E402
 from runners.rehearsal.gcs_emulator import GcsEmulator  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
 from sluice.tfrecords.frame_encoding import frame  # noqa: E402
@@ -225,14 +226,12 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="sluice-ingestion-bench-") as folder,
         GcsEmulator(Path(folder, "emulator"), [BUCKET]) as emulator,
     ):
-        os.environ["STORAGE_EMULATOR_HOST"] = emulator.server.address()
+        os.environ.update(emulator.environment())
         for name in arguments.sizes.split(","):
-            _compare(Path(folder), name, emulator.server, arguments)
+            _compare(Path(folder), name, arguments)
 
 
-def _compare(
-    folder: Path, name: str, server: Any, arguments: argparse.Namespace
-) -> None:
+def _compare(folder: Path, name: str, arguments: argparse.Namespace) -> None:
     data = folder / name
     total = make(data, SIZES[name], arguments.scale)
     packed = sum(path.stat().st_size for path in data.iterdir())
@@ -243,9 +242,8 @@ def _compare(
     for index, which in enumerate(arguments.runs.split(",")):
         source: Path | str = data
         if which == "gs":
-            for path in data.iterdir():
-                server.put(BUCKET, f"{name}/{path.name}", path.read_bytes())
             source = f"gs://{BUCKET}/{name}"
+            upload(Upload(data, source))
         seconds, peak = measure(which, source, folder / f"{name}-{index}")
         if which == "ours":
             ours_s, ours_mb = seconds, peak

@@ -47,23 +47,18 @@ _KNOWN = {
 class GcsApi:
     """Answers requests about the objects of a store.
 
-    Args:
-      store: the buckets.
+    Attributes:
       page_size: names on a page of a listing, at most.
     """
 
-    def __init__(self, store: ObjectStore, page_size: int) -> None:
+    page_size = 1000
+
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._page_size = page_size
         self._uploads = Uploads(store)
 
-    def answer(self, request: Request, *, is_stale: bool = False) -> Response:
-        """Returns the response to a request.
-
-        Args:
-          request: to answer.
-          is_stale: whether a listing lacks the object that was written last.
-        """
+    def answer(self, request: Request) -> Response:
+        """Returns the response to a request."""
         parts = urlsplit(request.url)
         values = parse_qs(parts.query, keep_blank_values=True)
         query = {key: value[0] for key, value in values.items()}
@@ -78,15 +73,13 @@ class GcsApi:
                 return self._batch(request)
             if unknown := query.keys() - _KNOWN:
                 raise RefusedError(400, f"not emulated: {', '.join(sorted(unknown))}")
-            return self._route(request, parts.path, query, is_stale)
+            return self._route(request, parts.path, query)
         except RefusedError as error:
             return error.response
         except FileNotFoundError:  # Replaced between the look and the read.
             return error_response(404, "No such object")
 
-    def _route(
-        self, request: Request, path: str, query: dict[str, str], is_stale: bool
-    ) -> Response:
+    def _route(self, request: Request, path: str, query: dict[str, str]) -> Response:
         kind, found, below = path.partition(_API)
         if not found:
             # The XML API's address: /BUCKET/NAME.
@@ -106,7 +99,7 @@ class GcsApi:
         if rest == ["storageLayout"] and request.method == "GET":
             return json_response(_layout(bucket))
         if rest == ["o"] and request.method == "GET":
-            return self._list(bucket, query, is_stale)
+            return self._list(bucket, query)
         if len(rest) < 2 or rest[0] != "o":
             raise RefusedError(400, f"not emulated: {request.method} {path}")
         return self._of_object(request, bucket, rest[1], rest[2:], query)
@@ -148,19 +141,16 @@ class GcsApi:
             raise RefusedError(404, f"No such object: {bucket}/{name}")
         return found
 
-    def _list(self, bucket: str, query: dict[str, str], is_stale: bool) -> Response:
+    def _list(self, bucket: str, query: dict[str, str]) -> Response:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
         after = query.get("pageToken", "")
-        there = list(self._store.below(bucket, prefix, after))
-        if is_stale and there:
-            there.remove(max(there, key=lambda found: found.generation))
         entries: dict[str, StoredObject | None] = {}
-        for found in there:
+        for found in self._store.below(bucket, prefix):
             inner, slash, _ = found.name[len(prefix) :].partition(delimiter or "\0")
             key = prefix + inner + slash if slash else found.name
             entries[key] = None if slash else found
         left = [name for name in entries if name > after]
-        page = left[: min(self._page_size, int(query.get("maxResults", 1000)))]
+        page = left[: min(self.page_size, int(query.get("maxResults", 1000)))]
         objects = [entry for name in page if (entry := entries[name]) is not None]
         answer: dict[str, Any] = {"kind": "storage#objects"}
         if objects:
@@ -203,7 +193,7 @@ class GcsApi:
         check_precondition(source, query, "ifSourceGenerationMatch")
         check_precondition(self._store.find(bucket, name), query)
         content = self._store.content(source)
-        copy = self._store.put(bucket, name, content, json.loads(source.metadata))
+        copy = self._store.put(bucket, name, content, source.metadata)
         if kind == "copyTo":
             return json_response(resource(copy))
         return json_response(

@@ -4,13 +4,14 @@
         subprocess.run(command, env={**os.environ, **emulator.environment()})
 
 In such a process google-cloud-storage, Beam and TensorFlow read and write the same
-objects, which stay in the folder. It needs no root, no network and no credentials. The
+objects, which end with it. It needs no root, no network and no credentials. The
 server is a process of its own, as TensorFlow may hold the interpreter while it waits.
 """
 
 from __future__ import annotations
 
 import os
+import pkgutil
 import secrets
 import subprocess
 import sys
@@ -21,7 +22,10 @@ from multiprocessing.managers import BaseManager
 from pathlib import Path
 from typing import Any
 
+from sluice.errors import WorkspaceError
 from sluice.project import own_root
+
+_READY = "ready"
 
 
 class _Manager(BaseManager):
@@ -35,29 +39,40 @@ class GcsEmulator:
     """A server while the ``with`` block runs.
 
     Args:
-      root: folder of the objects; created if need be.
+      root: folder of the contents of objects; created if need be.
       buckets: to make.
-      page_size: names on a page of a listing, at most.
+      server: the class to serve, ``GcsServer`` or one that is derived from it.
 
     Attributes:
-      server: calls the methods of ``GcsServer``, such as ``put`` and ``fail``.
+      server: calls the methods of the server's class.
     """
 
     server: Any
 
     def __init__(
-        self, root: Path, buckets: Iterable[str] = (), page_size: int = 1000
+        self,
+        root: Path,
+        buckets: Iterable[str] = (),
+        server: str = "runners.rehearsal.gcs_server.GcsServer",
     ) -> None:
         self._root = root
         self._buckets = buckets
-        self._page_size = page_size
+        self._class = server
 
     def __enter__(self) -> GcsEmulator:
-        self._folder = tempfile.TemporaryDirectory(prefix="sluice-emulator-")
+        """Starts the server.
+
+        Raises:
+          WorkspaceError: it cannot write its files, or finds no free port.
+        """
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix="sluice-emulator-")
+        except OSError as error:
+            raise self._not_started(str(error)) from error
         key = secrets.token_hex()
         command = [sys.executable, "-m", __name__, str(self._root.absolute())]
         self._process = subprocess.Popen(
-            [*command, self._folder.name, str(self._page_size)],
+            [*command, self._folder.name, self._class],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=own_root(),
@@ -67,9 +82,9 @@ class GcsEmulator:
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         print(key, file=self._process.stdin, flush=True)
-        if not self._process.stdout.readline():
+        if (said := self._process.stdout.readline().strip()) != _READY:
             self.__exit__()
-            raise OSError(f"the emulator of gs:// in {self._root} did not start")
+            raise self._not_started(said or "its process ended")
         manager = _Manager(os.path.join(self._folder.name, "socket"), key.encode())
         manager.connect()
         self.server = manager.server()  # type: ignore[attr-defined]
@@ -84,6 +99,11 @@ class GcsEmulator:
         self._process.stdout.close()
         self._process.wait()
         self._folder.cleanup()
+
+    def _not_started(self, why: str) -> WorkspaceError:
+        return WorkspaceError(
+            "the emulator of gs:// did not start", where=self._root, actual=why
+        )
 
     def environment(self) -> dict[str, str]:
         """Returns the variables that lead a process to the emulator.
@@ -112,16 +132,18 @@ class GcsEmulator:
 
 
 def _main() -> None:
-    from runners.rehearsal.gcs_server import GcsServer
-
-    root, folder, page_size = sys.argv[1:]
+    root, folder, class_path = sys.argv[1:]
     key = sys.stdin.readline().strip()
-    served = GcsServer(Path(root), Path(folder), int(page_size))
+    try:
+        served = pkgutil.resolve_name(class_path)(Path(root), Path(folder))
+    except OSError as error:
+        print(error, flush=True)
+        return
     _Manager.register("server", callable=lambda: served)
     manager = _Manager(os.path.join(folder, "socket"), key.encode())
     server = manager.get_server()
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print("ready", flush=True)
+    print(_READY, flush=True)
     # Until the parent closes it, or is gone.
     sys.stdin.read()
     os._exit(0)

@@ -1,34 +1,15 @@
-"""Buckets and objects of the emulator, in a folder.
-
-An index in SQLite, and a file per generation of an object: names are free, as in the
-service (``a`` beside ``a/b``, a thousand bytes long), and the objects of one rehearsal
-are there in the next.
-"""
+"""Buckets and objects of the emulator: an index in memory, and a file per object."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import json
-import os
-import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import google_crc32c
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS buckets (bucket TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS objects (
-  bucket TEXT, name TEXT, generation INTEGER, size INTEGER, updated_s REAL,
-  crc32c TEXT, metadata TEXT, PRIMARY KEY (bucket, name)
-);
-"""
-_COLUMNS = "bucket, name, generation, size, updated_s, crc32c, metadata"
-_LAST_CHARACTER = "\U0010ffff"
 
 
 @dataclass(frozen=True)
@@ -37,7 +18,7 @@ class StoredObject:
 
     Attributes:
       crc32c: of its content, as the service writes it.
-      metadata: the user's, as JSON.
+      metadata: the user's.
     """
 
     bucket: str
@@ -46,66 +27,47 @@ class StoredObject:
     size: int
     updated_s: float
     crc32c: str
-    metadata: str
+    metadata: Mapping[str, str]
 
 
 class ObjectStore:
     """Objects by bucket and name; used by several threads.
 
     Args:
-      root: folder for everything; created if need be.
+      root: folder for the contents; created if need be.
     """
 
     def __init__(self, root: Path) -> None:
-        self._contents = root / "contents"
-        self._contents.mkdir(parents=True, exist_ok=True)
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root
+        self._buckets: dict[str, dict[str, StoredObject]] = {}
+        self._generation = 0
         self.lock = threading.RLock()
         """Held by who looks at an object and then changes it."""
-        self._index = sqlite3.connect(
-            root / "index.sqlite", check_same_thread=False, isolation_level=None
-        )
-        self._index.executescript(_SCHEMA)
-        # A crash of the machine may cost a rehearsal, a crash of the process may not.
-        self._index.execute("PRAGMA synchronous=OFF")
-        newest = self._index.execute("SELECT MAX(generation) FROM objects").fetchone()
-        self._generation = newest[0] or 0
 
     def make_bucket(self, bucket: str) -> None:
-        with self.lock:
-            self._index.execute("INSERT OR IGNORE INTO buckets VALUES (?)", [bucket])
+        """Makes an empty bucket, if there is none."""
+        self._buckets.setdefault(bucket, {})
 
     def has_bucket(self, bucket: str) -> bool:
-        with self.lock:
-            query = "SELECT 1 FROM buckets WHERE bucket = ?"
-            return self._index.execute(query, [bucket]).fetchone() is not None
+        return bucket in self._buckets
 
     def find(self, bucket: str, name: str) -> StoredObject | None:
         """Returns an object; None if there is none."""
-        query = f"SELECT {_COLUMNS} FROM objects WHERE bucket = ? AND name = ?"
-        with self.lock:
-            row = self._index.execute(query, [bucket, name]).fetchone()
-        return StoredObject(*row) if row else None
+        return self._buckets.get(bucket, {}).get(name)
 
-    def below(
-        self, bucket: str, prefix: str, after: str = ""
-    ) -> Iterator[StoredObject]:
-        """Yields the objects whose name has a prefix, by name, from one name on."""
-        query = (
-            f"SELECT {_COLUMNS} FROM objects WHERE bucket = ? AND name >= ? "
-            "AND name < ? ORDER BY name"
-        )
+    def below(self, bucket: str, prefix: str) -> list[StoredObject]:
+        """Returns the objects whose name has a prefix, by name."""
         with self.lock:
-            rows = self._index.execute(
-                query, [bucket, max(prefix, after), prefix + _LAST_CHARACTER]
-            ).fetchall()
-        return (StoredObject(*row) for row in rows)
+            found = self._buckets.get(bucket, {}).items()
+            return [item for name, item in sorted(found) if name.startswith(prefix)]
 
     def put(
         self,
         bucket: str,
         name: str,
         content: bytes,
-        metadata: dict[str, str],
+        metadata: Mapping[str, str],
         age_s: float = 0,
     ) -> StoredObject:
         """Writes an object, as if some seconds ago."""
@@ -121,23 +83,18 @@ class ObjectStore:
                 len(content),
                 now_s - age_s,
                 _crc32c(content),
-                json.dumps(metadata),
+                metadata,
             )
             self._file(new).write_bytes(content)
-            self._index.execute(
-                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)",
-                list(vars(new).values()),
-            )
-            self._forget(old)
+            self._buckets[bucket][name] = new
+            if old is not None:
+                self._file(old).unlink()
         return new
 
     def remove(self, found: StoredObject) -> None:
         with self.lock:
-            self._index.execute(
-                "DELETE FROM objects WHERE bucket = ? AND name = ?",
-                [found.bucket, found.name],
-            )
-            self._forget(found)
+            del self._buckets[found.bucket][found.name]
+            self._file(found).unlink()
 
     def content(self, found: StoredObject, start: int = 0, size: int = -1) -> bytes:
         """Returns content from a byte on.
@@ -150,12 +107,7 @@ class ObjectStore:
             return file.read(size)
 
     def _file(self, found: StoredObject) -> Path:
-        return self._contents / str(found.generation)
-
-    def _forget(self, old: StoredObject | None) -> None:
-        if old is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._file(old))
+        return self._root / str(found.generation)
 
 
 def _crc32c(content: bytes) -> str:

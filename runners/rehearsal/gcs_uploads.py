@@ -146,7 +146,7 @@ def resource(found: StoredObject) -> dict[str, Any]:
         "storageClass": "STANDARD",
         "crc32c": found.crc32c,
         "etag": str(found.generation),
-        "metadata": json.loads(found.metadata),
+        "metadata": found.metadata,
     }
 
 

@@ -13,20 +13,21 @@ import pytest
 
 from runners.rehearsal.gcs_emulator import GcsEmulator
 
+FAULTY_GCS = "tests.cloud.faulty_gcs.FaultyGcs"
+
 # For the fakes beside this file: test folders are no packages.
 sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
 def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GcsEmulator]:
-    """The emulator; a page of its listings has three names."""
-    with GcsEmulator(tmp_path_factory.mktemp("gcs"), page_size=3) as emulator:
+    with GcsEmulator(tmp_path_factory.mktemp("gcs"), server=FAULTY_GCS) as emulator:
         yield emulator
 
 
 @pytest.fixture(scope="session")
 def server(gcs: GcsEmulator) -> Any:
-    """Its methods are those of ``GcsServer``."""
+    """Its methods are those of ``FaultyGcs``."""
     return gcs.server
 
 

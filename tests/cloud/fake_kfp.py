@@ -19,14 +19,8 @@ from uuid import uuid4
 
 import kfp_server_api
 
-from runners.rehearsal.http_server import (
-    Failure,
-    Request,
-    Response,
-    Server,
-    json_response,
-    next_failure,
-)
+from runners.rehearsal.http_server import Request, Response, Server, json_response
+from tests.cloud.failures import Failure, next_failure
 
 TAKEN = 0
 """Status for ``fail``: the request is executed, and the connection is then closed."""

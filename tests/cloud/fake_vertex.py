@@ -20,14 +20,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from google.protobuf import json_format
 
-from runners.rehearsal.http_server import (
-    Failure,
-    Request,
-    Response,
-    Server,
-    json_response,
-    next_failure,
-)
+from runners.rehearsal.http_server import Request, Response, Server, json_response
+from tests.cloud.failures import Failure, next_failure
 
 LOST = -1
 """Status for ``fail``: the request is executed, then the connection is closed."""

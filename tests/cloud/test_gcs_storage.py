@@ -16,12 +16,12 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
-from runners.rehearsal.gcs_server import CUT, LOST
 from sluice.storage import gcs_storage
 from sluice.storage.contents import Contents
 from sluice.storage.gcs_storage import GcsStorage
 from sluice.storage.storage import storage_for
 from sluice.storage.storage_errors import PreconditionFailedError
+from tests.cloud.faulty_gcs import CUT, LOST
 
 pytestmark = pytest.mark.cloud
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runners.rehearsal.gcs_server import CUT, LOST
+from tests.cloud.faulty_gcs import CUT, LOST
 
 pytestmark = pytest.mark.cloud
 

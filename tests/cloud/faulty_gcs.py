@@ -1,0 +1,113 @@
+"""The emulator of ``gs://``, to look at and to make fail: throttled and cut answers."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from runners.rehearsal.gcs_objects import StoredObject
+from runners.rehearsal.gcs_server import GcsServer
+from runners.rehearsal.http_server import Request, Response, error_response
+from tests.cloud.failures import Failure, next_failure
+
+CUT = 0
+"""Status for ``fail``: the connection is closed in the middle of the response."""
+LOST = -1
+"""Status for ``fail``: the request is executed, but its response is a 503."""
+
+
+class FaultyGcs(GcsServer):
+    """The server, with faults to order; a page of its listings has three names."""
+
+    def __init__(self, root: Path, secrets: Path) -> None:
+        self._failures: list[Failure] = []
+        self._requests: list[str] = []
+        self._lock = threading.Lock()
+        super().__init__(root, secrets)
+        self.api.page_size = 3
+
+    def put(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        age_s: float = 0,
+        metadata: dict[str, str] | None = None,
+    ) -> None:
+        """Puts an object, written some seconds ago."""
+        self.store.put(bucket, name, content, metadata or {}, age_s)
+
+    def get(self, bucket: str, name: str) -> bytes:
+        """Returns an object's content."""
+        return self.store.content(self._found(bucket, name))
+
+    def remove(self, bucket: str, name: str) -> None:
+        """Removes an object."""
+        self.store.remove(self._found(bucket, name))
+
+    def names(self, bucket: str, prefix: str = "") -> list[str]:
+        """Returns the names of a bucket's objects, sorted."""
+        return [found.name for found in self.store.below(bucket, prefix)]
+
+    def fail(
+        self, method: str, path: str, status: int, times: int = 1, delay_s: float = 0
+    ) -> None:
+        """Makes the next requests fail whose path matches a regular expression.
+
+        Args:
+          method: such as "GET".
+          path: matched against path and query, unquoted.
+          status: of HTTP, or ``CUT`` or ``LOST``; 200 to be only slow.
+          times: number of requests.
+          delay_s: before each answer.
+        """
+        with self._lock:
+            self._failures.append(Failure(method, path, status, times, delay_s=delay_s))
+
+    def heal(self) -> None:
+        """Removes all pending failures."""
+        with self._lock:
+            self._failures.clear()
+
+    def requests(self) -> list[str]:
+        """Returns and clears the requests, as ``STATUS METHOD path?query``."""
+        with self._lock:
+            seen, self._requests = self._requests, []
+            return seen
+
+    def answer(self, request: Request) -> Response:
+        """Returns the response to one request."""
+        shown = unquote(request.url) + _uploaded_name(request)
+        with self._lock:
+            failure = next_failure(self._failures, request.method, shown)
+        if failure is not None:
+            time.sleep(failure.delay_s)
+        if failure is not None and failure.status > 200:
+            answer = error_response(failure.status, "made to fail")
+        else:
+            answer = super().answer(request)
+            if failure is not None and failure.status == LOST:
+                answer = error_response(503, "made to fail")
+            elif failure is not None and failure.status == CUT:
+                answer = replace(answer, is_cut=True)
+        with self._lock:
+            self._requests.append(f"{answer.status} {request.method} {shown}")
+        return answer
+
+    def _found(self, bucket: str, name: str) -> StoredObject:
+        found = self.store.find(bucket, name)
+        if found is None:
+            raise KeyError(f"gs://{bucket}/{name}")
+        return found
+
+
+def _uploaded_name(request: Request) -> str:
+    """Returns the object's name in an upload's body as a query parameter."""
+    if not request.url.startswith("/upload/"):
+        return ""
+    found = re.search(rb'"name": "([^"]*)"', request.body[:10_000])
+    return f"&name={found[1].decode()}" if found else ""
