@@ -90,8 +90,10 @@ class Containers:
         mounts = [
             x for folder in sorted(folders) for x in ("-v", f"{folder}:{folder}:ro")
         ]
-        # The emulator listens on this machine's loopback interface.
+        # The emulator listens on this machine's loopback interface, and its files are
+        # readable by this user only, who need not exist in the image.
         run = ["docker", "run", "--rm", "--init", "--network=host", f"--name={name}"]
+        run += [f"--user={os.getuid()}:{os.getgid()}", "-e", "HOME=/tmp"]
         entry, *arguments = command
         return [*run, *options, *mounts, "--entrypoint", entry, self.image, *arguments]
 
@@ -116,6 +118,7 @@ class Containers:
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=self.scratch) as folder:
             home, result = Path(folder) / "home", Path(folder) / "result.json"
             home.mkdir()
+            unique = ""
             if self.image is None:
                 line, variables = list(command), self.environment(env, home)
             else:
@@ -129,7 +132,7 @@ class Containers:
                 process = subprocess.Popen(
                     [
                         *(sys.executable, "-m", "runners.rehearsal.supervisor"),
-                        *(str(home), str(result), *line),
+                        *(str(home), str(result), unique, *line),
                     ],
                     cwd=own_root(),
                     env=variables,
@@ -139,32 +142,28 @@ class Containers:
                     start_new_session=True,
                 )
             with process:
-                killed = _wait(process, stopping)
-            if killed and self.image is not None:
-                # Docker's client was killed, which leaves its container running.
-                kill = ["docker", "kill", unique]
-                subprocess.run(kill, capture_output=True, check=False)
+                _wait(process, stopping)
             try:
                 return Ended(**json.loads(result.read_text(encoding="utf-8")))
             except (OSError, ValueError):
                 return Ended(None)
 
 
-def _wait(process: subprocess.Popen[bytes], stopping: Callable[[], str | None]) -> bool:
-    """Waits for the end of a process; returns whether it was killed."""
+def _wait(process: subprocess.Popen[bytes], stopping: Callable[[], str | None]) -> None:
+    """Waits for the end of a supervisor, and passes on requests to stop."""
     assert process.stdin is not None
     asked = False
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(POLL_S)
-            return False
+            return
         request = stopping()
         # It may have ended meanwhile.
         with suppress(BrokenPipeError):
             if request == "kill":
                 process.stdin.close()
                 process.wait()
-                return True
+                return
             if request == "term" and not asked:
                 asked = True
                 process.stdin.write(b"t")

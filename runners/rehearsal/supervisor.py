@@ -23,8 +23,11 @@ _KB = 1024
 
 
 def main() -> None:
-    """Runs ``supervisor FOLDER RESULT_FILE COMMAND...`` in the folder."""
-    folder, result_file, *command = sys.argv[1:]
+    """Runs ``supervisor FOLDER RESULT_FILE CONTAINER COMMAND...`` in the folder.
+
+    The name of a Docker container that the command runs is empty where there is none.
+    """
+    folder, result_file, container, *command = sys.argv[1:]
     adopt_orphans()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -45,6 +48,10 @@ def main() -> None:
             continue
         if os.read(0, 1) != b"t":
             kill_descendants()
+            if container:
+                # It outlives Docker's client.
+                kill = ["docker", "kill", container]
+                subprocess.run(kill, capture_output=True, check=False)
             return
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGTERM)

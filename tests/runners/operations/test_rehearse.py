@@ -14,6 +14,7 @@ from runners.cloud.trainer_job import EXECUTOR
 from runners.operations.rehearse import RehearseRequest, rehearse
 from sluice.errors import ExitCode, UsageError
 from tests.runners.rehearsal.conftest import container, make_job, task
+from tests.runners.rehearsal.fake_docker import FakeDocker
 
 pytestmark = pytest.mark.cloud
 
@@ -100,6 +101,21 @@ def test_parameters_have_the_types_that_the_pipeline_declares(compiled: Path) ->
         "steps": 30,
         "factors": [0.5, 2],
     }
+
+
+def test_tasks_in_an_image_read_and_write_the_emulated_bucket(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docker = FakeDocker(tmp_path / "docker", monkeypatch)
+    (record,) = rehearse(_request(compiled, image="image:1")).records
+    assert record.status == "succeeded", record.error
+    make, use = docker.calls()
+    assert docker.name(make).startswith("sluice-make-")
+    given = dict(item.split("=", 1) for item in docker.values(use, "-e"))
+    assert given["STORAGE_EMULATOR_HOST"] == given["https_proxy"]
+    for name in ("CURL_CA_BUNDLE", "GOOGLE_APPLICATION_CREDENTIALS"):
+        folder = Path(given[name]).parent
+        assert docker.values(use, "-v") == [f"{folder}:{folder}:ro"]
 
 
 def test_each_rehearsal_begins_with_an_empty_service(compiled: Path) -> None:
