@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from reports.run_table import RunRow, RunTable
 from runners.cli.echo import echo, echo_json, echo_output, echo_warning
-from runners.cli.options import json_option, workspace_option
+from runners.cli.options import config_options, json_option, workspace_option
 from runners.cli.render_run import format_seconds, format_tags
 from runners.cli.rich_console import make_console, make_table, plain, print_line
 from runners.operations import status as operation
@@ -32,7 +32,7 @@ _COUNTS = ("example_count", "weighted_example_count")
 
 
 @click.command()
-@click.argument("name")
+@config_options
 @click.option(
     "--sort",
     metavar="NAME",
@@ -53,7 +53,8 @@ def runs(as_csv: bool, as_json: bool, **asked: Any) -> None:
     """List the runs of the pipeline NAME, newest first.
 
     Metrics are those of all examples. Of the parameters, those are listed that differ
-    between the runs of the table.
+    between the runs of the table. With --profile, runs of its service that schedules
+    or other machines have submitted are added to the workspace.
     """
     if not (as_csv or as_json):
         asked["limit"] = asked["limit"] or _SHOWN_RUNS

@@ -6,20 +6,36 @@ while only (the end of a failed task's log) is kept in the run's folder.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
+from pipeline.config.serialize import plain_config, read_stored_config
+from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.service import ENDED, Service, ServiceJob
-from runners.cloud.service_run import new_events
-from runners.cloud.spec import load_spec
-from runners.cloud.submitted_job import JOB_FILE, SPEC_FILE, SubmittedJob
+from runners.cloud.service_run import graph_of, new_events
+from runners.cloud.spec import load_spec, read_spec
+from runners.cloud.submitted_job import (
+    JOB_FILE,
+    SPEC_FILE,
+    SubmittedJob,
+    record_uri_of,
+)
 from runners.engine import Observer
+from sluice.clock import utc_now
 from sluice.errors import ExitCode, RemoteError
-from sluice.record.events import DocumentsAdded, Event, ReportWritten, Stopped
+from sluice.record.events import (
+    DocumentsAdded,
+    Event,
+    ReportWritten,
+    RunStarted,
+    Stopped,
+)
 from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import DocumentRecord, RunRecord
@@ -70,6 +86,55 @@ def refresh(
             replace(submitted, name=job.name, page=page).save(run_dir)
         _append(recorder, service, submitted, job)
         return recorder.record
+
+
+def begin_elsewhere(
+    run_dir: Path, stored: Mapping[str, Any], service: Service, job: ServiceJob
+) -> str:
+    """Begins the record of a run that a schedule or another machine has submitted.
+
+    Args:
+      run_dir: an empty folder, named as the run.
+      stored: the config, see ``stored_config``.
+      service: that runs the job.
+      job: with its spec.
+
+    Returns:
+      Where the job writes its record.
+    """
+    atomic.write_json(run_dir / "config.json", dict(stored))
+    config = read_stored_config(run_dir / "config.json")
+    text = json.dumps(job.spec, indent=1, sort_keys=True)
+    atomic.write_text(run_dir / SPEC_FILE, text)
+    spec, created_at = read_spec(job.spec), job.created_at or utc_now()
+    submitted = SubmittedJob(
+        job_id=job.name.rpartition("/")[2],
+        spec_digest=digest.of_bytes(text.encode()),
+        record_uri=record_uri_of(config, run_dir.name),
+        submitted_at=created_at,
+        name=job.name,
+        page=service.page(job.name),
+    )
+    begun = RunStarted(
+        at=created_at,
+        run_id=run_dir.name,
+        pipeline=config.name,
+        command=f"{service.engine}: {job.name}",
+        destination=cloud_locations(config).serving_dir,
+        config=plain_config(config),
+        workers=1,
+        use_cache=True,
+        forced=(),
+        from_nodes=(),
+        to_nodes=(),
+        accept_data=spec.parameter_values.get("accept_data") or None,
+        resume_command=None,
+    )
+    recorder = Recorder(run_dir)
+    recorder.apply(begun)
+    recorder.apply(graph_of(spec))
+    submitted.save(run_dir)
+    return submitted.record_uri
 
 
 def follow(

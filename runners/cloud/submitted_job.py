@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pipeline.config.config import Config
+from runners.cloud.service import RUN_LABEL, ServiceJob
+from sluice.clock import utc_now
 from sluice.errors import WorkspaceError
-from sluice.storage import atomic
+from sluice.storage import atomic, digest
 
 JOB_FILE, SPEC_FILE = "job.json", "spec.json"
 _MAX_ID = 128
@@ -82,3 +84,13 @@ def job_id_of(pipeline: str, run_id: str, spec_digest: str, attempt: int) -> str
     name = re.sub(r"[^a-z0-9]+", "-", pipeline.lower()).strip("-") or "run"
     name = name if name[0].isalpha() else f"p-{name}"
     return name[: _MAX_ID - len(tail)] + tail
+
+
+def run_id_of(job: ServiceJob) -> str:
+    """Returns the id of a job's run, for a scheduled one by its time and name."""
+    if label := job.labels.get(RUN_LABEL):
+        time, _, rest = label.partition("-")
+        return f"{time.upper()}-{rest}"
+    time = (job.created_at or utc_now("seconds"))[:19]
+    stamp = time.replace("-", "").replace(":", "")
+    return f"{stamp}Z-{digest.of_bytes(job.name.encode())[:4]}"

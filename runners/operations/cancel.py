@@ -11,7 +11,7 @@ from typing import Any
 
 from runners.cloud.refresh import refresh
 from runners.cloud.submitted_job import SubmittedJob
-from runners.operations.find_run import find_workspace
+from runners.operations.find_run import find_workspace, updated_workspace
 from runners.operations.pipeline_request import next_command
 from runners.operations.service_runs import open_service_runs, service_of
 from runners.operations.shared_run import (
@@ -71,6 +71,7 @@ def cancel(request: CancelRequest) -> Cancelled:
     workspace = find_workspace(request.name, request.workspace_dir)
     owner = owner_of(workspace.lock_file)
     if owner is None or owner.brief:
+        updated_workspace(request.name, request.workspace_dir)
         if open_runs := open_service_runs(workspace):
             return _cancel_job(open_runs[0])
         hint = next_command("runs", request.name, workspace_dir=request.workspace_dir)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.load import load_config
 from runners.operations.complete_killed_runs import complete_killed_runs
 from runners.operations.pipeline_request import next_command
-from runners.operations.service_runs import refresh_runs
+from runners.operations.service_runs import import_runs, refresh_runs
 from sluice.errors import ExitCode, UsageError, WorkspaceError
 from sluice.project import current_project
 from sluice.record.load_record import load_record
@@ -60,6 +60,42 @@ def find_workspace(name: str, workspace_dir: str | None) -> Workspace:
         return workspace
 
 
+def updated_workspace(
+    name: str,
+    workspace_dir: str | None,
+    warn: Warn = ignore,
+    *,
+    profile: str | None = None,
+    overrides: Sequence[str] = (),
+) -> Workspace:
+    """Returns the workspace of a pipeline, with its records up to date.
+
+    Killed runs are completed, and services are asked about open ones. Where the config
+    names a service, its runs are added that the workspace does not have.
+
+    Args:
+      name: a config's name or path.
+      workspace_dir: the ``--workspace`` option.
+      warn: receives a line per service that does not answer.
+      profile: an overlay's name.
+      overrides: ``KEY=VALUE``.
+
+    Raises:
+      UsageError: as ``find_workspace`` does, or there is no such profile.
+    """
+    workspace = find_workspace(name, workspace_dir)
+    update_records(workspace, warn)
+    try:
+        config = load_config(name, profile=profile, overrides=overrides)
+    except UsageError:
+        if profile or overrides:
+            raise
+    else:
+        for warning in import_runs(config, workspace):
+            warn(warning)
+    return workspace
+
+
 def find_run(
     name: str,
     workspace_dir: str | None = None,
@@ -85,8 +121,7 @@ def find_run(
       WorkspaceError: its record cannot be read.
     """
     if workspace is None:
-        workspace = find_workspace(name, workspace_dir)
-        update_records(workspace, warn)
+        workspace = updated_workspace(name, workspace_dir, warn)
     ids = workspace.run_ids()
     if not ids:
         raise not_run_yet(name, workspace, workspace_dir)

@@ -14,11 +14,11 @@ from runners.operations.find_run import (
     Warn,
     all_workspaces,
     find_run,
-    find_workspace,
     ignore,
     not_run_yet,
     readable_runs,
     update_records,
+    updated_workspace,
 )
 from sluice.errors import UsageError, WorkspaceError
 from sluice.storage import atomic
@@ -101,8 +101,7 @@ def _find(request: ReportRequest, warn: Warn) -> FoundRun:
 
 def _report_all(request: ReportRequest, warn: Warn) -> Report:
     assert request.name is not None
-    workspace = find_workspace(request.name, request.workspace_dir)
-    update_records(workspace, warn)
+    workspace = updated_workspace(request.name, request.workspace_dir, warn)
     if not workspace.run_ids():
         raise not_run_yet(request.name, workspace, request.workspace_dir)
     runs = [

@@ -174,6 +174,13 @@ def _resume_in_service(
     with locking as locked:
         record = _find_resumable(pipeline, request.run_id)
         recorder = Recorder(workspace.run_dir(record.run_id), observer.on_event)
+        if recorder.run_started.resume_command is None:
+            raise UsageError(
+                f"run {record.run_id} cannot be resumed: another machine or a schedule "
+                "has submitted it",
+                where=recorder.run_dir,
+                hint=pipeline.next_command("submit", pipeline.name),
+            )
         prepared = _load(pipeline, recorder)
         # Its finished tasks and checkpoints are those of the first job's code.
         images = SubmittedJob.load(recorder.run_dir).images

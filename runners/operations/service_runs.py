@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pipeline.config.config import Config
-from pipeline.config.serialize import read_stored_config
-from runners.cloud.service import Service
-from runners.cloud.submitted_job import is_service_run
-from sluice.errors import ConfigError, SluiceError, UsageError
+from pipeline.config.serialize import read_stored_config, stored_config
+from runners.cloud.service import Service, ServiceJob
+from runners.cloud.submitted_job import is_service_run, record_uri_of, run_id_of
+from sluice.errors import ConfigError, RemoteError, SluiceError, UsageError
 from sluice.record.load_record import load_record
-from sluice.workspace import Workspace
+from sluice.storage.storage import storage_for
+from sluice.workspace import Workspace, private_umask
+
+# Runs that are looked up in a service.
+_LISTED = 20
 
 
 def service_for(config: Config) -> Service:
@@ -75,6 +82,56 @@ def refresh_runs(workspace: Workspace) -> Iterator[str]:
             refresh(run_dir, service_of(run_dir))
         except SluiceError as error:
             yield f"run {run_dir.name} is shown as of its last refresh: {error.what}"
+
+
+def import_runs(config: Config, workspace: Workspace) -> Iterator[str]:
+    """Adds the newest runs of a pipeline's service that the workspace does not have.
+
+    They were submitted from other machines, or by a schedule.
+
+    Yields:
+      A warning where the service or its bucket does not answer.
+    """
+    if config.cloud is None:
+        return
+    known = set(workspace.run_ids())
+    try:
+        service = service_for(config)
+        for listed in service.list(config.name, _LISTED):
+            run_id = run_id_of(listed)
+            # A listing has no specs.
+            if run_id not in known and (job := service.get(listed.name)) and job.spec:
+                _import_run(config, workspace, run_id, service, job)
+    except SluiceError as error:
+        yield f"runs of other machines and of schedules are missing: {error.what}"
+
+
+def _import_run(
+    config: Config, workspace: Workspace, run_id: str, service: Service, job: ServiceJob
+) -> None:
+    from runners.cloud.refresh import begin_elsewhere, refresh
+
+    uri = f"{record_uri_of(config, run_id)}/config.json"
+    try:
+        stored = json.loads(storage_for(uri).read(uri))
+    except FileNotFoundError:
+        # A scheduled run writes it at its end.
+        stored = stored_config(config)
+    except OSError as error:
+        raise RemoteError("the bucket cannot be read", where=uri) from error
+    # Not the folder on the machine that submitted it.
+    stored["root"] = str(config.root)
+    target = workspace.run_dir(run_id)
+    with private_umask(config.private):
+        workspace.prepare(private=config.private)
+        with TemporaryDirectory(prefix=".import-", dir=workspace.root) as folder:
+            run_dir = Path(folder) / run_id
+            run_dir.mkdir()
+            begin_elsewhere(run_dir, stored, service, job)
+            # It fails where another process has imported the run.
+            with suppress(OSError):
+                run_dir.rename(target)
+        refresh(target, service)
 
 
 def service_run_dirs(workspace: Workspace) -> list[Path]:

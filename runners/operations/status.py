@@ -12,10 +12,10 @@ from runners.operations.find_run import (
     Warn,
     all_workspaces,
     find_run,
-    find_workspace,
     ignore,
     readable_runs,
     update_records,
+    updated_workspace,
 )
 from runners.operations.pipeline_request import next_command
 from sluice.errors import WorkspaceError
@@ -67,6 +67,8 @@ class RunsRequest:
         newest first.
       reverse: whether to turn the order around.
       limit: the number of runs; None for all.
+      profile: an overlay's name; one that names a service adds its runs.
+      overrides: ``KEY=VALUE``, likewise.
       tag: ``KEY`` or ``KEY=VALUE``, which the runs must have; None for all runs.
     """
 
@@ -75,6 +77,8 @@ class RunsRequest:
     sort: str | None = None
     reverse: bool = False
     limit: int | None = None
+    profile: str | None = None
+    overrides: tuple[str, ...] = ()
     tag: str | None = None
 
 
@@ -87,7 +91,7 @@ def runs(
       UsageError: there is no such pipeline.
       WorkspaceError: it has runs, but no readable record.
     """
-    workspace = _updated(name, workspace_dir, warn)
+    workspace = updated_workspace(name, workspace_dir, warn)
     return list(_readable(workspace, name, workspace_dir, warn))
 
 
@@ -98,7 +102,13 @@ def list_runs(request: RunsRequest, warn: Warn = ignore) -> RunTable:
       UsageError: there is no such pipeline, or no run has a value to sort by.
       WorkspaceError: it has runs, but no readable record.
     """
-    workspace = _updated(request.name, request.workspace_dir, warn)
+    workspace = updated_workspace(
+        request.name,
+        request.workspace_dir,
+        warn,
+        profile=request.profile,
+        overrides=request.overrides,
+    )
     records = _readable(workspace, request.name, request.workspace_dir, warn)
     if request.tag is not None:
         key, _, value = request.tag.partition("=")
@@ -121,12 +131,6 @@ def list_runs(request: RunsRequest, warn: Warn = ignore) -> RunTable:
     if not needs_all and len(table.rows) == request.limit:
         return replace(table, left_out=len(workspace.run_ids()) - len(table.rows))
     return table
-
-
-def _updated(name: str, workspace_dir: str | None, warn: Warn) -> Workspace:
-    workspace = find_workspace(name, workspace_dir)
-    update_records(workspace, warn)
-    return workspace
 
 
 def _readable(

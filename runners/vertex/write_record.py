@@ -13,23 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.config import Config
-from pipeline.config.serialize import plain_config, privacy_of, read_stored_config
-from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.refresh import fetch_log
-from runners.cloud.service import RUN_LABEL, JobState, Service, ServiceJob
-from runners.cloud.service_run import graph_of, new_events, planned_nodes
+from pipeline.config.serialize import privacy_of
+from runners.cloud.refresh import begin_elsewhere, fetch_log
+from runners.cloud.service import JobState, Service, ServiceJob
+from runners.cloud.service_run import new_events, planned_nodes
 from runners.cloud.spec import Constant, Spec, read_spec
-from runners.cloud.submitted_job import record_uri_of
+from runners.cloud.submitted_job import run_id_of
 from runners.cloud.task_event import task_finished
 from runners.local.write_report import write_report
 from runners.vertex.client import VertexService
 from sluice.clock import utc_now
 from sluice.errors import RemoteError
-from sluice.record.events import NodeFinished, RunStarted
+from sluice.record.events import NodeFinished
 from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
-from sluice.storage import atomic, digest
 from sluice.storage.storage import storage_for
 
 _STATES: dict[str, JobState] = {"SUCCEEDED": "succeeded", "CANCELLED": "cancelled"}
@@ -67,45 +64,14 @@ def write_record(
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / run_id_of(job)
         run_dir.mkdir()
-        atomic.write_json(run_dir / "config.json", dict(stored))
-        config = read_stored_config(run_dir / "config.json")
-        _record(run_dir, config, service, job)
-        target = record_uri_of(config, run_dir.name)
+        target = begin_elsewhere(run_dir, stored, service, job)
+        _record(run_dir, service, job)
         _copy(run_dir, target)
     return target
 
 
-def run_id_of(job: ServiceJob) -> str:
-    """Returns the id of a job's run, for a scheduled one by its time and name."""
-    if label := job.labels.get(RUN_LABEL):
-        time, _, rest = label.partition("-")
-        return f"{time.upper()}-{rest}"
-    time = (job.created_at or utc_now("seconds"))[:19]
-    stamp = time.replace("-", "").replace(":", "")
-    return f"{stamp}Z-{digest.of_bytes(job.name.encode())[:4]}"
-
-
-def _record(run_dir: Path, config: Config, service: Service, job: ServiceJob) -> None:
-    spec = read_spec(job.spec)
-    recorder = Recorder(run_dir)
-    parameters = spec.parameter_values
-    begun = RunStarted(
-        at=job.created_at or "",
-        run_id=run_dir.name,
-        pipeline=config.name,
-        command=f"{service.engine}: {job.name}",
-        destination=cloud_locations(config).serving_dir,
-        config=plain_config(config),
-        workers=1,
-        use_cache=True,
-        forced=(),
-        from_nodes=(),
-        to_nodes=(),
-        accept_data=parameters.get("accept_data") or None,
-        resume_command=None,
-    )
-    recorder.apply(begun)
-    recorder.apply(graph_of(spec))
+def _record(run_dir: Path, service: Service, job: ServiceJob) -> None:
+    recorder, spec = Recorder(run_dir), read_spec(job.spec)
 
     def read_log(task: str) -> Sequence[str]:
         with suppress(RemoteError):

@@ -1,10 +1,12 @@
-"""Fixtures: the emulator of Google Cloud Storage for the real client."""
+"""Fixtures: the emulator of Google Cloud Storage, and fakes of the services."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from runners.rehearsal.gcs_emulator import GcsEmulator
+from sluice.project import own_root
 
 FAULTY_GCS = "tests.cloud.faulty_gcs.FaultyGcs"
 
@@ -93,3 +96,76 @@ def bucket(server: Any) -> Iterator[Bucket]:
     yield Bucket(server, f"bucket-{uuid4().hex[:8]}")
     server.heal()
     server.requests()
+
+
+@pytest.fixture
+def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A ``FakeVertex`` for all clients of Vertex AI and Cloud Logging."""
+    from fake_vertex import FakeVertex
+
+    fake = FakeVertex()
+    for area in ("AIPLATFORM", "LOGGING"):
+        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
+        monkeypatch.setenv(name, fake.address())
+    wait_for_vertex(monkeypatch, 30)
+    yield fake
+    fake.close()
+
+
+def wait_for_vertex(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
+    """Lets the client of Vertex AI repeat a request for so long, without waiting."""
+    from runners.vertex import client
+
+    backoff = replace(client.Backoff(), first_s=0.01, longest_s=0.02, total_s=total_s)
+    monkeypatch.setattr(client, "Backoff", lambda: backoff)
+
+
+@pytest.fixture
+def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A ``FakeKfp``; the client repeats requests without waiting."""
+    from fake_kfp import FakeKfp
+
+    from runners.kubeflow import client
+
+    quick = client.RETRY.with_delay(0.001, 0.01, 2)
+    monkeypatch.setattr(client, "RETRY", quick)
+    fake = FakeKfp()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def digits(tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project of digits, with names of its data in the bucket."""
+    project = tmp_path / "project"
+    for path in ("configs/digits.yaml", "schemas/digits/schema.pbtxt"):
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(own_root() / path, project / path)
+    for split in ("train", "eval", "test"):
+        bucket.put(f"data/{split}-0.tfrecord", b"x")
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
+    return project
+
+
+def on_vertex(bucket: Bucket) -> tuple[str, ...]:
+    """Returns the overrides of a config that submit it to the fake."""
+    return (
+        "cloud.engine=vertex",
+        f"cloud.root={bucket.uri('sluice')}",
+        "cloud.project=project",
+        "cloud.region=europe-west4",
+        "cloud.image=sluice/digits",
+        f"data.dir={bucket.uri('data')}",
+    )
+
+
+def on_kubeflow(bucket: Bucket, kfp: Any) -> tuple[str, ...]:
+    """Returns the overrides of a config that submit it to the fake."""
+    return (
+        "cloud.engine=kubeflow",
+        f"cloud.root={bucket.uri('sluice')}",
+        f"cloud.kubeflow.host={kfp.host}",
+        "cloud.image=sluice/digits",
+        f"data.dir={bucket.uri('data')}",
+    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -26,15 +24,15 @@ from runners.operations.report import ReportRequest, report
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.status import StatusRequest, status
 from runners.operations.submit import SubmitRequest, submit
-from runners.vertex.client import Backoff, VertexService
+from runners.vertex.client import VertexService
 from sluice.errors import ConfigError, RemoteError
-from sluice.project import own_root
 from sluice.record.events import RunResumed
 from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
 from sluice.workspace import Workspace, locate
+from tests.cloud.conftest import on_vertex, wait_for_vertex
 from tests.runners.cloud.small_job import small_job
 
 pytestmark = pytest.mark.cloud
@@ -45,72 +43,33 @@ SECRET = "planted-5ecret-v4lue"
 class Seen(Observer):
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.warnings: list[str] = []
 
     def on_note(self, text: str) -> None:
         self.notes.append(text)
-
-    def on_warning(self, text: str) -> None:
-        self.warnings.append(text)
-
-
-@pytest.fixture
-def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
-    fake = FakeVertex()
-    for area in ("AIPLATFORM", "LOGGING"):
-        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
-        monkeypatch.setenv(name, fake.address())
-    _set_patience(monkeypatch, 30)
-    yield fake
-    fake.close()
 
 
 @pytest.fixture
 def gives_up(vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client repeats a request for half a second only."""
-    _set_patience(monkeypatch, 0.5)
-
-
-def _set_patience(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
-    backoff = Backoff(first_s=0.01, longest_s=0.02, total_s=total_s)
-    monkeypatch.setattr("runners.vertex.client.Backoff", lambda: backoff)
+    wait_for_vertex(monkeypatch, 0.5)
 
 
 @pytest.fixture
 def project(
-    tmp_path: Path, bucket: Any, vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
+    digits: Path, bucket: Any, vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A project whose data is in the bucket; compiling takes no TFX."""
-    for path in ("configs/digits.yaml", "schemas/digits/schema.pbtxt"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(own_root() / path, tmp_path / path)
-    for split in ("train", "eval", "test"):
-        bucket.put(f"data/{split}-0.tfrecord", b"x")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    schema = tmp_path / "schemas/digits/schema.pbtxt"
-
-    def compile_(config: Any) -> CompiledSpec:
-        uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
-        return CompiledSpec(small_job(), (Upload(schema, uri),))
-
-    monkeypatch.setattr("runners.cloud.service_engine.compile_checked", compile_)
-    return tmp_path
-
-
-def _options(bucket: Any) -> tuple[str, ...]:
-    return (
-        "cloud.engine=vertex",
-        f"cloud.root={bucket.uri('sluice')}",
-        "cloud.project=project",
-        "cloud.region=europe-west4",
-        "cloud.image=sluice/digits",
-        f"data.dir={bucket.uri('data')}",
+    """Compiling takes no TFX; see ``test_service_runs`` for the real one."""
+    schema = digits / "schemas/digits/schema.pbtxt"
+    uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
+    compiled = CompiledSpec(small_job(), (Upload(schema, uri),))
+    monkeypatch.setattr(
+        "runners.cloud.service_engine.compile_checked", lambda config: compiled
     )
+    return digits
 
 
 def _request(bucket: Any, **values: Any) -> SubmitRequest:
-    return SubmitRequest(name="digits", overrides=_options(bucket), **values)
+    return SubmitRequest(name="digits", overrides=on_vertex(bucket), **values)
 
 
 @pytest.fixture
@@ -191,7 +150,7 @@ def test_the_verb_waits_and_has_the_exit_code_of_the_run(
         vertex.end(job_id, "FAILED", "some tasks failed: [DataGate]")
 
     monkeypatch.setattr("runners.cloud.refresh._sleep", sleep)
-    options = [item for text in _options(bucket) for item in ("--set", text)]
+    options = [item for text in on_vertex(bucket) for item in ("--set", text)]
     with pytest.raises(SystemExit) as ended:
         main(["submit", "digits", "--wait", "--json", *options])
     shown = capsys.readouterr()
@@ -200,14 +159,6 @@ def test_the_verb_waits_and_has_the_exit_code_of_the_run(
     assert document["status"] == "blocked"
     assert document["error"]["node"] == "DataGate"
     assert "not_reached" not in {node["state"] for node in document["nodes"]}
-
-
-def test_a_dropped_answer_leaves_exactly_one_job(
-    project: Path, bucket: Any, vertex: FakeVertex, workspace: Workspace
-) -> None:
-    vertex.fail("POST", "pipelineJobId", LOST)
-    record = submit(_request(bucket))
-    assert record.status == "running" and len(vertex.jobs()) == 1
 
 
 def test_a_job_of_which_no_answer_ever_came_is_found_again(
@@ -280,7 +231,7 @@ def test_a_missing_bucket_is_named_with_the_command_that_creates_it(
     project: Path, bucket: Any, vertex: FakeVertex
 ) -> None:
     others = tuple(
-        text for text in _options(bucket) if not text.startswith("cloud.root")
+        text for text in on_vertex(bucket) if not text.startswith("cloud.root")
     )
     overrides = (*others, "cloud.root=gs://nowhere/sluice")
     record = submit(SubmitRequest(name="digits", overrides=overrides))
@@ -385,7 +336,7 @@ def test_the_lineage_of_what_a_run_in_the_service_made(
     vertex.task(job_id, "Trainer", "SUCCEEDED", inputs=inputs, outputs={"model": model})
     _status()
     request = LineageRequest(
-        name="digits", overrides=_options(bucket), reference="Trainer.model"
+        name="digits", overrides=on_vertex(bucket), reference="Trainer.model"
     )
     traced = lineage(request)
     assert traced.found.artifact_id == 42
@@ -407,7 +358,7 @@ def test_explain_compares_with_what_was_submitted(
         "runners.cloud.compile_spec.compile_config",
         lambda config: CompiledSpec(small_job(), ()),
     )
-    request = ExplainRequest(name="digits", overrides=_options(bucket), node="Trainer")
+    request = ExplainRequest(name="digits", overrides=on_vertex(bucket), node="Trainer")
     found = {item["node"]: item for item in explain(request).nodes}
     assert found["Trainer"]["because"] == []
     assert found["Trainer"]["waits_for"] == ["DataGate"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,8 @@ from runners.operations.resume import ResumeRequest, resume
 from runners.operations.status import StatusRequest, status
 from runners.operations.submit import SubmitRequest, submit
 from sluice.errors import RemoteError
-from sluice.project import own_root
 from sluice.record.run_record import RunRecord
+from tests.cloud.conftest import on_kubeflow
 from tests.runners.cloud.small_job import small_job
 
 pytestmark = pytest.mark.cloud
@@ -33,50 +31,23 @@ _TASKS = ("DataVerdict", "DataGate", "Trainer", "Pusher", "Report")
 
 
 @pytest.fixture
-def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
-    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2)
-    monkeypatch.setattr(kubeflow_client, "RETRY", quick)
-    fake = FakeKfp()
-    yield fake
-    fake.close()
-
-
-@pytest.fixture
-def project(tmp_path: Path, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose data is in the bucket; compiling takes no TFX."""
-    for path in ("configs/digits.yaml", "schemas/digits/schema.pbtxt"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(own_root() / path, tmp_path / path)
-    for split in ("train", "eval", "test"):
-        bucket.put(f"data/{split}-0.tfrecord", b"x")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    schema = tmp_path / "schemas/digits/schema.pbtxt"
-
-    def compile_(config: Any) -> CompiledSpec:
-        job = small_job()
-        for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values():
-            executor["container"]["command"] = ["python", "-m", _TFX]
-        records = bucket.uri("sluice/digits/kubeflow")
-        job = for_kubeflow(job, task_records=records, serving_dir=bucket.uri("serving"))
-        job["runtimeConfig"]["gcsOutputDirectory"] = bucket.uri("sluice/digits/root")
-        uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
-        return CompiledSpec(job, (Upload(schema, uri),))
-
-    monkeypatch.setattr("runners.cloud.service_engine.compile_checked", compile_)
-    return tmp_path
-
-
-@pytest.fixture
-def request_(project: Path, bucket: Any, kfp: FakeKfp) -> SubmitRequest:
-    overrides = (
-        "cloud.engine=kubeflow",
-        f"cloud.root={bucket.uri('sluice')}",
-        f"cloud.kubeflow.host={kfp.host}",
-        "cloud.image=sluice/digits",
-        f"data.dir={bucket.uri('data')}",
+def request_(
+    digits: Path, bucket: Any, kfp: FakeKfp, monkeypatch: pytest.MonkeyPatch
+) -> SubmitRequest:
+    """Compiling takes no TFX; see ``test_service_runs`` for the real one."""
+    job = small_job()
+    for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values():
+        executor["container"]["command"] = ["python", "-m", _TFX]
+    records = bucket.uri("sluice/digits/kubeflow")
+    job = for_kubeflow(job, task_records=records, serving_dir=bucket.uri("serving"))
+    job["runtimeConfig"]["gcsOutputDirectory"] = bucket.uri("sluice/digits/root")
+    uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
+    schema = digits / "schemas/digits/schema.pbtxt"
+    compiled = CompiledSpec(job, (Upload(schema, uri),))
+    monkeypatch.setattr(
+        "runners.cloud.service_engine.compile_checked", lambda config: compiled
     )
-    return SubmitRequest(name="digits", overrides=overrides)
+    return SubmitRequest(name="digits", overrides=on_kubeflow(bucket, kfp))
 
 
 def _status() -> RunRecord:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from fake_vertex import FakeVertex
 from pipeline.config.load import load_config
 from pipeline.config.serialize import stored_config
 from runners.cloud.service import ServiceJob, Submission
+from runners.cloud.submitted_job import run_id_of
 from runners.vertex.client import VertexService
-from runners.vertex.write_record import run_id_of, write_record
+from runners.vertex.write_record import write_record
 from sluice.errors import RemoteError
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord
@@ -24,16 +24,6 @@ from tests.runners.cloud.small_job import small_job
 pytestmark = pytest.mark.cloud
 
 RUN = "20260101T000000Z-ab12"
-
-
-@pytest.fixture
-def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
-    fake = FakeVertex()
-    for area in ("AIPLATFORM", "LOGGING"):
-        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
-        monkeypatch.setenv(name, fake.address())
-    yield fake
-    fake.close()
 
 
 def _stored(bucket: Any) -> dict[str, Any]:
