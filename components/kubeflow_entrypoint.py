@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import re
 import runpy
@@ -30,6 +31,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from sluice import secrets
 from sluice.storage.storage import storage_for
 
 ABSENT = "sluice_absent"
@@ -115,12 +117,9 @@ class TaskRecord:
         """Records the outputs, as TFX has written them."""
         outputs = {}
         for key, listed in executor_output.get("artifacts", {}).items():
-            known = self._declared.get(key, {}).get("artifacts", [{}])
-            typed = [
-                {**old, **new}
-                for old, new in zip(known, listed["artifacts"], strict=True)
-            ]
-            outputs[key] = _described({"artifacts": typed})
+            known = self._declared.get(key, {}).get("artifacts") or [{}]
+            written = [known[0] | one for one in listed["artifacts"]]
+            outputs[key] = _described({"artifacts": written})
         self._content |= {"state": "succeeded", "outputs": outputs}
         self._end()
 
@@ -144,8 +143,8 @@ class TaskRecord:
         self._write()
 
     def _write(self) -> None:
-        data = json.dumps(self._content).encode()
-        storage_for(self._uri).write_atomically(self._uri, data)
+        text = secrets.redact(json.dumps(self._content))
+        storage_for(self._uri).write_atomically(self._uri, text.encode())
 
 
 def _described(listed: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -178,6 +177,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", default="{}")
     own, passed_on = parser.parse_known_args(arguments)
+    secrets.remember(own.json_serialized_invocation_args)
     executor_input = json.loads(own.json_serialized_invocation_args)
     inputs_spec = json.loads(own.json_serialized_inputs_spec_args)
     run_id = prepare(executor_input, inputs_spec)
@@ -201,7 +201,11 @@ def main(arguments: list[str]) -> None:
         record.failed(error)
         raise
     output_file = executor_input["outputs"]["outputFile"]
-    record.succeeded(json.loads(storage_for(output_file).read(output_file)))
+    try:
+        record.succeeded(json.loads(storage_for(output_file).read(output_file)))
+    except Exception:
+        # The work is done: repeated or failed for its record, it would be worse.
+        logging.exception("the task has succeeded, its record cannot be written")
 
 
 if __name__ == "__main__":

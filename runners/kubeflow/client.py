@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, TypeVar
 
 from google.api_core.exceptions import RetryError
@@ -180,23 +181,31 @@ class KfpClient:
             if not token:
                 return
 
+    def find_experiment(self, name: str) -> Any:
+        """Returns an experiment; None if there is none of this name.
+
+        Raises:
+          RemoteError: as for ``call``.
+        """
+        by_name = {"display_name": ("EQUALS", name)}
+        listing = self.experiments.experiment_service_list_experiments
+        namespace = self.settings.namespace
+        return next(
+            self.listed(listing, "experiments", by_name, namespace=namespace), None
+        )
+
     def experiment_id(self, name: str) -> str:
         """Returns the id of an experiment, which is created if there is none.
 
         Raises:
           RemoteError: as for ``call``.
         """
-        namespace = self.settings.namespace
-
-        def find() -> Any:
-            by_name = {"display_name": ("EQUALS", name)}
-            listing = self.experiments.experiment_service_list_experiments
-            found = self.listed(listing, "experiments", by_name, namespace=namespace)
-            return next(found, None)
-
         create = self.experiments.experiment_service_create_experiment
-        body = kfp_server_api.V2beta1Experiment(display_name=name, namespace=namespace)
-        return str(self.create_once(find, create, body).experiment_id)
+        body = kfp_server_api.V2beta1Experiment(
+            display_name=name, namespace=self.settings.namespace
+        )
+        found = self.create_once(partial(self.find_experiment, name), create, body)
+        return str(found.experiment_id)
 
     def read_log(self, run_id: str, pod: str) -> str:
         """Returns the log of a pod of a run; empty where it is deleted.

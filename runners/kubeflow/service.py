@@ -124,11 +124,14 @@ class KubeflowService:
 
     def list(self, pipeline: str, limit: int) -> list[ServiceJob]:
         """Returns the newest runs of a pipeline in its experiment."""
+        experiment = self.client.find_experiment(self._experiment)
+        if experiment is None:
+            return []
         runs = self.client.listed(
             self.client.runs.run_service_list_runs,
             "runs",
             {},
-            experiment_id=self.experiment_id(),
+            experiment_id=experiment.experiment_id,
             sort_by="created_at desc",
         )
         mine = (run for run in runs if _pipeline_of(run) == pipeline)

@@ -215,6 +215,16 @@ def test_the_last_runs_of_the_pipeline_are_shown(
     assert last.page == f"{kfp.host}/#/runs/details/r-1"
 
 
+def test_reading_creates_nothing(
+    kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    _set(compiler, asked, cron="0 3 * * *")
+    kfp.items["experiments"].clear()
+    assert show_schedule(ScheduleRequest(**asked)).last_runs == ()
+    list_schedules(ScheduleRequest(**asked))
+    assert kfp.items["experiments"] == {}
+
+
 def test_the_terminal_has_the_next_five_times_and_json_the_same(
     compiler: Compiler, asked: dict[str, Any]
 ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.kubeflow_entrypoint import TaskRecord, prepare
+from components import kubeflow_entrypoint
+from components.kubeflow_entrypoint import TaskRecord, main, prepare
+from sluice import secrets
 
 pytestmark = pytest.mark.unit
 
@@ -127,3 +130,81 @@ def test_an_attempt_that_was_killed_counts_as_failed(tmp_path: Path) -> None:
     TaskRecord(str(path), "Trainer", _executor_input())
     (killed,) = _read(path)["failed_attempts"]
     assert "such as for its memory" in killed["reason"]
+
+
+def _run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: Callable[[Path], None]
+) -> Path:
+    """Runs a task whose executor is a function of TFX's output file.
+
+    Returns:
+      The folder of the task records.
+    """
+    output_file, records = tmp_path / "executor_output.json", tmp_path / "records"
+    given = _executor_input()
+    given["outputs"]["outputFile"] = str(output_file)
+    given["inputs"]["parameterValues"]["password"] = "${env:DB_PASSWORD}"
+    (records / _RUN).mkdir(parents=True)
+    monkeypatch.setattr(
+        kubeflow_entrypoint.runpy,
+        "run_module",
+        lambda name, run_name: executor(output_file),
+    )
+    # The entry point sets the arguments of TFX's.
+    monkeypatch.setattr(kubeflow_entrypoint.sys, "argv", ["entrypoint"])
+    main(
+        [
+            *("--task_records", str(records), "--task", "Trainer"),
+            *("--json_serialized_invocation_args", json.dumps(given)),
+        ]
+    )
+    return records
+
+
+def _write_output(output_file: Path, *artifacts: dict[str, Any]) -> None:
+    content = {"artifacts": {"model": {"artifacts": [*artifacts]}}}
+    output_file.write_text(json.dumps(content))
+
+
+def test_more_artifacts_than_declared_fail_no_task_that_has_succeeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = [{"uri": f"gs://b/{name}", "metadata": {}} for name in "xy"]
+    records = _run(tmp_path, monkeypatch, lambda file: _write_output(file, *two))
+    record = _read(records / _RUN / "Trainer.json")
+    assert record["state"] == "succeeded"
+    assert [(one["type"], one["uri"]) for one in record["outputs"]["model"]] == [
+        ("tfx.Model", "gs://b/x"),
+        ("tfx.Model", "gs://b/y"),
+    ]
+
+
+def test_an_output_that_cannot_be_read_fails_no_task_that_has_succeeded(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _run(tmp_path, monkeypatch, lambda file: None)
+    assert "its record cannot be written" in caplog.text
+
+
+@pytest.mark.parametrize("end", ["fails", "succeeds"])
+def test_a_secret_is_in_nothing_that_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("DB_PASSWORD", 'planted"secret')
+
+    def execute(output_file: Path) -> None:
+        if end == "fails":
+            raise ValueError('cannot log in with planted"secret')
+        _write_output(output_file, {"metadata": {"asked": 'as planted"secret'}})
+
+    if end == "fails":
+        with pytest.raises(ValueError):
+            _run(tmp_path, monkeypatch, execute)
+    else:
+        _run(tmp_path, monkeypatch, execute)
+    (written,) = (tmp_path / "records").rglob("*.json")
+    assert "planted" not in written.read_text()
+    assert "${env:DB_PASSWORD}" in written.read_text()
