@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from runners.cloud.service_metadata import add_service_runs
+from runners.cloud.submitted_job import SPEC_FILE, is_service_run
 from runners.metadata.find_artifact import Found, find_artifact
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import served_models
@@ -12,6 +15,8 @@ from runners.metadata.trace_lineage import Lineage, trace_lineage
 from runners.operations.find_run import not_run_yet
 from runners.operations.pipeline_request import PipelineRequest
 from runners.operations.service_runs import service_run_dirs
+from sluice.errors import UsageError
+from sluice.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +52,25 @@ def lineage(request: LineageRequest) -> Traced:
     config = request.load_config()
     workspace = request.workspace_of(config)
     graph = read_metadata(workspace.metadata_db)
-    if run_dirs := service_run_dirs(workspace):
-        from runners.cloud.service_metadata import add_service_runs
-
-        graph = add_service_runs(graph, run_dirs)
-    if not graph.artifacts:
+    graph = add_service_runs(graph, service_run_dirs(workspace))
+    rehearsed = _rehearsed_run_dirs(workspace)
+    if not (graph.artifacts or rehearsed):
         raise not_run_yet(request.name, workspace, request.workspace_dir)
     served = served_models(graph, [request.serving_dir_of(config), workspace.serving])
-    found = find_artifact(graph, served, request.reference)
+    try:
+        found = find_artifact(graph, served, request.reference)
+    except UsageError:
+        # Last: the newest output of a name is never one that was rehearsed.
+        graph = add_service_runs(graph, rehearsed)
+        found = find_artifact(graph, served, request.reference)
     traced = trace_lineage(graph, found.artifact_id, served)
     return Traced(config.name, found, traced)
+
+
+def _rehearsed_run_dirs(workspace: Workspace) -> list[Path]:
+    run_dirs = map(workspace.run_dir, workspace.run_ids())
+    return [
+        run_dir
+        for run_dir in run_dirs
+        if (run_dir / SPEC_FILE).exists() and not is_service_run(run_dir)
+    ]

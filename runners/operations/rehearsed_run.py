@@ -10,17 +10,19 @@ from typing import Any
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config, write_stored_config
+from pipeline.graph.choose_spans import choose_spans
 from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.spec import Spec
+from runners.cloud.submitted_job import SPEC_FILE
 from runners.engine import Observer, Plan
 from runners.local.write_report import write_report
 from runners.operations.lock_workspace import LockedWorkspace
-from runners.operations.prepared_run import record_late_spans
+from runners.operations.prepared_run import PreparedRun, record_late_spans
 from runners.operations.run_lifecycle import execute
-from runners.rehearsal.engine import SPEC_FILE, RehearsalEngine
+from runners.rehearsal.engine import RehearsalEngine
 from runners.rehearsal.replace_services import replace_services
 from sluice.machine_resources import usable_cores
-from sluice.record.events import RunStarted, SpansChosen
+from sluice.record.events import InputsRead, RunStarted, SpansChosen
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.storage import atomic
@@ -67,6 +69,8 @@ class RehearsedRun:
           choice: the spans that it is pinned to; None if it selects them itself.
         """
         recorder = self._begin(observer, values, choice)
+        if self.config is not None:
+            self._record_inputs(recorder, self.config, choice)
         plan = Plan(
             run_dir=recorder.run_dir,
             workers=recorder.run_started.workers,
@@ -79,6 +83,15 @@ class RehearsedRun:
             record_late_spans(recorder)
         write_report(recorder)
         return recorder.record
+
+    def _record_inputs(
+        self, recorder: Recorder, config: Config, choice: SpanChoice | None
+    ) -> None:
+        serving_dir = cloud_locations(config).serving_dir
+        choice = choice or choose_spans(config)
+        prepared = PreparedRun(config, choice, self.workspace, serving_dir)
+        inputs = prepared.read_inputs()
+        recorder.apply(InputsRead(digests=inputs.summary(), packages=inputs.packages))
 
     def _begin(
         self, observer: Observer, values: dict[str, Any], choice: SpanChoice | None

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from runners.cloud.service_run import graph_of, planned_nodes
 from runners.cloud.spec import Task, load_spec
+from runners.cloud.submitted_job import SPEC_FILE
 from runners.engine import Capabilities, Observer, Plan
 from runners.local.stop_request import StopRequest
 from runners.rehearsal.container import Containers
@@ -36,7 +37,6 @@ from sluice.record.events import (
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 
-SPEC_FILE = "spec.json"
 _POLL_S = 0.1
 _STOPPED = ("failed", "blocked", "not_reached", "interrupted")
 

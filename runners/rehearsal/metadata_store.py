@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,7 +65,8 @@ class MetadataStore:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last_id = 0
+        # No id of an earlier rehearsal, whose artifacts are in records.
+        self._last_id = time.time_ns() // 1_000_000
         self._artifacts: list[tuple[str, StoredArtifact]] = []
         self._cache: dict[tuple[str, str], TaskResult] = {}
 

@@ -44,6 +44,7 @@ def _check(found: Rehearsal, quiet: tuple[int, ...] = ()) -> None:
         pushed = [] if number in quiet else ["pushed"]
         states = [push.state for push in record.pushes]
         assert (record.status, states) == ("succeeded", pushed), record.error
+        assert record.digests.keys() == {"config", "schema", "code", "data"}
         uris = [
             uri for node in record.nodes for one in node.outputs.values() for uri in one
         ]

@@ -11,6 +11,7 @@ import pytest
 from pipeline.graph.locations import LOCAL_BEAM_ARGS
 from runners.cloud.kubeflow_spec import ENTRYPOINT
 from runners.cloud.trainer_job import EXECUTOR
+from runners.operations.lineage import LineageRequest, lineage
 from runners.operations.rehearse import RehearseRequest, rehearse
 from sluice.errors import ExitCode, UsageError
 from tests.runners.rehearsal.conftest import container, make_job, task
@@ -116,6 +117,31 @@ def test_tasks_in_an_image_read_and_write_the_emulated_bucket(
     for name in ("CURL_CA_BUNDLE", "GOOGLE_APPLICATION_CREDENTIALS"):
         folder = Path(given[name]).parent
         assert docker.values(use, "-v") == [f"{folder}:{folder}:ro"]
+
+
+_CONFIG = """
+version: 1
+name: tiny
+data: {dir: data, splits: {train: "train*", eval: "eval*"}}
+label: {feature: label}
+features: {fare: {kind: numeric}}
+model: dense
+evaluate: {metrics: [ExampleCount]}
+"""
+
+
+def test_lineage_of_a_rehearsed_artifact(compiled: Path) -> None:
+    """Found: the artifacts of a rehearsal were unknown, and their ids began at 1."""
+    (compiled.parent / "configs" / "tiny.yaml").write_text(_CONFIG)
+    for _ in range(2):
+        (record,) = rehearse(_request(compiled)).records
+    (uri,) = record.node("Make").outputs["thing"]
+    traced = lineage(LineageRequest(name="tiny", reference=uri)).to_dict()
+    assert traced["read_as"].startswith("artifact 1")
+    text = json.dumps(traced)
+    assert record.run_id in text and uri in text
+    with pytest.raises(UsageError, match="artifact 1\\b|no artifact"):
+        lineage(LineageRequest(name="tiny", reference="artifact:1"))
 
 
 def test_each_rehearsal_begins_with_an_empty_service(compiled: Path) -> None:

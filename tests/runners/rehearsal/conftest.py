@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from runners.cloud.submitted_job import SPEC_FILE
 from runners.engine import Observer, Plan
 from runners.rehearsal.container import Containers
 from runners.rehearsal.describe import Describer
-from runners.rehearsal.engine import SPEC_FILE, RehearsalEngine
+from runners.rehearsal.engine import RehearsalEngine
 from sluice.project import own_root
 from sluice.record.events import RunStarted
 from sluice.record.recorder import Recorder
