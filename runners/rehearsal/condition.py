@@ -8,25 +8,30 @@ otherwise than by the service. (The one library, cel-python, resolves to a versi
 
 from __future__ import annotations
 
+import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<text>'[^'\\]*'|"[^"\\]*")|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"""
-    r"|(?P<word>[A-Za-z_]\w*)|(?P<sign>&&|\|\||==|!=|<=|>=|[<>!()\[\].+]))",
-    re.IGNORECASE,
-)
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
+# Strings stay as they are. CEL's ``!`` binds as tightly as Python's ``~``.
+_TOKEN = re.compile(r"'[^'\\]*'|\"[^\"\\]*\"|&&|\|\||!(?!=)|[A-Za-z_]\w*|.", re.DOTALL)
+_IN_PYTHON = {
+    "&&": " and ",
+    "||": " or ",
+    "!": "~",
+    "true": "True",
+    "false": "False",
 }
-_END = ""
+_NOT_CEL = {"and", "or", "not", "True", "False", "None", "~", "\\", "#"}
+_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.Gt: operator.gt,
+    ast.LtE: operator.le,
+    ast.GtE: operator.ge,
+}
 
 
 class ConditionError(ValueError):
@@ -43,158 +48,109 @@ def holds(condition: str, inputs: Mapping[str, Any]) -> bool:
     Raises:
       ConditionError: the service would refuse it, or fail to evaluate it.
     """
-    value = _Evaluation(condition, {"inputs": inputs}).result()
+    tokens = _TOKEN.findall(condition.strip())
+    for token in tokens:
+        if token in _NOT_CEL:
+            raise ConditionError(f"{token!r} is not understood")
+    text = "".join(_IN_PYTHON.get(token, token) for token in tokens)
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise ConditionError(f"{condition!r} is not understood: {error}") from None
+    _check(tree, condition)
+    value = _value(tree, inputs)
     if not isinstance(value, bool):
         raise ConditionError(f"its value is {value!r}, neither true nor false")
     return value
 
 
-class _Evaluation:
-    """A recursive descent over the tokens that computes as it reads.
-
-    A part that cannot be computed is a ``ConditionError`` as a value: as in CEL, it
-    does not matter where the other side of ``&&`` or ``||`` decides.
-    """
-
-    def __init__(self, condition: str, variables: Mapping[str, Any]) -> None:
-        self._tokens = _tokens(condition)
-        self._next = next(self._tokens)
-        self._variables = variables
-
-    def result(self) -> Any:
-        value = self._or()
-        if self._next[1] != _END:
-            raise ConditionError(f"{self._next[1]!r} is not understood here")
-        if isinstance(value, ConditionError):
-            raise value
-        return value
-
-    def _take(self, *signs: str) -> str | None:
-        """Returns the next token and moves on if it is one of these signs."""
-        kind, token = self._next
-        if kind != "sign" or token not in signs:
-            return None
-        self._next = next(self._tokens)
-        return token
-
-    def _expect(self, sign: str) -> None:
-        if not self._take(sign):
-            found = self._next[1] or "the end"
-            raise ConditionError(f"{sign!r} expected instead of {found!r}")
-
-    def _or(self) -> Any:
-        return self._logical("||", self._and, decides=True)
-
-    def _and(self) -> Any:
-        return self._logical("&&", self._relation, decides=False)
-
-    def _logical(self, sign: str, part: Callable[[], Any], decides: bool) -> Any:
-        values = [part()]
-        while self._take(sign):
-            values.append(part())
-        if len(values) == 1:
-            return values[0]
-        if any(value is decides for value in values):
-            return decides
-        for value in values:
-            if not isinstance(value, bool):
-                return _failed(value, f"{sign} needs true or false, not {value!r}")
-        return not decides
-
-    def _relation(self) -> Any:
-        left = self._sum()
-        sign = self._take(*_COMPARE)
-        if sign is None:
-            return left
-        right = self._sum()
-        for value in (left, right):
-            if isinstance(value, ConditionError):
-                return value
-        if type(left) is not type(right) or not isinstance(left, str | float | bool):
-            return ConditionError(f"{left!r} cannot be compared with {right!r}")
-        return _COMPARE[sign](left, right)
-
-    def _sum(self) -> Any:
-        value = self._unary()
-        while self._take("+"):
-            more = self._unary()
-            if isinstance(value, str) and isinstance(more, str):
-                value += more
-            else:
-                value = _failed(value, f"{more!r} cannot be added to {value!r}")
-        return value
-
-    def _unary(self) -> Any:
-        if not self._take("!"):
-            return self._member()
-        value = self._unary()
-        if isinstance(value, bool):
-            return not value
-        return _failed(value, f"! needs true or false, not {value!r}")
-
-    def _member(self) -> Any:
-        value = self._primary()
-        while sign := self._take(".", "["):
-            kind, token = self._next
-            wanted = "word" if sign == "." else None
-            if wanted not in (None, kind) or kind == "sign":
-                raise ConditionError(f"{token!r} is not understood after {sign!r}")
-            self._next = next(self._tokens)
-            if sign == "[":
-                self._expect("]")
-            value = _member_of(value, token if kind == "word" else _literal(token))
-        if isinstance(value, int) and not isinstance(value, bool):
-            # All numbers of a job are doubles.
-            return float(value)
-        return value
-
-    def _primary(self) -> Any:
-        if self._take("("):
-            value = self._or()
-            self._expect(")")
-            return value
-        kind, token = self._next
-        if token == _END or kind == "sign":
-            raise ConditionError(f"{token or 'the end'!r} is not understood here")
-        self._next = next(self._tokens)
-        if kind != "word":
-            return _literal(token)
-        if token in ("true", "false"):
-            return token == "true"
-        if token not in self._variables:
-            raise ConditionError(f"{token!r} is unknown; only 'inputs' is")
-        return self._variables[token]
+def _check(tree: ast.AST, condition: str) -> None:
+    """Refuses what is not in the subset, also where it would not be evaluated."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name != "inputs":
+                raise ConditionError(f"{name!r} is unknown; only 'inputs' is")
+            case ast.Constant(value=str() | bool() | int() | float()):
+                pass
+            case ast.Compare(ops=[operation]) if type(operation) in _COMPARE:
+                pass
+            case (
+                ast.Name()
+                | ast.Attribute()
+                | ast.Subscript(slice=ast.Constant())
+                | ast.BoolOp()
+                | ast.BinOp(op=ast.Add())
+                | ast.UnaryOp(op=ast.Invert() | ast.USub())
+                | ast.expr_context()
+                | ast.boolop()
+                | ast.operator()
+                | ast.unaryop()
+                | ast.cmpop()
+            ):
+                pass
+            case _:
+                kind = type(node).__name__
+                raise ConditionError(f"{kind} in {condition!r} is not understood")
 
 
-def _tokens(condition: str) -> Iterator[tuple[str | None, str]]:
-    position, text = 0, condition.rstrip()
-    while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
-            raise ConditionError(
-                f"{text[position : position + 20]!r} is not understood"
+def _value(node: ast.expr, inputs: Mapping[str, Any]) -> Any:
+    """Returns the value of a part; all numbers of a job are doubles."""
+    match node:
+        case ast.Name():
+            return inputs
+        case ast.Constant(value=value):
+            return _double(value)
+        case (
+            ast.Attribute(value=of, attr=key)
+            | ast.Subscript(value=of, slice=ast.Constant(value=key))
+        ):
+            try:
+                return _double(_value(of, inputs)[key])
+            except (KeyError, IndexError, TypeError):
+                raise ConditionError(f"{key!r} does not exist") from None
+        case ast.BoolOp(op=operation, values=parts):
+            return _logical(parts, isinstance(operation, ast.Or), inputs)
+        case ast.UnaryOp(op=operation, operand=operand):
+            sign, kind = (
+                ("-", float) if isinstance(operation, ast.USub) else ("!", bool)
             )
-        position = found.end()
-        yield found.lastgroup, found[found.lastgroup or 0]
-    while True:
-        yield None, _END
+            value = _value(operand, inputs)
+            if not isinstance(value, kind):
+                raise ConditionError(f"{sign} does not take {value!r}")
+            return -value if kind is float else not value
+        case ast.BinOp(left=left, right=right):
+            one, other = _value(left, inputs), _value(right, inputs)
+            if not (isinstance(one, str) and isinstance(other, str)):
+                raise ConditionError(f"{other!r} cannot be added to {one!r}")
+            return one + other
+        case ast.Compare(left=left, ops=[operation], comparators=[right]):
+            one, other = _value(left, inputs), _value(right, inputs)
+            if type(one) is not type(other) or not isinstance(one, str | float | bool):
+                raise ConditionError(f"{one!r} cannot be compared with {other!r}")
+            return _COMPARE[type(operation)](one, other)
+    raise AssertionError(node)
 
 
-def _literal(token: str) -> str | float:
-    return token[1:-1] if token[0] in "'\"" else float(token)
+def _logical(parts: list[ast.expr], decides: bool, inputs: Mapping[str, Any]) -> bool:
+    """Returns the value of ``||`` or ``&&``, which one side may decide alone.
+
+    As in CEL, the other sides need not have a value then.
+    """
+    errors = []
+    for part in parts:
+        try:
+            value = _value(part, inputs)
+            if value is decides:
+                return decides
+            if not isinstance(value, bool):
+                raise ConditionError(f"&& and || do not take {value!r}")
+        except ConditionError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return not decides
 
 
-def _member_of(value: Any, key: str | float) -> Any:
-    if isinstance(value, ConditionError):
-        return value
-    try:
-        if isinstance(value, list):
-            return value[int(key)]
-        return value[key]
-    except (KeyError, IndexError, TypeError, ValueError):
-        return ConditionError(f"{key!r} does not exist")
-
-
-def _failed(value: Any, text: str) -> ConditionError:
-    """Returns an error as a value: the earlier one if there is one."""
-    return value if isinstance(value, ConditionError) else ConditionError(text)
+def _double(value: Any) -> Any:
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_integer else value

@@ -171,7 +171,10 @@ def test_condition_that_cannot_be_evaluated_fails_the_task(
     policy = {"condition": "size(inputs) == 1"}
     record = rehearsal.run({"If": task(container(""), triggerPolicy=policy)})
     assert record.status == "failed"
-    assert record.error and "'size' is unknown" in record.error.message
+    assert (
+        record.error
+        and "Call in 'size(inputs) == 1' is not understood" in record.error.message
+    )
 
 
 def test_failed_attempts_are_repeated_as_the_policy_says(rehearsal: Rehearsal) -> None:
