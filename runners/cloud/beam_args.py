@@ -5,28 +5,9 @@ from __future__ import annotations
 from pipeline.config.config import Config
 from pipeline.graph.locations import LOCAL_BEAM_ARGS
 from runners.cloud.image import image_of_beam
-from sluice.errors import ConfigError
 
 # The first option of a node on Dataflow.
 DATAFLOW = "--runner=DataflowRunner"
-
-
-def check_beam(config: Config) -> None:
-    """Raises a ``ConfigError`` if Dataflow cannot be used as the config asks."""
-    cloud = config.cloud
-    assert cloud is not None
-    if cloud.beam.runner != "dataflow":
-        return
-    missing = [key for key in ("project", "region") if not getattr(cloud, key)]
-    if not (cloud.beam.image or cloud.image):
-        missing.append("image")
-    if missing:
-        raise ConfigError(
-            "cloud.beam.runner is dataflow, which needs more",
-            where=config.origin.location(("cloud", "beam")),
-            expected=", ".join(f"cloud.{key}" for key in missing),
-            hint=f"--set cloud.{missing[0]}=...",
-        )
 
 
 def beam_args(config: Config, node_id: str) -> list[str]:

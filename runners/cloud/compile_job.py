@@ -28,6 +28,7 @@ from runners.cloud.compile_spec import COMPILE
 from runners.cloud.image import image_of, image_of_node
 from runners.cloud.job_inputs import ACCEPT_DATA, SPANS_OF, TRAINER_CONFIG
 from runners.cloud.kubeflow_spec import for_kubeflow
+from runners.cloud.lint.finding import has_errors
 from runners.cloud.lint.lint_pipeline import lint_pipeline
 from runners.cloud.push_destinations import push_destinations
 from runners.cloud.task_settings import (
@@ -53,10 +54,13 @@ _LABEL_LENGTH = 32
 _KEY = "{KEY}"
 
 
-def compile_job(run_dir: str, scheduled: bool) -> None:
-    """Writes the job, its uploads, or the error, as the result ``COMPILE``.
+def compile_job(run_dir: str, forms: list[bool]) -> None:
+    """Writes findings, jobs and uploads, or the error, as the result ``COMPILE``.
 
-    There is no job where the linter has found an error.
+    Args:
+      run_dir: has the config.
+      forms: by ``compile_pipeline``'s ``scheduled``; none is compiled where TFX refuses
+        a node.
     """
     place = Path(run_dir)
     try:
@@ -64,12 +68,18 @@ def compile_job(run_dir: str, scheduled: bool) -> None:
         config = read_stored_config(place / "config.json")
         # Another pipeline than the compiled one: TFX changes those that it compiles.
         found = lint_pipeline(create_pipeline(config, cloud_locations(config)))
-        result: dict[str, Any] = {"findings": [item.to_dict() for item in found]}
-        if all(item.severity == "warning" for item in found):
-            job, uploads = compile_pipeline(config, scheduled=scheduled)
-            files = [(str(item.path), item.uri, item.digest) for item in uploads]
-            result |= {"job": job, "uploads": files}
-        write_result(place, COMPILE, {**result, "error": None})
+        compiled = []
+        try:
+            for scheduled in forms:
+                job, uploads = compile_pipeline(config, scheduled=scheduled)
+                files = [(str(item.path), item.uri, item.digest) for item in uploads]
+                compiled.append({"job": job, "uploads": files})
+        except Exception:
+            if not has_errors(found):
+                raise
+        findings = [item.to_dict() for item in found]
+        result = {"findings": findings, "compiled": compiled, "error": None}
+        write_result(place, COMPILE, result)
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
         failure = explain_failure(COMPILE, error)
@@ -82,7 +92,7 @@ def compile_pipeline(
     """Returns the compiled job and what it needs in the bucket.
 
     Args:
-      config: checked by ``compile_spec.check_cloud``.
+      config: with ``cloud.root``.
       scheduled: see ``compile_spec.compile_config``.
 
     Raises:

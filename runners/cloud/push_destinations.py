@@ -5,27 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.config.config import Config
-from sluice.errors import ConfigError
-
-
-def check_push(config: Config) -> None:
-    """Raises a ``ConfigError`` if a destination lacks what it needs."""
-    cloud = config.cloud
-    assert cloud is not None
-    push = cloud.push
-    if push.registry is None and push.endpoint is None:
-        return
-    missing = [key for key in ("project", "region") if not getattr(cloud, key)]
-    missing += [] if push.registry else ["push.registry"]
-    if missing:
-        raise ConfigError(
-            "the destinations of cloud.push are not complete",
-            where=config.origin.location(("cloud", "push")),
-            expected=", ".join(f"cloud.{key}" for key in missing),
-            hint="an endpoint serves a version of the registry"
-            if missing == ["push.registry"]
-            else f"--set cloud.{missing[0]}=...",
-        )
 
 
 def push_destinations(config: Config) -> dict[str, Any]:

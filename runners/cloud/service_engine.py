@@ -12,8 +12,8 @@ from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
+from runners.cloud.compile_spec import compile_checked
 from runners.cloud.job_inputs import job_parameters, upload
-from runners.cloud.lint.compile_checked import compile_checked
 from runners.cloud.lint.finding import refuse
 from runners.cloud.lint.lint_kubeflow import lint_kubeflow
 from runners.cloud.service import (

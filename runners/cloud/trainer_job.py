@@ -10,14 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.config.cloud import Cloud, NodeResources
-from pipeline.config.config import Config
-from pipeline.config.origin import KeyPath
 from pipeline.training.strategy.choice import LOCAL_TPU
-from sluice.errors import ConfigError
 
 TRAINER = "Trainer"
 EXECUTOR = "tfx.extensions.google_cloud_ai_platform.trainer.executor.GenericExecutor"
-_PATH: KeyPath = ("cloud", "nodes", TRAINER)
 
 
 def needs_custom_job(resources: NodeResources) -> bool:
@@ -25,50 +21,11 @@ def needs_custom_job(resources: NodeResources) -> bool:
     return bool(resources.machine_type or resources.tpu or (resources.workers or 1) > 1)
 
 
-def check_trainer(config: Config) -> None:
-    """Raises a ``ConfigError`` for resources that the engine cannot give a node."""
-    cloud = config.cloud
-    assert cloud is not None
-    for node in cloud.nodes:
-        if node != TRAINER and needs_custom_job(cloud.of_node(node)):
-            raise ConfigError(
-                "only the Trainer has machine_type, workers and tpu",
-                where=_at(config, ("cloud", "nodes", node)),
-                expected="cpu, memory_gb and accelerator",
-                hint=f"move them to cloud.nodes.{TRAINER}",
-            )
-    given = cloud.of_node(TRAINER)
-    if not needs_custom_job(given):
-        return
-    if cloud.engine == "kubeflow":
-        raise ConfigError(
-            "Kubeflow Pipelines runs each node in one pod",
-            where=_at(config, _PATH),
-            expected="cpu, memory_gb and accelerator",
-            actual="machine_type, workers or tpu",
-            hint="train.processes trains in several processes of the pod",
-        )
-    missing = [key for key in ("project", "region") if not getattr(cloud, key)]
-    keys = [f"cloud.{key}" for key in missing]
-    keys += [] if given.machine_type else [f"cloud.nodes.{TRAINER}.machine_type"]
-    if keys:
-        raise ConfigError(
-            "the Trainer's custom job is not complete",
-            where=_at(config, _PATH),
-            expected=", ".join(keys),
-            hint=f"--set {keys[0]}=...",
-        )
-
-
-def _at(config: Config, path: KeyPath) -> str:
-    return f"{config.origin.location(path)}, {'.'.join(map(str, path))}"
-
-
 def job_arguments(cloud: Cloud, pipeline: str, image: str) -> dict[str, Any]:
     """Returns what the executor needs, as keys of the Trainer's ``custom_config``.
 
     Args:
-      cloud: checked by ``check_trainer``.
+      cloud: checked by the linter.
       pipeline: its name.
       image: the Trainer's.
     """

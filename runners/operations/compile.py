@@ -7,8 +7,7 @@ from typing import Literal
 
 from pipeline.config.cloud import Cloud
 from pipeline.config.config import Config
-from runners.cloud.compile_spec import CompiledSpec
-from runners.cloud.lint.compile_checked import compile_checked
+from runners.cloud.compile_spec import CompiledSpec, compile_checked
 from runners.operations.pipeline_request import PipelineRequest
 
 EngineName = Literal["vertex", "kubeflow"]

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 
 from pipeline.config.config import Config
-from runners.cloud.compile_spec import CompiledSpec, check_cloud
+from runners.cloud.compile_spec import CompiledSpec, check_cloud, compile_checked
 from runners.cloud.cron import Cron
 from runners.cloud.job_inputs import upload
-from runners.cloud.lint.compile_checked import compile_checked
 from runners.cloud.lint.finding import SERVICES, refuse
 from runners.cloud.lint.lint_config import lint_config
 from runners.cloud.registry import check_images

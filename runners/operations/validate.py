@@ -18,7 +18,7 @@ from pipeline.config.validate import ValidConfig
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.validate_graph import validate_pipeline
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
-from runners.cloud.lint.compile_checked import lint_all
+from runners.cloud.compile_spec import lint_all
 from runners.cloud.lint.finding import Finding, refuse
 from runners.operations.pipeline_request import PipelineRequest
 from sluice.compat import hidden_native_logs, prepare_environment

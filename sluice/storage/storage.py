@@ -21,7 +21,7 @@ from typing import IO, Literal
 
 Kind = Literal["file", "folder", "other"]
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,30})://")
 # By scheme. Imported by name, so that the fingerprint of a node's code has them only if
 # the node may access remote files; see ``remote_modules``.
 _REMOTE = {"gs": "sluice.storage.gcs_storage:GcsStorage"}

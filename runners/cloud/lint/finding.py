@@ -7,7 +7,7 @@ value that only looks wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -49,6 +49,11 @@ def error(where: str, what: str, fix: str) -> Finding:
 def warning(where: str, what: str, fix: str) -> Finding:
     """Returns a finding that does not."""
     return Finding("warning", where, what, fix)
+
+
+def has_errors(findings: Iterable[Finding]) -> bool:
+    """Whether a finding stops ``compile`` and ``submit``."""
+    return any(item.severity == "error" for item in findings)
 
 
 class LintError(ConfigError):

@@ -23,7 +23,13 @@ from runners.cloud.lint.lint_machine import (
     lint_resources,
     lint_trainer,
 )
-from runners.cloud.lint.lint_value import SECRET_FIX, lint_image, lint_secret, texts_of
+from runners.cloud.lint.lint_value import (
+    SECRET_FIX,
+    lint_image,
+    lint_path,
+    lint_secret,
+    texts_of,
+)
 from runners.cloud.trainer_job import TRAINER, needs_custom_job
 from sluice.errors import ConfigError, did_you_mean
 from sluice.secrets import references
@@ -171,13 +177,8 @@ class _Lint:
             )
         for name, own in config.nodes.items():
             for key, text in texts_of(own.parameters):
-                if text and not is_remote(text) and (config.root / text).exists():
-                    yield error(
-                        self._at("nodes", name, "parameters", *key),
-                        f"{text!r} is on this machine",
-                        "write a gs:// address, or read a file of your package, which "
-                        "is in the image, by importlib.resources",
-                    )
+                where = self._at("nodes", name, "parameters", *key)
+                yield from lint_path(text, config.root, where)
 
     def secrets(self) -> Iterator[Finding]:
         """Credentials in what is published, references that nothing resolves there."""
@@ -283,9 +284,9 @@ class _Lint:
         if self._vertex:
             return
         if self._cloud.kubeflow is None:
-            yield error(
+            yield warning(
                 self._at("cloud", "kubeflow"),
-                "the address of Kubeflow Pipelines is missing",
+                "sluice submit and schedule need the address of Kubeflow Pipelines",
                 "write kubeflow: {host: https://...}",
             )
         lacking: dict[KeyPath, object] = {

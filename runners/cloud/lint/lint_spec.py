@@ -10,14 +10,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.config.origin import KeyPath, key_path
 from runners.cloud.lint.finding import Finding, error, warning
 from runners.cloud.lint.lint_kubeflow import lint_kubeflow
-from runners.cloud.lint.lint_value import lint_image, lint_secret, texts_of
+from runners.cloud.lint.lint_value import lint_image, lint_path, lint_secret, texts_of
 from runners.cloud.spec import (
     Constant,
     Container,
@@ -55,8 +54,6 @@ _CLAUSE = re.compile(
     r'schema_title="(?P<title>[^"]+)"|state=LIVE|name="[^"]+"|uri="[^"]+"'
     r"|metadata\.\w+\.(?:number|string|bool)_value=(?:\"[^\"]*\"|[\w.-]+)"
 )
-# Folders of the image as of this machine.
-_SYSTEM = ("/bin", "/dev", "/etc", "/gcs", "/opt", "/proc", "/sys", "/usr", "/var")
 
 
 def lint_spec(spec: Spec, config: Config) -> list[Finding]:
@@ -90,8 +87,11 @@ class _Lint:
         self._spec, self._root = spec, config.root
         assert config.cloud is not None
         nodes = config.cloud.nodes.values()
-        # ``lint_config`` has checked these, which get a tag if they have none.
+        # ``lint_config`` has checked these; images get a tag if they have none.
         self._checked = {config.cloud.image, *(node.image for node in nodes)}
+        own = [node.parameters for node in config.nodes.values()]
+        given = texts_of([config.data_uri, config.model_params, own])
+        self._texts_of_config = {text for _, text in given}
 
     def place(self) -> Iterator[Finding]:
         """Where artifacts are written."""
@@ -198,15 +198,12 @@ class _Lint:
         """Paths of this machine and credentials in what tasks are given."""
         for task in self._spec.tasks:
             for path, text in self._texts(task):
+                if text in self._texts_of_config:
+                    continue
                 where = f"{task.id}, {key_path(path)}"
                 # The exit handler's parameter is the config, of which it reads no file.
-                if self._is_local(text) and not task.is_exit_handler:
-                    yield error(
-                        where,
-                        f"{text} is on this machine",
-                        "write a gs:// address, or read a file of your package, which "
-                        "is in the image, by importlib.resources",
-                    )
+                if not task.is_exit_handler:
+                    yield from lint_path(text, self._root, where)
                 yield from lint_secret(str(path[-1]), text, where)
 
     def sizes(self) -> Iterator[Finding]:
@@ -248,14 +245,6 @@ class _Lint:
                 default = self._spec.parameters[name].default
                 return self._spec.parameter_values.get(name, default)
         return None
-
-    def _is_local(self, text: str) -> bool:
-        if text.startswith("file://"):
-            return True
-        is_path = "/" in text and len(text) < 1024 and text.isprintable()
-        if not is_path or is_remote(text) or text.startswith(_SYSTEM):
-            return False
-        return (self._root / Path(text).expanduser()).exists() and text.strip("/") != ""
 
 
 def _decoded(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:

@@ -1,15 +1,17 @@
-"""Lints single values: references to images, and values that may be secrets."""
+"""Lints single values: references to images, paths, and what may be a secret."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pipeline.config.origin import KeyPath
 from runners.cloud.lint.finding import Finding, error, warning
 from runners.cloud.lint.secret_text import find_credential, is_secret_name
 from sluice.secrets import references
+from sluice.storage.storage import is_remote
 
 # https://pkg.go.dev/github.com/distribution/reference, but for the lengths.
 _IMAGE = re.compile(
@@ -17,6 +19,8 @@ _IMAGE = re.compile(
     r"(?::(?P<tag>[\w.-]+))?(?P<digest>@sha256:[0-9a-f]{64})?",
     re.ASCII,
 )
+# Folders of the image as of this machine.
+_SYSTEM = ("/bin", "/dev", "/etc", "/gcs", "/opt", "/proc", "/sys", "/usr", "/var")
 SECRET_FIX = (
     "keep it in Secret Manager, and let your code read it as the nodes' service account"
 )
@@ -42,6 +46,20 @@ def lint_image(image: str, where: str) -> Iterator[Finding]:
     if match["digest"] is None and match["tag"] == "latest":
         what = f"{image} may be another image tomorrow"
         yield warning(where, what, "leave the tag out, or name the image by digest")
+
+
+def lint_path(text: str, root: Path, where: str) -> Iterator[Finding]:
+    """Yields a finding if a text is the path of a file or folder of this machine."""
+    is_path = re.search(r"\w[./]|/\w", text) and len(text) < 1024 and text.isprintable()
+    if not is_path or is_remote(text) or text.startswith(_SYSTEM):
+        return
+    if text.startswith("file://") or (root / Path(text).expanduser()).exists():
+        yield error(
+            where,
+            f"{text} is on this machine",
+            "write a gs:// address, or read a file of your package, which is in the "
+            "image, by importlib.resources",
+        )
 
 
 def lint_secret(name: str, text: str, where: str) -> Iterator[Finding]:

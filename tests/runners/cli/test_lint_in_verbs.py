@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.config.config import Config
+from runners.cloud.lint.finding import Finding
+from runners.cloud.lint.lint_spec import lint_spec
+from runners.cloud.spec import Spec
 from sluice.project import own_root
 
 Sluice = Callable[..., tuple[int, str, str]]
@@ -17,7 +21,8 @@ GIVEN = (
     *("--set", "cloud.image=europe-west4-docker.pkg.dev/p/sluice/digits"),
     *("--set", "data.dir=gs://bucket/data/digits"),
 )
-OWN_NODE = "{component: 'own_lint.nodes:Tell', parameters: {words: [a]}}"
+# Too long for a command line.
+WORD = "a" * 140_000
 OWN = """
 from tfx.dsl.component.experimental.annotations import Parameter
 from tfx.dsl.component.experimental.decorators import component
@@ -29,13 +34,11 @@ def Tell(words: Parameter[list[str]]):
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("verb", ["validate", "compile", "submit"])
-def test_errors_of_the_config_are_told_without_tfx(
-    verb: str, sluice: Sluice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_submit_tells_errors_of_the_config_without_tfx(
+    sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(own_root())
-    output = ["-o", str(tmp_path / "job.json")] if verb == "compile" else []
-    code, out, err = sluice(verb, "digits", "--set", "cloud={}", *output, "--json")
+    code, out, err = sluice("submit", "digits", "--set", "cloud={}", "--json")
     assert code == 2
     first, *lines = err.splitlines()
     assert first == "error: the pipeline 'digits' cannot run on Vertex AI: 4 problems"
@@ -45,9 +48,7 @@ def test_errors_of_the_config_are_told_without_tfx(
     )
     document = json.loads(out)
     assert document["exit_code"] == 2
-    findings = [f"  - {_line(item)}" for item in document["findings"]]
-    assert findings[:4] == lines[:4]
-    assert not (tmp_path / "job.json").exists()
+    assert [f"  - {_line(item)}" for item in document["findings"]] == lines
 
 
 def _line(finding: dict[str, str]) -> str:
@@ -56,25 +57,41 @@ def _line(finding: dict[str, str]) -> str:
 
 
 @pytest.mark.tf
-def test_validate_tells_all_of_config_and_compiled_pipeline(
+def test_validate_tells_all_of_config_and_compiled_pipelines(
     sluice: Sluice, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the config alone is refused; each fault is of another stage."""
+    """Found: without a bucket nothing was compiled, and never for a schedule."""
     (project / "own_lint").mkdir()
     # Without __init__.py, so no package that an image would hold.
     (project / "own_lint" / "nodes.py").write_text(OWN)
     monkeypatch.chdir(project)
+    linted = []
+
+    def spy(spec: Spec, config: Config) -> list[Finding]:
+        linted.append({task.id for task in spec.tasks})
+        return lint_spec(spec, config)
+
+    monkeypatch.setattr("runners.cloud.compile_spec.lint_spec", spy)
+    node = f"{{component: 'own_lint.nodes:Tell', parameters: {{words: [{WORD}]}}}}"
     code, out, _ = sluice(
-        *("validate", "digits", *GIVEN, "--json"),
-        *("--set", f"nodes={{Told: {OWN_NODE}}}"),
+        *("validate", "digits", "--set", "cloud={}", "--json"),
+        *("--set", f"nodes={{Told: {node}}}"),
     )
     assert code == 2
-    found = [(item["severity"], item["what"]) for item in json.loads(out)["findings"]]
-    assert found == [
-        ("error", "there is no cloud.region"),
-        ("error", "it would not hold modules of the nodes: own_lint.nodes"),
-        ("error", "a list reaches its executor as JSON text"),
+    findings = json.loads(out)["findings"]
+    whats = [item["what"] for item in findings]
+    assert whats[:7] == [
+        "there is no cloud.root",
+        "there is no cloud.image",
+        "there is no cloud.region",
+        "the data, data/digits, is on this machine",
+        "it would not hold modules of the nodes: own_lint.nodes",
+        "a list reaches its executor as JSON text",
+        "the task's inputs have 140,328 bytes, 140,008 of them here; a command line "
+        "takes 131,072 in one argument",
     ]
+    plain, scheduled = linted
+    assert scheduled - plain == {"AdvanceWatermark"}
 
 
 @pytest.mark.tf

@@ -1,4 +1,4 @@
-"""What the config lays over the tasks of a spec, and what it refuses to."""
+"""What is laid over the tasks of a spec."""
 
 from __future__ import annotations
 
@@ -6,75 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.cloud import Cloud
-from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from runners.cloud.compile_spec import check_cloud
 from runners.cloud.task_settings import set_defaults, skip_without_new_data
 from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit
-
-ROOT = {"root": "gs://bucket/root"}
-JOB = {"machine_type": "n1-standard-8", "workers": 2}
-
-
-def _config(**cloud: Any) -> Config:
-    section = Cloud.model_validate({**ROOT, **cloud})
-    return load_config("digits").model_copy(update={"cloud": section})
-
-
-@pytest.mark.parametrize(
-    ("cloud", "message"),
-    [
-        ({"root": None}, r"cloud\.root is not set"),
-        (
-            {"nodes": {"Transform": {"machine_type": "n1-standard-8"}}},
-            "only the Trainer has machine_type, workers and tpu",
-        ),
-        (
-            {"engine": "kubeflow", "nodes": {"Trainer": JOB}},
-            "Kubeflow Pipelines runs each node in one pod",
-        ),
-        (
-            {"nodes": {"Trainer": {"workers": 2}}},
-            r"expected: cloud\.project, cloud\.region, "
-            r"cloud\.nodes\.Trainer\.machine_type",
-        ),
-        (
-            {"beam": {"runner": "dataflow"}},
-            r"expected: cloud\.project, cloud\.region, cloud\.image",
-        ),
-        (
-            {"project": "p", "region": "r", "push": {"endpoint": {}}},
-            r"expected: cloud\.push\.registry",
-        ),
-        (
-            {"push": {"registry": {"serving_image": "s"}}},
-            r"expected: cloud\.project, cloud\.region",
-        ),
-    ],
-)
-def test_what_an_engine_cannot_do(cloud: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_cloud(_config(**cloud))
-
-
-FILLED_IN = [
-    "cloud.root=gs://bucket/root",
-    "cloud.project=p",
-    "cloud.region=r",
-    "cloud.image=host/sluice",
-]
-
-
-@pytest.mark.parametrize(
-    "profile", ["vertex", "vertex-gpu", "vertex-tpu", "vertex-dataflow", "kubeflow"]
-)
-def test_the_bundled_profiles_lack_only_what_is_the_users(profile: str) -> None:
-    with pytest.raises(ConfigError, match=r"cloud\.root is not set"):
-        check_cloud(load_config("digits", profile=profile))
-    check_cloud(load_config("digits", profile=profile, overrides=FILLED_IN))
 
 
 def test_a_config_without_the_section_names_the_profiles() -> None:
