@@ -33,16 +33,7 @@ DEFAULT_SEED = 17
 
 _DATA_SETS = {
     data_set.name: data_set
-    for data_set in (
-        DIGITS,
-        TAXI,
-        MNIST,
-        FASHION_MNIST,
-        CIFAR10,
-        FLOWERS,
-        IMAGES,
-        CSV,
-    )
+    for data_set in (DIGITS, TAXI, MNIST, FASHION_MNIST, CIFAR10, FLOWERS, IMAGES, CSV)
 }
 _OURS = re.compile(
     rf"\..*|{re.escape(MANIFEST_FILE)}|\w+-\d{{5}}-of-\d{{5}}\.tfrecord(\.gz)?"

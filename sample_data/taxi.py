@@ -107,10 +107,6 @@ TAXI = DataSet(
     description="15,002 Chicago taxi trips with missing values (from the TFX wheel)",
     licence="data.cityofchicago.org, Data Terms of Use",
     gzip=True,
-    splits=(
-        Split("train", 10502, 4),
-        Split("eval", 2250, 2),
-        Split("test", 2250, 2),
-    ),
+    splits=(Split("train", 10502, 4), Split("eval", 2250, 2), Split("test", 2250, 2)),
     records=records,
 )

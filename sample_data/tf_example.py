@@ -12,11 +12,7 @@ from sluice.tfrecords.parse_tf_example import parse
 
 Values = Sequence[int] | Sequence[float] | Sequence[bytes]
 
-_LISTS: dict[type, str] = {
-    int: "int64_list",
-    float: "float_list",
-    bytes: "bytes_list",
-}
+_LISTS: dict[type, str] = {int: "int64_list", float: "float_list", bytes: "bytes_list"}
 
 
 def encode(features: Mapping[str, Values]) -> bytes:

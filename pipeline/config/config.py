@@ -11,10 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import (
-    Field,
-    PrivateAttr,
-)
+from pydantic import Field, PrivateAttr
 
 from pipeline.config.applications import APPLICATIONS
 from pipeline.config.cloud import Cloud
@@ -121,10 +118,7 @@ class Config(Section):
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()
-    nodes: OwnNodes = Field(
-        default={},
-        description="Nodes to add to the graph, by id.",
-    )
+    nodes: OwnNodes = Field(default={}, description="Nodes to add to the graph, by id.")
     retries: Retries = Retries()
     memory_mb: Memory = Memory()
     cloud: Cloud | None = Field(

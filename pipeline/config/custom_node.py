@@ -43,8 +43,7 @@ class CustomNode(Section):
         default=(), description="Nodes that it waits for without reading their outputs."
     )
     before: tuple[Text, ...] = Field(
-        default=(),
-        description="Nodes that wait for it, and do not run if it fails.",
+        default=(), description="Nodes that wait for it, and do not run if it fails."
     )
 
 

@@ -114,8 +114,7 @@ class Examples(Section):
         "being read, so that a small compressed file cannot fill the memory.",
     )
     images: ImageLimits | None = Field(
-        default=None,
-        description="Limits on images. null: images are not checked.",
+        default=None, description="Limits on images. null: images are not checked."
     )
 
 

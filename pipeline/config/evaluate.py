@@ -17,8 +17,7 @@ class Metric(Section):
         description="A class of TFMA or of `tf_keras.metrics`."
     )
     name: Text | None = Field(
-        default=None,
-        description="Name of the result. null: the class's own name.",
+        default=None, description="Name of the result. null: the class's own name."
     )
     params: Params = Field(default={}, description="Arguments of the class.")
 

@@ -43,8 +43,7 @@ class Vocabulary(Section):
 
     kind: Literal["vocabulary"] = Field(default="vocabulary", description=_KIND)
     top_k: Count | None = Field(
-        default=None,
-        description="Number of most frequent values to keep. null: all.",
+        default=None, description="Number of most frequent values to keep. null: all."
     )
     oov_buckets: Count = Field(
         default=1, description="Number of hash buckets for all other values."

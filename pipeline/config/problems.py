@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import types
 import typing
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -190,35 +189,28 @@ def _path_in(data: Any, details: ErrorDetails) -> KeyPath:
 
 def _known_keys(kind: Any, loc: Sequence[str | int]) -> list[str]:
     """Returns the valid keys of the section of an unknown key."""
+    sections = _sections_in(kind)
     for part in loc[:-1]:
-        kind = _step(_members(kind), part)
-    section = _members(kind)[0]
-    return [info.alias or name for name, info in section.model_fields.items()]
+        tagged = [item for item in sections if _tag_of(item) == part]
+        inner = [
+            below
+            for item in sections
+            for name, info in item.model_fields.items()
+            if part == (info.alias or name)
+            for below in _sections_in(info.annotation)
+        ]
+        # An index, or the key of a mapping, leads to the same sections.
+        sections = tagged or inner or sections
+    return [info.alias or name for name, info in sections[0].model_fields.items()]
 
 
-def _members(kind: Any) -> list[Any]:
-    """Returns the types that an annotation allows, None left out."""
-    if typing.get_origin(kind) is typing.Annotated:
-        return _members(typing.get_args(kind)[0])
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return [m for arg in typing.get_args(kind) for m in _members(arg)]
-    return [] if kind is type(None) else [kind]
+def _sections_in(kind: Any) -> list[type[Section]]:
+    """Returns the sections that an annotation names, such as ``tuple[Metric, ...]``."""
+    if arguments := typing.get_args(kind):
+        return [item for argument in arguments for item in _sections_in(argument)]
+    return [kind] if isinstance(kind, type) and issubclass(kind, Section) else []
 
 
-def _step(members: Sequence[Any], part: str | int) -> Any:
-    """Returns the type that a part of pydantic's location leads to."""
-    for member in members:
-        tag = getattr(member, "model_fields", {}).get("kind")
-        if tag is not None and tag.default == part:
-            return member
-    kind = members[0]
-    arguments = typing.get_args(kind)
-    if typing.get_origin(kind) is dict:
-        return arguments[1]
-    if typing.get_origin(kind) is tuple:
-        return arguments[0]
-    return next(
-        info.annotation
-        for name, info in kind.model_fields.items()
-        if part == (info.alias or name)
-    )
+def _tag_of(section: type[Section]) -> object:
+    kind = section.model_fields.get("kind")
+    return kind and kind.default

@@ -20,13 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pipeline.config.cloud import CloudBeam, CloudPush
 from pipeline.config.config import Config
 from pipeline.config.learning_rate import DEFAULT_SCHEDULE
-from pipeline.config.train import (
-    Augment,
-    Devices,
-    Input,
-    KerasObject,
-    TensorBoard,
-)
+from pipeline.config.train import Augment, Devices, Input, KerasObject, TensorBoard
 from sluice.storage import atomic
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"

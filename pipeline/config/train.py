@@ -191,8 +191,7 @@ class Input(Section):
         "none.",
     )
     shuffle_mb: Count = Field(
-        default=256,
-        description="Size of the shuffle buffer, in MB (1,000,000 bytes).",
+        default=256, description="Size of the shuffle buffer, in MB (1,000,000 bytes)."
     )
     augment: Augment = Augment.model_construct()
 

@@ -140,8 +140,7 @@ def _check_slices(
                 problems.add(path, f"the feature {name!r} is crossed with itself")
             elif features[name].type == schema_pb2.FLOAT:
                 problems.warn(
-                    path,
-                    f"{name!r} is FLOAT: each of its values becomes a slice",
+                    path, f"{name!r} is FLOAT: each of its values becomes a slice"
                 )
 
 

@@ -53,10 +53,7 @@ class FeatureChoice:
 
 
 def choose_features(
-    summary: Summary,
-    label: str,
-    leaks: Mapping[str, float],
-    group: str | None = None,
+    summary: Summary, label: str, leaks: Mapping[str, float], group: str | None = None
 ) -> list[FeatureChoice]:
     """Returns a choice for every feature but the label, in their order.
 

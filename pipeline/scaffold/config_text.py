@@ -181,8 +181,7 @@ def _features(proposal: Proposal) -> list[str]:
         comment = f"# {one_line(choice.why)}"
         beside = (f"{entry:<{width}}  {comment}", f"{entry}  {comment}")
         lines += next(
-            ([line] for line in beside if len(line) <= _LINE),
-            [f"  {comment}", entry],
+            ([line] for line in beside if len(line) <= _LINE), [f"  {comment}", entry]
         )
     left_out = [choice for choice in proposal.features if choice.spec is None]
     lines += ["  # Left out:"] if left_out else []

@@ -16,11 +16,7 @@ from pipeline.scaffold.semantic_type import (
 from pipeline.scaffold.summarize import FeatureSummary, Summary
 from schemas.features import SERVING, TRAINING, min_fraction, set_number_of_values
 
-_TYPES = {
-    "int": schema_pb2.INT,
-    "float": schema_pb2.FLOAT,
-    "bytes": schema_pb2.BYTES,
-}
+_TYPES = {"int": schema_pb2.INT, "float": schema_pb2.FLOAT, "bytes": schema_pb2.BYTES}
 
 
 def infer_schema(summary: Summary, label: str | None = None) -> schema_pb2.Schema:

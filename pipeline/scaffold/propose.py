@@ -189,10 +189,7 @@ def _two_classes(feature: FeatureSummary) -> tuple[int, ...] | tuple[str, ...] |
 
 
 def _warnings(
-    summary: Summary,
-    label: str,
-    features: tuple[FeatureChoice, ...],
-    complete: bool,
+    summary: Summary, label: str, features: tuple[FeatureChoice, ...], complete: bool
 ) -> list[str]:
     found = []
     if not complete:

@@ -28,11 +28,7 @@ from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.strategy.agreement import Agreement
 from pipeline.training.strategy.task_process import beat
-from pipeline.training.training_state import (
-    TrainingState,
-    read_metrics,
-    write_metrics,
-)
+from pipeline.training.training_state import TrainingState, read_metrics, write_metrics
 from sluice import interrupt, progress
 from sluice.errors import NodeError
 
@@ -90,9 +86,7 @@ class Checkpoint(StepCallback):
             model=model, state=self._state, random=self._random
         )
         self._manager = settings.directory and tf.train.CheckpointManager(
-            self._checkpoint,
-            settings.saved_to or settings.directory,
-            max_to_keep=_KEPT,
+            self._checkpoint, settings.saved_to or settings.directory, max_to_keep=_KEPT
         )
         self._found: str | None = None
         self._is_restored = False

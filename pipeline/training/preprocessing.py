@@ -16,12 +16,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from pipeline.config.feature_set import (
-    SAMPLE_WEIGHT_KEY,
-    Feature,
-    FeatureSet,
-    Label,
-)
+from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY, Feature, FeatureSet, Label
 
 MISSING_ID = 0
 NO_LABEL = -1

@@ -15,7 +15,7 @@ from typing import IO, Literal, cast
 import tensorflow as tf
 from tfx.dsl.io import fileio, filesystem
 
-from sluice.storage.storage import Entry, Kind, Storage
+from sluice.storage.storage import Entry, Storage
 from sluice.storage.storage_errors import PreconditionFailedError
 
 
@@ -31,7 +31,6 @@ class FileioStorage(Storage):
         *,
         recursive: bool = False,
         matching: Callable[[str], bool] | None = None,
-        kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
         with _os_errors(folder):
             if recursive:
@@ -50,8 +49,7 @@ class FileioStorage(Storage):
                     for name in names
                     if name and (matching is None or matching(name))
                 ]
-        there = (e for e in found if kinds is None or e.kind in kinds)
-        return sorted(there, key=lambda entry: entry.name)
+        return sorted(found, key=lambda entry: entry.name)
 
     def names(self, folder: str) -> Sequence[str]:
         with _os_errors(folder):

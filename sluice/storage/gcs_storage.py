@@ -26,7 +26,7 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
 from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
-from sluice.storage.storage import Entry, Kind, Storage
+from sluice.storage.storage import Entry, Storage
 from sluice.storage.storage_errors import PreconditionFailedError, error_of_status
 
 SCHEME = "gs://"
@@ -55,7 +55,6 @@ class GcsStorage(Storage):
         *,
         recursive: bool = False,
         matching: Callable[[str], bool] | None = None,
-        kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
         bucket, name = _parse(folder)
         prefix = f"{name.rstrip('/')}/" if name.strip("/") else ""
@@ -76,12 +75,7 @@ class GcsStorage(Storage):
             for blob in files
         ]
         entries += [Entry(base + name, name, "folder") for name in inner if name]
-        there = (
-            entry
-            for entry in entries
-            if (matching is None or matching(entry.name))
-            and (kinds is None or entry.kind in kinds)
-        )
+        there = (entry for entry in entries if matching is None or matching(entry.name))
         return sorted(there, key=lambda entry: entry.name)
 
     def stat(self, uri: str) -> Entry:

@@ -28,16 +28,14 @@ class LocalStorage(Storage):
         *,
         recursive: bool = False,
         matching: Callable[[str], bool] | None = None,
-        kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
         found = _files_below(folder) if recursive else _scan(folder)
         entries = [
-            _entry(item, name, kinds)
+            _entry(item, name)
             for name, item in found
             if matching is None or matching(name)
         ]
-        there = (entry for entry in entries if entry is not None)
-        return sorted(there, key=lambda entry: entry.name)
+        return sorted(entries, key=lambda entry: entry.name)
 
     def names(self, folder: str) -> Sequence[str]:
         try:
@@ -139,12 +137,8 @@ def _files_below(folder: str, prefix: str = "") -> Iterator[tuple[str, os.DirEnt
             yield f"{prefix}{name}", item
 
 
-def _entry(
-    item: os.DirEntry[str], name: str, kinds: Sequence[Kind] | None
-) -> Entry | None:
+def _entry(item: os.DirEntry[str], name: str) -> Entry:
     kind = _kind(item)
-    if kinds is not None and kind not in kinds:
-        return None
     if kind == "file":
         try:
             return _from_status(item.path, name, item.stat())

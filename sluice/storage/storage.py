@@ -69,12 +69,11 @@ class Storage(ABC):
         *,
         recursive: bool = False,
         matching: Callable[[str], bool] | None = None,
-        kinds: Sequence[Kind] | None = None,
     ) -> Sequence[Entry]:
         """Returns the entries of a folder, by name; none if there is no folder.
 
         ``recursive`` returns all files below it, and no folders; ``matching`` selects
-        names and ``kinds`` kinds of entries.
+        names, and on a disk others are not inspected.
 
         Raises:
           OSError: it cannot be listed; also where the bucket does not exist.

@@ -127,22 +127,19 @@ class FileLister:
 
     def _entries(self, folder: str, segment: Segment, kinds: list[Kind]) -> list[Entry]:
         """Returns the entries that match; on a disk, others are not inspected."""
+
+        def matches(name: str) -> bool:
+            return segment.match(name) is not None
+
         if self._is_remote:
-            entries = self._list_whole(folder).values()
-            return [
-                entry
-                for entry in entries
-                if entry.kind in kinds and segment.match(entry.name) is not None
-            ]
+            whole = self._list_whole(folder).values()
+            return [e for e in whole if e.kind in kinds and matches(e.name)]
         path = self.path(folder)
         with explain_unreadable(path, _DIRECTORY):
-            found = self._storage.list(
-                path,
-                matching=lambda name: segment.match(name) is not None,
-                kinds=kinds,
-            )
+            found = self._storage.list(path, matching=matches)
+        found = [entry for entry in found if entry.kind in kinds]
         self._seen |= {_join(folder, entry.name): entry for entry in found}
-        return list(found)
+        return found
 
     def _list_whole(self, folder: str) -> dict[str, Entry]:
         if folder not in self._listed:

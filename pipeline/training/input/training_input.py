@@ -13,14 +13,13 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.feature_set import FeatureSet
+from pipeline.config.feature_set import FeatureSet, Label
 from pipeline.training.input.augment import augment
 from pipeline.training.input.batches import Batches, BatchSettings
 from pipeline.training.input.examples import ExampleFormat, Examples, example_bytes
 from pipeline.training.input.plan import BY_REPLICA, Plan, divide
 from pipeline.training.input.shards import count_records
 from pipeline.training.input.wait_time import WaitTime
-from pipeline.training.input.weights import weights_of_classes
 from pipeline.training.strategy.distribution import Distribution
 from sluice.machine_resources import free_memory_bytes
 
@@ -117,8 +116,9 @@ class TrainingInput:
         self.eval_examples = sum(share.count for share in plans["eval"].shares)
         self.steps_per_epoch = plans["train"].steps
         self.eval_steps = plans["eval"].steps
-        self._class_weights = weights_of_classes(
-            settings.class_weights, example_format.feature_set.label, class_counts
+        label = example_format.feature_set.label
+        self._class_weights = _class_weights(
+            settings.class_weights, label, class_counts
         )
         self.cache = self._choose_cache()
         if self.cache != "memory":
@@ -314,3 +314,24 @@ class TrainingInput:
         )
         fits = size < _SHARE_OF_FREE_MEMORY * free_memory_bytes()
         return "memory" if fits else "none"
+
+
+def _class_weights(
+    given: str | Mapping[str | int, float] | None,
+    label: Label,
+    counts: Sequence[int] | None,
+) -> list[float] | None:
+    """Returns the weight of each class by its id; None if all are 1.
+
+    ``balanced`` is the mean count of the classes that occur, divided by each one's
+    count, as in scikit-learn's ``compute_class_weight``.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        # Keys become strings in a node's parameters.
+        by_name = {str(name): weight for name, weight in given.items()}
+        return [by_name.get(name, 1.0) for name in label.class_names]
+    assert counts is not None
+    present = sum(count > 0 for count in counts)
+    return [sum(counts) / present / count if count else 1.0 for count in counts]

@@ -14,12 +14,7 @@ import tensorflow as tf
 
 from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.training.strategy import tpu as tpu_strategy
-from pipeline.training.strategy.choice import (
-    Cluster,
-    choose,
-    find_tpu,
-    read_cluster,
-)
+from pipeline.training.strategy.choice import Cluster, choose, find_tpu, read_cluster
 from pipeline.training.strategy.devices import DeviceSettings, configure_devices
 from pipeline.training.strategy.task_process import beat, is_supervised
 

@@ -146,7 +146,7 @@ class ExampleReader:
 
 def _files(uri: str, split: str) -> list[str]:
     folder = f"{SPLIT_PREFIX}{split}"
-    entries = storage_for(uri).list(os.path.join(uri, folder), kinds=["file"])
+    entries = storage_for(uri).list(os.path.join(uri, folder))
     return [
         f"{folder}/{entry.name}"
         for entry in entries

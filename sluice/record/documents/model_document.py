@@ -45,7 +45,7 @@ def model_document(
       SluiceError: ``saved_model.pb`` is damaged.
       OSError: the artifact cannot be read.
     """
-    entries = storage_for(uri).list(uri, recursive=True, kinds=["file"])
+    entries = storage_for(uri).list(uri, recursive=True)
     if not entries:
         return None
     files = sorted(entries, key=lambda entry: (-entry.size_bytes, entry.name))
