@@ -72,19 +72,14 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
             content = file.read(size)
             longer = bool(file.read(1))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(
-            "this gzip file is truncated or corrupt",
-            where=path,
-            actual=str(error),
-            hint="Copy or download it again.",
-        ) from error
+        what = "this gzip file is truncated or corrupt"
+        raise _damaged(what, path, None, str(error)) from error
     if len(content) < size or longer:
-        raise DataError(
+        raise _damaged(
             "the length of this idx file does not match its header",
-            where=path,
-            expected=f"{size:,} values ({' x '.join(map(str, shape))})",
-            actual="more" if longer else f"{len(content):,}",
-            hint="Copy or download it again.",
+            path,
+            f"{size:,} values ({' x '.join(map(str, shape))})",
+            "more" if longer else f"{len(content):,}",
         )
     return np.frombuffer(content, np.uint8).reshape(shape)
 
@@ -142,13 +137,14 @@ def _open(path: Path) -> gzip.GzipFile | IO[bytes]:
 def _not_idx(
     path: Path, expected: str, header: bytes, actual: str | None = None
 ) -> DataError:
-    return DataError(
-        "this file is not an idx file of the expected type",
-        where=path,
-        expected=expected,
-        actual=actual or f"the first bytes {header[:4].hex(' ') or '(none)'}",
-        hint="Copy or download it again.",
-    )
+    actual = actual or f"the first bytes {header[:4].hex(' ') or '(none)'}"
+    what = "this file is not an idx file of the expected type"
+    return _damaged(what, path, expected, actual)
+
+
+def _damaged(what: str, path: Path, expected: str | None, actual: str) -> DataError:
+    hint = "Copy or download it again."
+    return DataError(what, where=path, expected=expected, actual=actual, hint=hint)
 
 
 def _declare(

@@ -27,27 +27,13 @@ _SOURCE = "examples/chicago_taxi_pipeline/data/simple/data.csv"
 _SOURCE_SHA256 = "cdaf0b5931442ef47693f408f25a37af710aca23fccb90a78f00930e89548805"
 
 _INTEGERS = frozenset(
-    {
-        "pickup_community_area",
-        "dropoff_community_area",
-        "pickup_census_tract",
-        "dropoff_census_tract",
-        "trip_start_month",
-        "trip_start_day",
-        "trip_start_hour",
-        "trip_start_timestamp",
-        "trip_seconds",
-    }
+    "pickup_community_area dropoff_community_area pickup_census_tract "
+    "dropoff_census_tract trip_start_month trip_start_day trip_start_hour "
+    "trip_start_timestamp trip_seconds".split()
 )
 _FLOATS = frozenset(
-    {
-        "fare",
-        "trip_miles",
-        "pickup_latitude",
-        "pickup_longitude",
-        "dropoff_latitude",
-        "dropoff_longitude",
-    }
+    "fare trip_miles pickup_latitude pickup_longitude dropoff_latitude "
+    "dropoff_longitude".split()
 )
 _LEAKS = frozenset({"tips"})
 

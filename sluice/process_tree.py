@@ -17,31 +17,31 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 
 
+def _control(option: int, *arguments: object) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, *arguments)
+
+
 def die_with(parent: int) -> None:
     """Has the kernel kill this process when ``parent`` ends, or has ended already."""
-    if sys.platform != "linux":
-        return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.platform == "linux" and os.getppid() != parent:
         os._exit(128 + signal.SIGKILL)
 
 
 def outlive_parent() -> None:
     """Reverses ``die_with``."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
+    _control(_PR_SET_PDEATHSIG, 0)
 
 
 def name_process(name: str) -> None:
     """Sets the process name in ``ps -o comm`` and ``top``, at most 15 bytes."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+    _control(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def adopt_orphans() -> None:
     """Makes this process the parent of descendants whose own parent ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _control(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def kill_group(leader: int) -> None:

@@ -168,8 +168,7 @@ def join(path: Path, run_id: str) -> Iterator[RunLock]:
             handle = _acquire(stack, path, False, lambda owner: None, shared=True)
         except FileNotFoundError:
             raise cannot_join(run_id, path) from None
-        lock = RunLock(handle)
-        owner = _read(handle)
+        owner, lock = _read(handle), RunLock(handle)
         if owner is None or owner.shared_run != run_id:
             raise cannot_join(run_id, path)
         lock.touch()

@@ -24,35 +24,26 @@ TRAIN_KEYS = {
 }
 # Arguments of optimizers that are rates of decay; Keras takes any number.
 BELOW_ONE = ("beta_1", "beta_2", "rho", "momentum", "ema_momentum")
-_BETAS = ("beta_1", "beta_2", "epsilon")
-_ALL_OPTIMIZERS = ("use_ema", "ema_momentum", "ema_overwrite_frequency", "jit_compile")
-_OPTIMIZERS: dict[str, tuple[str, ...]] = {
-    "Adadelta": ("rho", "epsilon"),
-    "Adafactor": (
-        "beta_2_decay",
-        "epsilon_1",
-        "epsilon_2",
-        "clip_threshold",
-        "relative_step",
-    ),
-    "Adagrad": ("initial_accumulator_value", "epsilon"),
-    "Adam": (*_BETAS, "amsgrad"),
-    "AdamW": (*_BETAS, "amsgrad"),
+_BETAS = "beta_1 beta_2 epsilon"
+_ALL_OPTIMIZERS = "use_ema ema_momentum ema_overwrite_frequency jit_compile"
+_OPTIMIZERS = {
+    "Adadelta": "rho epsilon",
+    "Adafactor": "beta_2_decay epsilon_1 epsilon_2 clip_threshold relative_step",
+    "Adagrad": "initial_accumulator_value epsilon",
+    "Adam": f"{_BETAS} amsgrad",
+    "AdamW": f"{_BETAS} amsgrad",
     "Adamax": _BETAS,
-    "Ftrl": (
-        "learning_rate_power",
-        "initial_accumulator_value",
-        "l1_regularization_strength",
-        "l2_regularization_strength",
-        "l2_shrinkage_regularization_strength",
-        "beta",
-    ),
-    "Lion": ("beta_1", "beta_2"),
+    "Ftrl": "learning_rate_power initial_accumulator_value l1_regularization_strength "
+    "l2_regularization_strength l2_shrinkage_regularization_strength beta",
+    "Lion": "beta_1 beta_2",
     "Nadam": _BETAS,
-    "RMSprop": ("rho", "momentum", "epsilon", "centered"),
-    "SGD": ("momentum", "nesterov"),
+    "RMSprop": "rho momentum epsilon centered",
+    "SGD": "momentum nesterov",
 }
-OPTIMIZERS = {name: (*params, *_ALL_OPTIMIZERS) for name, params in _OPTIMIZERS.items()}
+OPTIMIZERS = {
+    name: tuple(f"{params} {_ALL_OPTIMIZERS}".split())
+    for name, params in _OPTIMIZERS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -101,13 +92,8 @@ def _at(fixed: str) -> KerasClass:
 
 METRICS = {
     "AUC": _any(
-        "num_thresholds",
-        "curve",
-        "summation_method",
-        "thresholds",
-        "multi_label",
-        "num_labels",
-        "label_weights",
+        *("num_thresholds", "curve", "summation_method", "thresholds"),
+        *("multi_label", "num_labels", "label_weights"),
     ),
     "BinaryAccuracy": KerasClass(("binary",), ("threshold",)),
     "BinaryCrossentropy": _any("label_smoothing"),

@@ -111,12 +111,8 @@ def _check_params(
 ) -> None:
     for param in metric.params:
         if param != "name" and param not in row.params:
-            problems.add(
-                (*path, "params", param),
-                f"the metric {metric.class_name!r} has no parameter {param!r}",
-                expected="one of " + ", ".join(row.params) if row.params else "none",
-                hint=did_you_mean(param, row.params),
-            )
+            what = f"the metric {metric.class_name!r} has no parameter {param!r}"
+            problems.unknown((*path, "params", param), what, param, row.params)
     for param in row.required:
         if param not in metric.params:
             problems.add(

@@ -40,8 +40,6 @@ class FeatureChoice:
     """How a feature is used, and why.
 
     Attributes:
-      name: of the feature.
-      semantic_type: its inferred semantic type.
       spec: the config's entry, such as ``{"kind": "numeric"}``; None: it is left out.
       why: the reason, a clause without a full stop.
     """

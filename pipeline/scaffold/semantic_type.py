@@ -77,12 +77,9 @@ _SENSITIVE = re.compile(
 
 @dataclass(frozen=True)
 class SemanticType:
-    """A semantic type, with the reason.
+    """A semantic type, with the reason: a clause without a full stop.
 
-    Attributes:
-      name: the type.
-      why: the reason; a clause without a full stop.
-      closed: whether the observed values are taken to be all that exist.
+    It is closed if the observed values are taken to be all that exist.
     """
 
     name: SemanticTypeName

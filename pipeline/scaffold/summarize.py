@@ -41,20 +41,15 @@ class FeatureSummary:
     """Counts of one feature over all records.
 
     Attributes:
-      name: in the records.
       records: number of records, with the feature or without.
       kinds: number of records that have it as ``int``, ``float`` or ``bytes``.
       values: how many values there are over all records.
       min_values: the fewest values in a record that has it.
-      max_values: the most values in a record.
       counts: how often each value occurs, in the order of first occurrence; not
         complete where ``many``. NaN, infinities and bytes longer than
         ``MAX_VALUE_BYTES`` are not in it.
       many: there are more than ``MAX_DISTINCT`` values, or long ones.
       low: the smallest number; None for bytes. NaN and infinities do not count.
-      high: the largest number.
-      nans: how many values are not a number.
-      infinities: how many values are infinite.
       longest_bytes: the length of the longest value; 0 for numbers.
       not_text: how many values (each distinct one once) are not UTF-8.
       images: how many values begin as an image of each format, size and channels.

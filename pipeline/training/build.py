@@ -28,8 +28,6 @@ class ModelSettings:
 
     Attributes:
       model: import path, ``package.module:function``; see ``pipeline.training.models``.
-      params: the model's own parameters.
-      seed: of the initial weights, dropout, and the order of the training examples.
       precision: what layers compute in, the name of a Keras policy.
     """
 

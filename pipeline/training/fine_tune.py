@@ -30,12 +30,7 @@ _LEARNING_RATE_FACTOR = 0.1
 
 @dataclass(frozen=True)
 class FineTuneSettings:
-    """Section ``train.fine_tune`` of the config.
-
-    Attributes:
-      unfreeze_after: epochs after which the layers are trained too; None: never.
-      learning_rate: from then on; None: a tenth of the first.
-    """
+    """Section ``train.fine_tune`` of the config."""
 
     freeze: Sequence[str]
     unfreeze_after: int | None = None

@@ -30,8 +30,6 @@ class TrainingState(tf.train.experimental.PythonState):
       phase: number of the phase, see ``pipeline.training.fit``.
       history: values of each metric by epoch.
       callbacks: attributes of each callback that has a state.
-      shapes: of the model's weights.
-      best_weights: of early stopping.
       metrics: variables of the training metrics after ``batch``; empty between epochs.
     """
 

@@ -36,16 +36,11 @@ Split = Literal["train", "eval"]
 
 @dataclass(frozen=True)
 class InputSettings:
-    """Settings of ``make_input``.
+    """Settings of ``make_input``: keys of the section ``train``, and the files.
 
     Attributes:
       train_files: patterns of gzip TFRecords, as Transform writes them.
       eval_files: the same for validation.
-      seed: of shuffling and augmenting.
-      cache: ``auto``, ``memory``, ``disk`` or ``none``; see ``pipeline.config.train``.
-      shuffle_mb: size of the shuffle buffer, in 1,000,000 bytes.
-      augment: see ``pipeline.config.train.Augment``; empty: not at all.
-      class_weights: by class; ``balanced``: inversely to its share; None: 1.
     """
 
     train_files: Sequence[str]

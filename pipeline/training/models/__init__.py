@@ -23,7 +23,6 @@ class ModelInputs:
     """The transformed features.
 
     Attributes:
-      feature_set: the features and the label of the config.
       shapes: transformed name -> shape without the batch; images are decoded.
       dtypes: transformed name -> dtype.
       number_of_ids: transformed name of a categorical feature -> number of ids.

@@ -42,7 +42,6 @@ class Rehearsal:
     """What a rehearsal found.
 
     Attributes:
-      accelerator: the one that was rehearsed.
       checked: what was compiled or traced, in a line.
       findings: refused ones first; one for each problem and place.
       assumptions: what only the data or the accelerator would tell.

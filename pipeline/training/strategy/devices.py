@@ -17,13 +17,7 @@ from sluice.errors import NodeError
 class DeviceSettings:
     """Settings of the devices, see ``train.devices`` of the config.
 
-    Attributes:
-      visible: numbers of the GPUs to use; None: all.
-      memory_growth: whether GPU memory is taken as needed.
-      memory_limit_mb: memory of each GPU to use; of each logical one where it is
-        divided; None: all.
-      logical: number of logical devices per physical one; None: 1.
-      log_placement: whether the device of each operation is logged.
+    The memory limit is of each logical GPU where one is divided.
     """
 
     visible: Sequence[int] | None = None

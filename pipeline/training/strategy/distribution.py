@@ -23,9 +23,7 @@ from pipeline.training.strategy.task_process import beat, is_supervised
 class StrategySettings:
     """Settings of ``choose_distribution``; see the keys of ``train`` in the config.
 
-    Attributes:
-      paths: of the data to read and of what is written; a TPU on another machine takes
-        no local ones.
+    A TPU on another machine takes no local paths of what is read and written.
     """
 
     strategy: str = "auto"

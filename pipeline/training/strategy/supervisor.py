@@ -34,12 +34,7 @@ _POLL_S = 0.2
 class ProcessSettings:
     """Processes of a training, and how often they are restarted.
 
-    Attributes:
-      workers: number of workers.
-      parameter_servers: number of parameter servers. If there are any, a coordinator is
-        started too.
-      max_restarts: of processes that were lost.
-      stalled_after_s: time without progress after which a process is killed.
+    If there are parameter servers, a coordinator is started too.
     """
 
     workers: int
