@@ -21,7 +21,7 @@ from components.watermark.watermark import NEW_DATA
 from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
-from pipeline.graph.node_registry import INGESTION, PUSHER
+from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION
 from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
@@ -153,6 +153,9 @@ def _add_schedule(nodes: Mapping[str, Any], config: Config) -> Any:
     ingestion.exec_properties[SCHEDULE] = Schedule(
         mark, config.validate_data.stale_after_h
     ).to_json()
+    if serving := nodes.get(SERVING_INGESTION):
+        # Not read: without new data it is skipped as the readers are.
+        serving.spec.inputs["examples"] = ingestion.outputs["examples"]
     last = AdvanceWatermark(examples=ingestion.outputs["examples"], watermark=mark)
     for node in nodes.values():
         # A resolver is not a task of its name.

@@ -364,8 +364,12 @@ def test_kubeflow_gets_what_it_can_run(project: Path) -> None:
 
 
 def test_a_scheduled_run_stops_where_there_is_nothing_new(project: Path) -> None:
-    """Found: `spans` of a schedule are a constant cache key, and nothing stops it."""
-    config = config_of(project, "digits", overrides=[SPANS])
+    """Found: `spans` of a schedule are a constant cache key, and nothing stops it.
+
+    Later: serving requests were ingested without new data, too.
+    """
+    requests = "data.serving='sent-*'"
+    config = config_of(project, "digits", overrides=[SPANS, requests])
     spec = read_spec(cloud_job(config, scheduled=True))
     assert "spans" not in spec.parameters
     gen = spec.task("TFRecordGen")
@@ -374,7 +378,11 @@ def test_a_scheduled_run_stops_where_there_is_nothing_new(project: Path) -> None
     test = "(inputs.artifacts['examples'].artifacts[0].metadata['new_data'] == 1.0)"
     conditions = {task.id: task.condition for task in spec.tasks if task.condition}
     readers = {"StatisticsGen", "Transform", "Evaluator", "AdvanceWatermark"}
-    assert conditions == dict.fromkeys(readers, test)
+    assert conditions == dict.fromkeys({*readers, "ServingTFRecordGen"}, test)
+    skipped = {*conditions}
+    for _ in spec.tasks:
+        skipped |= {task.id for task in spec.tasks if skipped & {*task.upstream}}
+    assert {"ServingStatisticsGen", "Trainer", "Pusher"} <= skipped
     last = spec.task("AdvanceWatermark")
     assert {"TFRecordGen", "Pusher", "AcceptData", "DataGate"} < set(last.upstream)
 
