@@ -177,11 +177,16 @@ def tpu_problem(machine_type: str, topology: str) -> tuple[str, str]:
         known = ", ".join(sorted(family.topologies, key=_chips))
         return f"{machine_type} has no topology {topology}", f"take one of {known}"
     chips = _chips(topology)
-    # A machine holds a whole slice, or all its chips are part of a larger one.
-    if chips % size:
+    # Machines of 1 and 8 chips are a whole slice, several of 4 chips form a larger one.
+    if chips % size or (size != 4 and chips != size):
+        fits = [
+            name
+            for name in sorted(family.topologies, key=_chips)
+            if _chips(name) == size or (size == 4 and _chips(name) % 4 == 0)
+        ]
         return (
             f"a slice {topology} has {chips} chips, {machine_type} has {size}",
-            f"take a topology of a multiple of {size} chips, or a smaller machine",
+            f"take {' or '.join(fits)} here, or another machine",
         )
     return "", ""
 

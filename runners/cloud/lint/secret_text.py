@@ -20,12 +20,21 @@ _FORMATS = {
     "a Slack token": r"\bxox[abprs]-[0-9A-Za-z-]{10,}",
     "a Hugging Face token": r"\bhf_[0-9A-Za-z]{30,}",
     "a JSON web token": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
-    "a password in an address": r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@{]+@",
+    "a password in an address": r"\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]+:[^\s/@{]+@",
 }
 _NAME = re.compile(
-    r"(?:^|[_.-])(?:password|passwd|secret|api_?key|access_?key|private_?key|"
-    r"credentials?|(?:auth|access|api|bearer|refresh)_?token)(?:$|[_.-])",
+    r"(?:^|[_.-])(?:[a-z]*(?:password|passwd|passphrase)|secrets?|credentials?"
+    r"|(?:api|access|private|signing|encryption)[_-]?key"
+    r"|(?:auth|access|api|bearer|refresh|session)[_-]?token"
+    r"|(?:db|user|root|admin)[_-]?pass|(?<=[_.-])pwd)(?:$|[_.-])",
     re.IGNORECASE,
+)
+# Where a credential is, not what it is.
+_REFERENCE = re.compile(r"[_.-](?:name|id|file|path|uri|version)$", re.IGNORECASE)
+# Variables such as HF_TOKEN; not MAX_TOKEN and the like, which are settings of models.
+_VARIABLE = re.compile(
+    r"(?!(?:.*_)?(?:MAX|MIN|NUM|PAD|BOS|EOS|UNK|CLS|SEP|MASK|START|STOP|END|FIRST|LAST)"
+    r"_(?:TOKEN|PASS)$)(?:.*_)?(?:TOKEN|PASS)"
 )
 
 
@@ -39,8 +48,7 @@ def find_credential(text: str) -> str | None:
 
 def is_secret_name(name: str) -> bool:
     """Whether a key or variable is named as those of credentials are."""
-    # Not pad_token and the like, which are parameters of models.
-    if re.search(r"(?:^|_)TOKEN$", name):
-        return True
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return _NAME.search(words) is not None
+    if _REFERENCE.search(words):
+        return False
+    return bool(_VARIABLE.fullmatch(name) or _NAME.search(words))

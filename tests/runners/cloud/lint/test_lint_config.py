@@ -241,6 +241,8 @@ def test_a_fault(fault: str, severity: str, what: str, fix: str) -> None:
     [
         ("ct5lp-hightpu-4t", "3x3", "ct5lp-hightpu-4t has no topology 3x3"),
         ("ct5lp-hightpu-8t", "2x2", "a slice 2x2 has 4 chips, ct5lp-hightpu-8t has 8"),
+        ("ct5lp-hightpu-8t", "4x4", "a slice 4x4 has 16 chips, ct5lp-hightpu-8t has 8"),
+        ("ct6e-standard-1t", "2x2", "a slice 2x2 has 4 chips, ct6e-standard-1t has 1"),
         ("n1-standard-8", "2x2", "n1-standard-8 has no TPU"),
     ],
 )

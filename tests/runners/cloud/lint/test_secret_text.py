@@ -38,13 +38,48 @@ def test_other_texts(text: str) -> None:
     assert find_credential(text) is None
 
 
+SECRETS = """password passwd passphrase secret credentials api_key private_key
+    access_token auth_token""".split()
+SETTINGS = """tokens tokenizer tokenizer_path key keys compass passes bypass pwd
+    secretary secret_name password_file credentials_path monkey hotkey""".split()
+
+
+def _spellings(name: str) -> set[str]:
+    """Returns a name as parameter, variable, flag and in camel case."""
+    first, *rest = name.split("_")
+    camel = first + "".join(word.title() for word in rest)
+    return {name, name.upper(), name.replace("_", "-"), camel}
+
+
 @pytest.mark.parametrize(
-    "name", ["password", "DB_PASSWORD", "apiKey", "HF_TOKEN", "client.secret"]
+    "name",
+    [
+        *(
+            spelling
+            for core in SECRETS
+            for name in (core, f"db_{core}", f"my_{core}_old")
+            for spelling in _spellings(name)
+        ),
+        *("PGPASSWORD", "MYSQL_PWD", "DB_PASS", "KAFKA_PASS", "db_pass", "HF_TOKEN"),
+        *("TOKEN", "client.secret", "AWS_SECRET_ACCESS_KEY", "dbPwd"),
+    ],
 )
 def test_names_of_secrets(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["pad_token", "tokenizer", "keys", "secretary", "k"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            spelling
+            for core in SETTINGS
+            for name in (core, f"max_{core}" if core != "pwd" else core)
+            for spelling in _spellings(name)
+        ),
+        *("MAX_TOKEN", "MAX_TOKENS", "max_token", "MODEL_MAX_TOKEN", "PAD_TOKEN"),
+        *("pad_token", "eos_token", "OLDPWD", "FIRST_PASS", "num_pass", "k"),
+    ],
+)
 def test_other_names(name: str) -> None:
     assert not is_secret_name(name)
