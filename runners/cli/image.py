@@ -54,6 +54,9 @@ def image(
     else:
         found = request.image()
         done = operation.ImageResult(request.name_of(found), found.fingerprint)
+        if prints and as_json:
+            echo_json({**done.to_dict(), "dockerfile": found.dockerfile})
+            return
         if prints:
             echo(*found.dockerfile.rstrip("\n").split("\n"))
             return

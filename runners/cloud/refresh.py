@@ -166,7 +166,7 @@ def follow(
 
 def fetch_log(run_dir: Path, service: Service, name: str, task: str) -> Sequence[str]:
     """Stores the last lines of a task's log in ``logs/``, and returns them."""
-    lines = [redact(line.text) for line in service.logs(name, task, LOG_LINES)]
+    lines = [redact(line) for line in service.logs(name, task, LOG_LINES)]
     if lines:
         path = run_dir / "logs" / f"{task}.log"
         path.parent.mkdir(exist_ok=True)

@@ -104,14 +104,6 @@ class Submission:
     labels: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class LogLine:
-    """A line of a task's log."""
-
-    at: str
-    text: str
-
-
 class NoAnswerError(RemoteError):
     """A service has not answered: whether it has taken the request is not known."""
 
@@ -148,7 +140,7 @@ class Service(Protocol):
         """Asks to cancel a job; one that has ended stays as it is."""
         ...
 
-    def logs(self, name: str, task: str, limit: int) -> Iterator[LogLine]:
+    def logs(self, name: str, task: str, limit: int) -> Iterator[str]:
         """Yields the last lines of a task's log, oldest first."""
         ...
 

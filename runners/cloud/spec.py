@@ -192,6 +192,12 @@ class Task:
         }
         return kinds[type(self.executor)]
 
+    @property
+    def constants(self) -> dict[str, Any]:
+        """Its parameters that are the same in every run."""
+        given = self.parameters.items()
+        return {key: value.value for key, value in given if isinstance(value, Constant)}
+
 
 @dataclass(frozen=True)
 class Spec:

@@ -22,7 +22,6 @@ from runners.cloud.service import (
     PIPELINE_LABEL,
     FailedAttempt,
     JobState,
-    LogLine,
     ServiceJob,
     ServiceTask,
     Submission,
@@ -144,14 +143,14 @@ class KubeflowService:
             return
         self.client.call(self.client.runs.run_service_terminate_run, name)
 
-    def logs(self, name: str, task: str, limit: int) -> Iterator[LogLine]:
+    def logs(self, name: str, task: str, limit: int) -> Iterator[str]:
         """Yields the last lines of a task's pod; none before its container starts."""
         run = self.client.found(self.client.runs.run_service_get_run, name)
         spec = None if run is None else _spec_of(run)
         record = {} if spec is None else _read_records(spec, name, [task]).get(task, {})
         if pod := record.get("pod"):
             lines = self.client.read_log(name, pod).splitlines()
-            yield from (LogLine("", line) for line in lines[-limit:])
+            yield from lines[-limit:]
 
     def page(self, name: str) -> str | None:
         """Returns the run's page of the installation's UI."""

@@ -161,18 +161,18 @@ def _log_of_service(found: FoundRun, request: LogsRequest) -> Log:
     Raises:
       UsageError: there is no such task, or its log is empty.
     """
-    node, known = request.node, _nodes(found)
+    node, known, run_id = request.node, _nodes(found), found.record.run_id
     job = SubmittedJob.load(found.run_dir)
-    if node not in known or job.name is None:
-        hint = f"sluice logs {request.name} NODE"
-        if job.page:
-            hint += f"   (the job: {job.page})"
+    if job.name is None:
         raise UsageError(
-            f"{node!r} is no node of run {found.record.run_id}",
+            f"it is not known yet whether the service has taken run {run_id}",
             where=found.run_dir,
-            expected="one of " + ", ".join(known),
-            hint=hint,
+            hint=next_command(
+                "status", request.name, workspace_dir=request.workspace_dir
+            ),
         )
+    if node not in known:
+        raise unknown_node(node, known, f"run {run_id} in the service")
     log = ServiceLog(found, node, service_of(found.run_dir), job.name)
     if not (log.fetch() or log.path.exists() or request.follow):
         raise _no_log(log, request)

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 from runners.cloud.service import (
     PIPELINE_LABEL,
     SPEC_LABEL,
-    LogLine,
     ServiceJob,
     Submission,
 )
@@ -155,14 +154,14 @@ class VertexService:
 
         self.call(cancel)
 
-    def logs(self, name: str, task: str, limit: int) -> Iterator[LogLine]:
+    def logs(self, name: str, task: str, limit: int) -> Iterator[str]:
         """Yields the last lines of a task's log; see ``Service.logs``."""
         found = self._get(name)
         jobs = custom_jobs_of(found, task) if found else []
         if not jobs:
             return
         wanted = " OR ".join(f'resource.labels.job_id="{job}"' for job in jobs)
-        lines: list[LogLine] = []
+        lines: list[str] = []
         token = ""
         while len(lines) < limit:
             body: dict[str, Any] = {
@@ -312,7 +311,7 @@ def _plain(job: Any) -> dict[str, Any]:
     return json_format.MessageToDict(type(job).pb(job))
 
 
-def _log_line(entry: dict[str, Any]) -> LogLine:
+def _log_line(entry: dict[str, Any]) -> str:
     payload = entry.get("jsonPayload", {})
     text = entry.get("textPayload") or payload.get("message") or ""
-    return LogLine(entry.get("timestamp", ""), str(text).rstrip("\n"))
+    return str(text).rstrip("\n")

@@ -17,7 +17,7 @@ from pipeline.config.serialize import privacy_of
 from runners.cloud.refresh import begin_elsewhere, fetch_log
 from runners.cloud.service import JobState, Service, ServiceJob
 from runners.cloud.service_run import new_events, planned_nodes
-from runners.cloud.spec import Constant, Spec, read_spec
+from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import run_id_of
 from runners.cloud.task_event import task_finished
 from runners.local.write_report import write_report
@@ -83,21 +83,12 @@ def _record(run_dir: Path, service: Service, job: ServiceJob) -> None:
     journal = Journal(run_dir).events()
     for event in new_events(run_dir, spec, journal, job, read_log):
         if isinstance(event, NodeFinished) and event.outputs:
-            properties = _properties(spec, event.node)
+            properties = spec.task(event.node).constants
             node = nodes[event.node]
             described = task_finished(run_dir, node, event, properties, privacy)
             event = replace(described, at=event.at)
         recorder.apply(event)
     write_report(recorder)
-
-
-def _properties(spec: Spec, task: str) -> dict[str, Any]:
-    """Returns the constant parameters of a task."""
-    return {
-        key: value.value
-        for key, value in spec.task(task).parameters.items()
-        if isinstance(value, Constant)
-    }
 
 
 def _copy(run_dir: Path, target: str) -> None:

@@ -409,4 +409,4 @@ def test_the_log_of_a_task_is_that_of_its_pod(
     assert list(service.logs(name, "Trainer", 10)) == []
     _records(bucket, name, Trainer={"started_at": "2026-11-22T01:03:30.000+00:00"})
     kfp.logs["pod-Trainer"] = "one\ntwo\nthree\n"
-    assert [line.text for line in service.logs(name, "Trainer", 2)] == ["two", "three"]
+    assert list(service.logs(name, "Trainer", 2)) == ["two", "three"]

@@ -16,6 +16,7 @@ from runners.cloud.service import Submission
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import SubmittedJob
 from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.lineage import LineageRequest, lineage
 from runners.operations.logs import LogsRequest, logs
 from runners.operations.report import ReportRequest, report
 from runners.operations.resume import ResumeRequest, resume
@@ -53,12 +54,34 @@ def test_from_config_to_status_on_vertex(
     assert uploaded and all(bucket.uri(name) in text for name in uploaded)
     assert str(digits) not in text
     job_id = job["name"].rpartition("/")[2]
+    examples = _artifact(41, "tfx.Examples", input_fingerprint="sha256:12")
+    model = _artifact(42, "tfx.Model")
+    known = {
+        "TFRecordGen": {"outputs": {"examples": examples}},
+        "Trainer": {"inputs": {"examples": examples}, "outputs": {"model": model}},
+    }
     for task in spec.tasks:
-        vertex.task(job_id, task.id, "SUCCEEDED")
+        vertex.task(job_id, task.id, "SUCCEEDED", **known.get(task.id, {}))
     vertex.end(job_id, "SUCCEEDED")
     ended = _status()
     assert (ended.status, ended.exit_code) == ("succeeded", 0)
     assert {node.state for node in ended.nodes} == {"ran"}
+    request = LineageRequest(
+        name="digits", overrides=on_vertex(bucket), reference="Trainer.model"
+    )
+    traced = lineage(request)
+    assert traced.found.artifact_id == 42
+    origin = traced.lineage.origin
+    (data,) = origin.data
+    assert data["path"] == bucket.uri("data") and data["fingerprint"] == "sha256:12"
+    assert origin.run_ids == [record.run_id]
+    assert {"TFRecordGen", "Trainer"} == set(origin.code)
+
+
+def _artifact(number: int, title: str, **metadata: str) -> dict[str, Any]:
+    name = f"projects/1/locations/r/metadataStores/default/artifacts/{number}"
+    found = {"name": name, "schemaTitle": title, "uri": f"gs://bucket/{title}"}
+    return {"artifacts": [{**found, "metadata": metadata}]}
 
 
 @pytest.mark.e2e

@@ -290,7 +290,7 @@ def test_the_last_lines_of_a_task_s_logs(
                     "jsonPayload": {"message": f"line {second} of {job}\n"},
                 }
             )
-    lines = [line.text for line in service.logs(name, "Trainer", 4)]
+    lines = list(service.logs(name, "Trainer", 4))
     assert sorted(lines) == sorted(
         f"line {second} of {job}" for second in (28, 29) for job in ("8", "9")
     )

@@ -43,6 +43,8 @@ def test_the_name_of_the_image(typed) -> None:
 def test_the_dockerfile_and_the_config_of_cloud_build(typed, tmp_path: Path) -> None:
     image = image_of(own_root(), "1.16")
     assert typed("--print", "--tfx", "1.16") == (0, image.dockerfile, "")
+    _, out, _ = typed("--print", "--tfx", "1.16", "--json")
+    assert json.loads(out)["dockerfile"] == image.dockerfile
     folder = tmp_path / "context"
     code, out, err = typed(
         *(
