@@ -130,9 +130,7 @@ class Capabilities:
     Attributes:
       resume: executes plans with ``Plan.resumed``.
       run_node: runs the nodes of a run one by one; it is a ``NodeEngine``.
-      logs: writes ``logs/<node>.log`` into the run's folder.
       cancel: stops at SIGINT and SIGTERM, and records the interruption.
-      progress: calls ``Observer.on_progress``.
       this_machine: runs all nodes here, with this machine's devices and environment.
       detached: ``run`` may return while the run goes on elsewhere; its record is then
         open.
@@ -140,9 +138,7 @@ class Capabilities:
 
     resume: bool = False
     run_node: bool = False
-    logs: bool = False
     cancel: bool = False
-    progress: bool = False
     this_machine: bool = False
     detached: bool = False
 

@@ -27,12 +27,7 @@ class LocalEngine:
     """
 
     capabilities = Capabilities(
-        resume=True,
-        run_node=True,
-        logs=True,
-        cancel=True,
-        progress=True,
-        this_machine=True,
+        resume=True, run_node=True, cancel=True, this_machine=True
     )
 
     def __init__(self, process_pool: ProcessPool | None = None) -> None:

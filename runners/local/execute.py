@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from runners.local.processes.job import Job
 from runners.local.processes.process_pool import ProcessPool
 from runners.local.read_node_result import read_node_result
 from runners.local.run_result import NodeResult, RunResult
-from runners.local.scheduler import RunCallbacks, RunOptions, Scheduler, result_of
+from runners.local.scheduler import RunCallbacks, Scheduler, result_of
 from runners.metadata import node_status
 from runners.metadata.read_metadata import open_store
 from sluice import secrets
@@ -61,7 +61,7 @@ def execute(
         return None
     try:
         if plan.resumed:
-            finished = finished_nodes(plan.run_dir, graph)
+            finished = _finished_nodes(plan.run_dir, graph)
         else:
             finished = _resolve_cached(plan, graph, process_pool, callbacks)
     except UsageError as error:
@@ -129,18 +129,10 @@ def execute_node(
     """
     graph = _graph_of(plan)
     finished = recorded_results(plan.run_dir)
-    if node_id in finished:
-        del finished[node_id]
-    considered = frozenset({node_id, *graph.before(node_id)})
-    result = _schedule(
-        plan,
-        graph,
-        process_pool,
-        callbacks,
-        finished,
-        nodes=considered,
-        may_start=frozenset({node_id}),
-    )
+    finished.pop(node_id, None)
+    considered = {node_id, *graph.before(node_id)}
+    only = {"nodes": considered, "may_start": {node_id}}
+    result = _schedule(plan, graph, process_pool, callbacks, finished, **only)
     if any(node.node == node_id for node in result.nodes):
         return True
     if callbacks.stop.signal is None:
@@ -158,7 +150,7 @@ def record_unreachable(plan: Plan, callbacks: RunCallbacks) -> list[str]:
     """
     graph = _graph_of(plan)
     finished = recorded_results(plan.run_dir)
-    result = _schedule(plan, graph, None, callbacks, finished, may_start=frozenset())
+    result = _schedule(plan, graph, None, callbacks, finished, may_start=())
     ended = {node.node for node in result.nodes}
     return [node.id for node in graph.nodes if node.id not in ended]
 
@@ -204,60 +196,43 @@ def _schedule(
     process_pool: ProcessPool | None,
     callbacks: RunCallbacks,
     finished: dict[str, NodeResult],
-    **only: frozenset[str],
+    **only: Collection[str],
 ) -> RunResult:
     config = plan.run_dir / "config.json"
     if config.exists():
         secrets.remember(config.read_text(encoding="utf-8"))
-    options = RunOptions(
-        workers=plan.workers,
-        use_cache=plan.use_cache,
-        forced=frozenset(plan.forced),
-        retries=plan.retries,
-        memory=plan.memory,
+    environment = _environment(plan)
+    return Scheduler(
+        plan,
+        graph,
+        process_pool,
+        callbacks,
         finished=finished,
-        attempts=_attempts(plan.run_dir) if plan.resumed else {},
-        environment=_environment(plan),
+        environment=environment,
         **only,
-    )
-    return Scheduler(process_pool, plan.run_dir, graph, options, callbacks).run()
+    ).run()
 
 
-def _attempts(run_dir: Path) -> Counter[str]:
-    """Returns how often each node was started in this run."""
-    events = Journal(run_dir).events()
-    return Counter(event.node for event in events if isinstance(event, NodeStarted))
-
-
-def finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:
+def _finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:
     """Returns the results of the nodes that a resumed run does not run again.
 
     Raises:
       UsageError: an output of one of them is missing.
     """
-    with open_store(graph.connection_config()) as store:
-        return _finished_nodes(run_dir, graph, store)
-
-
-def _finished_nodes(
-    run_dir: Path, graph: GraphFile, store: Any
-) -> dict[str, NodeResult]:
     finished = {}
-    for node in graph.nodes:
-        if node.action != "run":
-            continue
-        executions = node_status.executions_of(store, node.contexts)
-        if not executions:
-            continue
-        if node_status.state_of(executions[-1]) not in ("ran", "cached"):
-            continue
-        facts = read_result(run_dir, node.id)
-        if facts and facts["state"] in ("ran", "cached"):
-            result = result_of(facts)
-        else:
-            result = read_node_result(store, node, 0.0, None)
-        _check_outputs(result, run_dir.name)
-        finished[node.id] = result
+    with open_store(graph.connection_config()) as store:
+        for node in graph.nodes:
+            executions = node_status.executions_of(store, node.contexts)
+            state = node_status.state_of(executions[-1]) if executions else "skipped"
+            if node.action != "run" or state not in ("ran", "cached"):
+                continue
+            facts = read_result(run_dir, node.id)
+            if facts and facts["state"] in ("ran", "cached"):
+                result = result_of(facts)
+            else:
+                result = read_node_result(store, node, 0.0, None)
+            _check_outputs(result, run_dir.name)
+            finished[node.id] = result
     return finished
 
 

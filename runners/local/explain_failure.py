@@ -62,7 +62,8 @@ def explain_failure(
       find: returns lines that name the bad records of a kind.
     """
     causes = _causes(error)
-    explicit = _explicit_causes(error)
+    # A bug in the handler of a transient error is not transient.
+    explicit = _causes(error, contexts=False)
     for cause in causes:
         if isinstance(cause, SluiceError):
             origin = cause.__cause__ if isinstance(cause, ConfigError) else None
@@ -128,25 +129,14 @@ def _first_lines(error: BaseException) -> list[str]:
     return lines[:_MESSAGE_LINES] or ["no message"]
 
 
-def _causes(error: BaseException) -> list[BaseException]:
-    """Returns the exception, its causes and contexts, outermost first."""
+def _causes(error: BaseException, *, contexts: bool = True) -> list[BaseException]:
+    """Returns the exception and its causes and contexts, outermost first."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:
         chain.append(current)
-        current = current.__cause__ or (
-            None if current.__suppress_context__ else current.__context__
-        )
-    return chain
-
-
-def _explicit_causes(error: BaseException) -> list[BaseException]:
-    """Returns the causes without contexts: a bug in a handler is not transient."""
-    chain: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in chain:
-        chain.append(current)
-        current = current.__cause__
+        implied = contexts and not current.__suppress_context__
+        current = current.__cause__ or (current.__context__ if implied else None)
     return chain
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from runners.engine import Plan
 from runners.local.follow_progress import FollowProgress, OnProgress, progress_file
 from runners.local.graph_file import GRAPH_FILE, GraphFile, PlannedNode
 from runners.local.job_result import forget_result, read_result
-from runners.local.limit_memory import LimitMemory, MemoryLimits
+from runners.local.limit_memory import LimitMemory
 from runners.local.node_event import node_finished
 from runners.local.processes.job import Job
 from runners.local.processes.process_pool import POLL_S, ProcessPool
@@ -35,7 +37,7 @@ from sluice.errors import ExitCode, NodeError, WorkspaceError
 from sluice.process_tree import describe_end
 from sluice.progress import PROGRESS_FILE
 from sluice.record.events import NodeFailure, NodeRetried, NodeStarted, Stopping
-from sluice.retries import Retries
+from sluice.record.journal import Journal
 from sluice.workspace import check_not_deleted
 
 _TAIL_LINES = 8
@@ -45,61 +47,52 @@ _CRASHED_THREAD = "Current thread"
 _STOPPED = ("failed", "blocked", "not_reached", "interrupted")
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run's nodes.
-
-    Attributes:
-      workers: the maximum number of nodes that run in parallel.
-      use_cache: whether cached outputs are used.
-      forced: nodes that run even if they are cached.
-      retries: of transient failures.
-      memory: limits per node.
-      finished: results of nodes that have ended and do not run again.
-      attempts: by node, the attempts of this run before it was resumed.
-      nodes: the only nodes considered; None for all.
-      may_start: the only nodes started; None for all.
-      environment: variables of the nodes' processes.
-    """
-
-    workers: int
-    use_cache: bool = True
-    forced: frozenset[str] = frozenset()
-    retries: Retries = field(default_factory=Retries)
-    memory: MemoryLimits = field(default_factory=MemoryLimits)
-    finished: Mapping[str, NodeResult] = field(default_factory=dict)
-    attempts: Mapping[str, int] = field(default_factory=dict)
-    nodes: frozenset[str] | None = None
-    may_start: frozenset[str] | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
 class Scheduler:
     """Runs the nodes of one prepared run."""
 
     def __init__(
         self,
-        process_pool: ProcessPool | None,
-        run_dir: Path,
+        plan: Plan,
         graph: GraphFile,
-        options: RunOptions,
+        process_pool: ProcessPool | None,
         callbacks: RunCallbacks,
+        *,
+        finished: Mapping[str, NodeResult],
+        environment: Mapping[str, str],
+        nodes: Collection[str] | None = None,
+        may_start: Collection[str] | None = None,
     ) -> None:
-        self._pool = process_pool
-        self._run_dir = run_dir
+        """Prepares to run nodes; starts none.
+
+        Args:
+          plan: of the run.
+          graph: of the run.
+          process_pool: starts the nodes; None if none may be started.
+          callbacks: of the run.
+          finished: results of nodes that have ended and do not run again.
+          environment: variables of the nodes' processes.
+          nodes: the only nodes considered; None for all.
+          may_start: the only nodes started; None for all.
+        """
+        self._plan = plan
+        self._run_dir = plan.run_dir
         self._graph = graph
-        self._options = options
+        self._pool = process_pool
         self._callbacks = callbacks
-        self._progress = FollowProgress(run_dir, callbacks.on_progress)
-        self._memory = LimitMemory(options.memory, self._pid_of)
+        self._environment = environment
+        self._may_be_started = may_start
+        self._progress = FollowProgress(plan.run_dir, callbacks.on_progress)
+        self._memory = LimitMemory(
+            plan.memory, lambda node_id: self._process_pool.pid_of(node_id)
+        )
         self._nodes = [
-            node
-            for node in graph.nodes
-            if options.nodes is None or node.id in options.nodes
+            node for node in graph.nodes if nodes is None or node.id in nodes
         ]
-        self._results: dict[str, NodeResult] = dict(options.finished)
+        self._results: dict[str, NodeResult] = dict(finished)
         self._running: dict[str, float] = {}
-        self._attempts: dict[str, int] = dict(options.attempts)
+        # Of this run before it was resumed.
+        self._earlier = _attempts(plan.run_dir) if plan.resumed else Counter[str]()
+        self._attempts = Counter(self._earlier)
         self._log_starts: dict[str, int] = {}
         self._due: dict[str, float] = {}
 
@@ -107,9 +100,6 @@ class Scheduler:
     def _process_pool(self) -> ProcessPool:
         assert self._pool is not None  # Else ``may_start`` is empty.
         return self._pool
-
-    def _pid_of(self, node_id: str) -> int | None:
-        return self._process_pool.pid_of(node_id)
 
     def run(self) -> RunResult:
         """Runs until every node has ended or cannot be reached.
@@ -186,23 +176,22 @@ class Scheduler:
         return None
 
     def _may_start(self, node: PlannedNode) -> bool:
-        may_start = self._options.may_start
-        if may_start is not None and node.id not in may_start:
+        if self._may_be_started is not None and node.id not in self._may_be_started:
             return False
-        free = len(self._running) < self._options.workers
+        free = len(self._running) < self._plan.workers
         return free and self._due.get(node.id, 0.0) <= time.monotonic()
 
     def _start(self, node: PlannedNode) -> None:
         self._due.pop(node.id, None)
-        attempt = self._attempts.get(node.id, 0) + 1
-        self._attempts[node.id] = attempt
+        self._attempts[node.id] += 1
+        attempt = self._attempts[node.id]
         forget_result(self._run_dir, node.id)
         self._callbacks.on_event(NodeStarted(node=node.id, attempt=attempt))
         self._running[node.id] = time.monotonic()
         self._progress.begin(node.id)
         log = self._log_of(node.id)
         self._log_starts[node.id] = log.stat().st_size if log.exists() else 0
-        use_cache = self._options.use_cache and node.id not in self._options.forced
+        use_cache = self._plan.use_cache and node.id not in self._plan.forced
         job = Job(
             function="runners.local.node_job:run_node",
             arguments={
@@ -214,7 +203,7 @@ class Scheduler:
             },
             log=str(log),
             environment={
-                **self._options.environment,
+                **self._environment,
                 PROGRESS_FILE: str(progress_file(self._run_dir, node.id)),
             },
         )
@@ -277,8 +266,7 @@ class Scheduler:
 
     def _retry(self, result: NodeResult) -> bool:
         error, attempt = result.error, self._attempts[result.node]
-        options = self._options
-        started = attempt - options.attempts.get(result.node, 0)
+        started = attempt - self._earlier[result.node]
         if (
             not error
             or not error.transient
@@ -286,9 +274,9 @@ class Scheduler:
             or self._callbacks.stop.signal
         ):
             return False
-        if started > options.retries.of(result.node):
+        if started > self._plan.retries.of(result.node):
             return False
-        wait_s = options.retries.wait_s(started)
+        wait_s = self._plan.retries.wait_s(started)
         self._due[result.node] = time.monotonic() + wait_s
         self._callbacks.on_event(
             NodeRetried(
@@ -335,6 +323,12 @@ class RunCallbacks:
     on_progress: OnProgress = lambda node, facts: None
     on_tick: Any = lambda: None
     stop: StopRequest = field(default_factory=StopRequest)
+
+
+def _attempts(run_dir: Path) -> Counter[str]:
+    """Returns how often each node was started in a run."""
+    events = Journal(run_dir).events()
+    return Counter(event.node for event in events if isinstance(event, NodeStarted))
 
 
 def result_of(facts: dict[str, Any]) -> NodeResult:

@@ -58,7 +58,7 @@ class RehearsalEngine:
     for_kubeflow: bool = False
     store: MetadataStore = field(default_factory=MetadataStore)
 
-    capabilities = Capabilities(logs=True, cancel=True)
+    capabilities = Capabilities(cancel=True)
 
     def prewarm(self, root: Path) -> None:
         """Starts the process that describes artifacts."""

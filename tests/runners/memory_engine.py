@@ -41,13 +41,13 @@ class MemoryEngine:
         """Makes an engine.
 
         Args:
-          capabilities: its optional features; None for ``progress`` alone.
+          capabilities: its optional features; None for none.
           fails: the node that fails.
           act: called with the id of each node while it runs.
           pushes: the URI that the last node pushes to.
           ends: whether ``run`` closes the record.
         """
-        self.capabilities = capabilities or Capabilities(progress=True)
+        self.capabilities = capabilities or Capabilities()
         self.plans: list[Plan] = []
         self._fails, self._act, self._pushes, self._ends = fails, act, pushes, ends
 
@@ -96,8 +96,7 @@ class MemoryEngine:
             recorder.apply(NodeFinished(node=name, state="not_reached", reason=reason))
             return
         recorder.apply(NodeStarted(node=name, attempt=1))
-        if self.capabilities.progress:
-            observer.on_progress(name, {"event": "line", "line": f"{name} works"})
+        observer.on_progress(name, {"event": "line", "line": f"{name} works"})
         self._act(name)
         recorder.apply(self._end_of(name))
 
