@@ -33,11 +33,6 @@ def last_parts(
 ) -> tuple[dict[str, Any], Any, str] | None:
     """Returns the parts of the node's last successful execution that has a key.
 
-    Args:
-      store: an ML Metadata store.
-      pipeline_id: the pipeline's id.
-      node_id: the node's id.
-
     Returns:
       The parts, the execution and its run id; None if there is no such execution.
     """

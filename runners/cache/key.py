@@ -99,9 +99,7 @@ def key_parts(facts: NodeFacts, roots: Sequence[Path]) -> dict[str, Any]:
     Reads the sources below ``roots``, the files that the properties name, and the
     content of external inputs.
 
-    Args:
-      facts: the node.
-      roots: directories that hold the code to follow; see ``code_roots``.
+    ``roots`` are the directories that hold the code to follow; see ``code_roots``.
 
     Raises:
       ConfigError: code that the node runs is not valid Python.

@@ -89,12 +89,7 @@ def run_inputs(
 ) -> RunInputs:
     """Returns the inputs of a run, as they are now.
 
-    Args:
-      config: a validated config.
-      workspace_root: of its pipeline.
-      serving_dir: where its model goes.
-      choice: its spans and files.
-      digests: cache of the data's digests; the caller saves it.
+    The caller saves ``digests``, the cache of the data's digests.
 
     Raises:
       UsageError: an input file is missing, or cannot be read.
@@ -153,10 +148,7 @@ def differences(
 ) -> list[str]:
     """Returns what has changed between two inputs, one line each.
 
-    Args:
-      before: as ``RunInputs.to_dict`` returns it.
-      now: likewise.
-      parts: which attributes count; None for all.
+    Both are as ``RunInputs.to_dict`` returns them; only ``parts`` count, if given.
     """
     lines = []
     for part in parts or now:

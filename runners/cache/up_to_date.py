@@ -80,11 +80,6 @@ def is_probably_up_to_date(
     """Guesses, within milliseconds, whether a run will find everything up to date.
 
     The guess only decides whether TFX is imported while the inputs are read.
-
-    Args:
-      workspace: of the pipeline.
-      config_file: of the pipeline.
-      command: the command line.
     """
     try:
         complete = json.loads(workspace.complete_file.read_text(encoding="utf-8"))

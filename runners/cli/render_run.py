@@ -47,13 +47,7 @@ def format_tags(tags: Mapping[str, str]) -> str:
 def print_outcome(
     console: Console, record: RunRecord, *, predict: str | None = None
 ) -> None:
-    """Prints the gates, the error, the push, the report and the next command of a run.
-
-    Args:
-      console: where to print.
-      record: of the run.
-      predict: a command that predicts with the pushed model, if there is one.
-    """
+    """Prints gates, error, push, report and the next command of a run."""
     for gate in record.gates:
         console.print()
         print_verdict(console, gate)

@@ -27,10 +27,6 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
 
     At most ``MAX_ROWS`` checks are printed, ``MAX_DETAILS`` of them with examples;
     failed ones first. In a narrow terminal the reasons are printed below the table.
-
-    Args:
-      console: where to print.
-      gate: a verdict of the run's record.
     """
     verdict = Verdict.from_dict(gate)
     rows, hidden = _first(verdict.rows, MAX_ROWS)

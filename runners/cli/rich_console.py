@@ -50,13 +50,7 @@ def plain_lines(lines: Iterable[str], style: str = "") -> Text:
 def ignore_broken_pipe(
     console: Console, show: Callable[..., Any], *arguments: Any
 ) -> None:
-    """Calls a function that prints; if the pipe is closed, drops all further output.
-
-    Args:
-      console: the console that ``show`` prints to.
-      show: prints to the console.
-      *arguments: passed to ``show``.
-    """
+    """Calls a function that prints; if the pipe is closed, drops all further output."""
     try:
         show(*arguments)
     except (OSError, SystemExit):

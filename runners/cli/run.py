@@ -145,11 +145,6 @@ def _prewarm(
 
     The import is most of what a small run takes, and has a core of its own meanwhile.
 
-    Args:
-      name: of the pipeline, or a path to its config.
-      workspace_dir: as the user has given it.
-      command: what was typed.
-
     Yields:
       The engine, which is ended if no run comes; None where the run will probably have
       nothing to do, or cannot be, for a reason that it will find and say itself.

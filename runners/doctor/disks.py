@@ -52,8 +52,7 @@ except BlockingIOError:
 def check_file_locks(folder: Path) -> Check:
     """Checks that a file locked here cannot be locked by another process.
 
-    Args:
-      folder: of the workspaces; if it does not exist, the nearest parent is used.
+    If ``folder`` does not exist, the nearest parent is used.
     """
     place = existing_parent(folder)
     hint = "keep the workspace on a local disk: --workspace DIR or SLUICE_WORKSPACE"
@@ -86,12 +85,7 @@ _TOO_FEW_FILES = 1000
 
 
 def check_disk_space(check: str, folder: Path) -> Check:
-    """Returns the free space for this user, in bytes and in files (inodes).
-
-    Args:
-      check: the name of the check.
-      folder: on the file system; it need not exist.
-    """
+    """Returns the free space for this user, in bytes and in files (inodes)."""
     place = existing_parent(folder)
     stat = os.statvfs(place)
     free = stat.f_bavail * stat.f_frsize

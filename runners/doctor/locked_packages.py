@@ -22,9 +22,6 @@ def check_locked_packages(root: Path) -> Check:
 
     Packages that are not in the lock are ignored. Differences are a warning: the
     installed packages may work, but were not tested.
-
-    Args:
-      root: the directory that holds ``requirements/``.
     """
     locks = sorted((root / "requirements").glob("tfx-*.txt"))
     if not locks:

@@ -17,11 +17,7 @@ _MIN_MEMORY_BYTES = 2**30
 
 
 def check_memory(limits: CgroupLimits | None = None) -> Check:
-    """Returns the total and available memory, within the container's limit.
-
-    Args:
-      limits: of the control group; None to read them.
-    """
+    """Returns the total and available memory, within the container's limit."""
     limits = limits or cgroup_limits()
     memory = psutil.virtual_memory()
     available = free_memory_bytes(limits)
@@ -39,11 +35,7 @@ def check_memory(limits: CgroupLimits | None = None) -> Check:
 
 
 def check_cores(limits: CgroupLimits | None = None) -> Check:
-    """Returns the cores of machine and process, within the container's limit.
-
-    Args:
-      limits: of the control group; None to read them.
-    """
+    """Returns the cores of machine and process, within the container's limit."""
     limits = limits or cgroup_limits()
     allowed = len(os.sched_getaffinity(0))
     found = f"{allowed} of {os.cpu_count()}"

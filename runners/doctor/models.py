@@ -20,8 +20,7 @@ _NAME = "baselines"
 def check_baselines(folder: Path) -> Check:
     """Checks all files of each pipeline's latest blessed model.
 
-    Args:
-      folder: a pipeline's workspace, or the folder of all workspaces.
+    ``folder`` is a pipeline's workspace, or that of all workspaces.
     """
     checks = [_check_baseline(path) for path in _databases(folder)]
     damaged = [item for item in checks if item.state != "ok"]
@@ -54,11 +53,7 @@ def _check_baseline(metadata_db: Path) -> Check:
 
 
 def check_serving(folder: Path) -> Check:
-    """Compares all files of each served version with what was pushed.
-
-    Args:
-      folder: as for ``check_baselines``.
-    """
+    """Compares all files of each served version with what was pushed."""
     served = [item for path in _databases(folder) for item in _served(path)]
     newest = {os.path.dirname(item.version.uri): item.version for item in served}
     differing = [

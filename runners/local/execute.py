@@ -43,11 +43,7 @@ def execute(
 ) -> RunResult | None:
     """Runs the nodes of a pipeline until each has ended or cannot be reached.
 
-    Args:
-      plan: the run.
-      process_pool: starts the nodes' processes.
-      callbacks: receive the events and progress.
-      job_environment: of every process; None for that of a Sluice project.
+    ``job_environment`` is that of every process; None for that of a Sluice project.
 
     Returns:
       The result of each node; None if the run could not begin, which the event

@@ -56,10 +56,7 @@ def explain_failure(
     with the line of the user's code that raised its cause. Any other exception is
     reported with its class and the last line of the user's or our own code.
 
-    Args:
-      node: its id.
-      error: the exception.
-      find: returns lines that name the bad records of a kind.
+    ``find`` returns lines that name the bad records of a kind.
     """
     causes = _causes(error)
     # A bug in the handler of a transient error is not transient.

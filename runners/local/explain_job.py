@@ -50,12 +50,6 @@ def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> N
     Works on a copy of the metadata, because a cache lookup registers contexts. The last
     outputs of a node that would run stand in for its new ones, so that the nodes after
     it are compared by their own changes.
-
-    Args:
-      run_dir: a temporary folder with ``config.json`` and the job environment.
-      workspace: of the pipeline.
-      metadata_copy: path of the copy.
-      node_id: the node.
     """
     place = Path(run_dir)
     try:

@@ -25,12 +25,8 @@ def node_finished(
 ) -> NodeFinished:
     """Returns the event of a node that has ended.
 
-    Args:
-      run_dir: the run's folder.
-      node: its entry in the graph.
-      result: its result.
-      facts: the report of its process, with cache key, documents and notes; None if it
-        wrote none.
+    ``facts`` is the report of its process, with cache key, documents and notes; None
+    if it wrote none.
     """
     facts = facts or {}
     log = run_dir / "logs" / f"{node.id}.log"

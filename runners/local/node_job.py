@@ -48,11 +48,7 @@ def run_node(
 ) -> None:
     """Runs a node of a prepared run and writes its result.
 
-    Args:
-      run_dir: of the run, with the compiled pipeline.
-      node_id: the node.
-      use_cache: whether cached outputs may be used instead of running it.
-      from_scratch: whether earlier checkpoints of its training are deleted.
+    ``from_scratch`` deletes earlier checkpoints of its training.
     """
     place = Path(run_dir)
     interrupt.listen()
@@ -175,14 +171,7 @@ def launch(
     cache: NodeCache,
     **options: Any,
 ) -> None:
-    """Launches a node with TFX's portable launcher and our cache.
-
-    Args:
-      ir: the compiled pipeline.
-      node_id: the node.
-      cache: of the node.
-      **options: of ``NodeLauncher``.
-    """
+    """Launches a node with TFX's portable launcher and our cache."""
     node = next(
         node.pipeline_node
         for node in ir.nodes

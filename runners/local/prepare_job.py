@@ -235,10 +235,7 @@ def _resolvers_before(
 def _base_run(store: Any, required: Collection[Any], wanted: str | None) -> str:
     """Returns the newest run in which all required nodes have succeeded.
 
-    Args:
-      store: an ML Metadata store.
-      required: the nodes whose outputs are reused.
-      wanted: the only run allowed; None for the newest.
+    If one is ``wanted``, no other is allowed.
     """
     candidates: set[str] | None = None
     for node in required:
@@ -270,13 +267,7 @@ def _kind(node: Any) -> NodeKind:
 
 
 def _planned(node: Any, base: str | None, own: Mapping[str, Any]) -> PlannedNode:
-    """Returns a node's entry in the graph file.
-
-    Args:
-      node: of the compiled pipeline.
-      base: the run whose outputs are reused; None for none.
-      own: the config's custom nodes.
-    """
+    """Returns a node's entry in the graph file."""
     name, kind, action = node.node_info.id, _kind(node), _action(node)
     return PlannedNode(
         id=name,

@@ -27,12 +27,8 @@ def read_node_result(
 ) -> NodeResult:
     """Returns the result of a node according to ML Metadata.
 
-    Args:
-      store: an ML Metadata store.
-      node: the node.
-      duration_s: wall time.
-      error: the explained exception, None if it raised none.
-      stopped: whether it ended because of a request to stop.
+    ``error`` is the explained exception, if it raised one; ``stopped`` says whether it
+    ended because of a request to stop.
     """
     executions = node_status.executions_of(store, node.contexts)
     execution = executions[-1] if executions else None

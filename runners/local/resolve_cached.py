@@ -29,10 +29,6 @@ def resolve_cached(run_dir: str, forced: list[str]) -> None:
     """Writes the results of cached nodes and of resolvers.
 
     A node is looked up only if all its upstream nodes are resolved.
-
-    Args:
-      run_dir: of a prepared run.
-      forced: nodes that must run.
     """
     place = Path(run_dir)
     job_environment = JobEnvironment.load(place)

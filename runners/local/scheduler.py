@@ -237,14 +237,7 @@ class Scheduler:
     def _result_without_report(
         self, node: PlannedNode, text: str, status: int | None, duration_s: float
     ) -> NodeResult:
-        """Returns the result of a node whose process wrote no report.
-
-        Args:
-          node: the node.
-          text: how its process ended.
-          status: of its process, None if unknown.
-          duration_s: of its process.
-        """
+        """Returns the result of a node whose process wrote no report."""
         stopping = self._callbacks.stop.signal is not None or status is None
         reason = text.splitlines()[0]
         try:

@@ -20,11 +20,6 @@ def unrecorded_ends(
     """Yields an event for each node that had ended but is recorded as running.
 
     Closes the executions in ML Metadata that were left open.
-
-    Args:
-      record: of the run.
-      run_dir: of the run.
-      only: a node id; None for all nodes.
     """
     # ML Metadata's client, which is rarely needed here.
     from runners.local.graph_file import GraphFile

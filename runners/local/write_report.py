@@ -30,11 +30,7 @@ def prewarm() -> None:
 
 
 def write_report(recorder: Recorder) -> None:
-    """Draws ``report.html`` in the run's folder, and records its path.
-
-    Args:
-      recorder: of the run, which has ended.
-    """
+    """Draws ``report.html`` in the folder of a run that has ended; records its path."""
     try:
         uri = _draw(recorder.run_dir)
     except Exception as error:
@@ -62,10 +58,6 @@ def repeat_report(recorder: Recorder, last: RunRecord) -> None:
     """Copies the page of an earlier run with the same results, and says so in it.
 
     This takes milliseconds, as a run that has nothing to do should.
-
-    Args:
-      recorder: of the run, which has ended.
-      last: the record of the earlier run.
     """
     before = recorder.run_dir.with_name(last.run_id) / _NAME
     now = recorder.record

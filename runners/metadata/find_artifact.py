@@ -46,10 +46,7 @@ def find_artifact(
 ) -> Found:
     """Returns the artifact that a reference names.
 
-    Args:
-      graph: the pipeline's metadata.
-      served: the versions on disk; of two with the same number the first counts.
-      reference: see the module.
+    Of two served versions with the same number the first counts.
 
     Raises:
       UsageError: there is no such artifact, or the version's model is unknown.

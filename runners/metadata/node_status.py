@@ -33,12 +33,7 @@ Artifacts = dict[str, list[dict[str, Any]]]
 
 
 def executions_of(store: Any, contexts: Contexts) -> list[Any]:
-    """Returns the executions that are in all of some contexts, oldest first.
-
-    Args:
-      store: an ML Metadata store.
-      contexts: type and name of each.
-    """
+    """Returns the executions that are in all contexts (type, name), oldest first."""
     found: dict[int, Any] | None = None
     for kind, name in contexts:
         context = store.get_context_by_type_and_name(kind, name)

@@ -159,13 +159,7 @@ class Lineage:
 def trace_lineage(
     graph: MetadataGraph, artifact_id: int, served: Iterable[ServedModel] = ()
 ) -> Lineage:
-    """Returns the lineage of an artifact of the graph.
-
-    Args:
-      graph: the pipeline's metadata.
-      artifact_id: one of its artifacts.
-      served: the versions on disk.
-    """
+    """Returns the lineage of an artifact of the graph."""
     artifacts, executions = graph.upstream([artifact_id])
     made_by = {item: graph.executions[item] for item in sorted(executions)}
     producer = graph.producer(artifact_id)

@@ -33,9 +33,7 @@ def complete_killed_runs(
     executions in ML Metadata are closed. A ``run.json`` that is missing or damaged is
     written again from the journal. Every command that reads records calls this first.
 
-    Args:
-      workspace: of the pipeline.
-      lock: the run lock, if the caller holds it.
+    ``lock`` is the run lock, if the caller holds it.
 
     Returns:
       The ids of the killed runs; none while a run is in progress.

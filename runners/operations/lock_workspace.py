@@ -62,12 +62,7 @@ def lock_workspace(
 ) -> Iterator[LockedWorkspace]:
     """Holds the run lock of a pipeline; first repairs what a killed run has left.
 
-    Args:
-      workspace: of the pipeline.
-      command: the command line of this process.
-      wait: whether to wait for another run to end.
-      observer: gets a note on the run that is waited for.
-      end_shared: as for ``run_lock.exclusive``; the run's record is completed.
+    The record of the run ``end_shared`` is completed; see ``run_lock.exclusive``.
 
     Raises:
       LockedError: another run is in progress.
@@ -96,12 +91,6 @@ def prepare_store(
     serving_dir: str, config: Config, workspace: Workspace, to_nodes: Sequence[str]
 ) -> None:
     """Checks that the run can push its model; see ``ModelStore.prepare``.
-
-    Args:
-      serving_dir: where the model is pushed to.
-      config: of the pipeline.
-      workspace: locked.
-      to_nodes: the last nodes of a partial run; empty for all.
 
     Raises:
       UsageError: nothing can be pushed there.

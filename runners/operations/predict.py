@@ -41,14 +41,7 @@ def suggest_predict(
 def predict_command(
     config: Config, name: str, window: Window, workspace_dir: str | None = None
 ) -> str | None:
-    """Returns a command that predicts with the pushed model; None without local data.
-
-    Args:
-      config: of the pipeline.
-      name: the config's name or path, as it was given.
-      window: the data of the run.
-      workspace_dir: the ``--workspace`` option.
-    """
+    """Returns a command to predict with the pushed model; None without local data."""
     if is_remote(window.base):
         return None
     # A file of the split that is evaluated, if files have splits.

@@ -89,11 +89,6 @@ def record_inputs(
 ) -> None:
     """Stores the digests of a run's inputs, and records them with its spans.
 
-    Args:
-      recorder: of the run.
-      prepared: the run.
-      inputs: the digests; None to read them now.
-
     Raises:
       UsageError: an input is missing or cannot be read.
     """
@@ -126,11 +121,6 @@ def require_unchanged_inputs(
     """Raises if a run cannot continue because its inputs are not those it began with.
 
     A run that was stopped before its first node may have stored none.
-
-    Args:
-      recorder: of the run.
-      now: the inputs as they are now.
-      run_again: the command that starts a new run, for the error.
 
     Raises:
       UsageError: schema, code, data or packages have changed, or are not known.

@@ -89,11 +89,6 @@ def resume(
 
     Nodes that have finished are not run again. The run keeps its id and its config.
 
-    Args:
-      request: which run.
-      observer: of the run; None for none.
-      engine: executes the run; None for a local one.
-
     Returns:
       The record, also of a run that has failed again.
 

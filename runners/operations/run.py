@@ -100,11 +100,6 @@ def run(
     Checks everything that needs no TensorFlow before the run begins. Starts no node if
     nothing has changed since the last complete run.
 
-    Args:
-      request: what to run.
-      observer: of the run; None for none.
-      engine: executes the run; None for a local one.
-
     Returns:
       The record, also of a run that has failed, was stopped by a gate, or was
       interrupted by SIGINT (its ``status`` is then ``interrupted``).
@@ -153,11 +148,7 @@ def check_request(
 ) -> PreparedRun:
     """Checks config, schema, code, data and nodes, and prepares the workspace.
 
-    Args:
-      request: what to run.
-      observer: its ``on_warning`` is called.
-      on_this_machine: whether the nodes run here, so that the strategy of the training
-        is checked too.
+    The strategy of the training is checked too if the nodes run ``on_this_machine``.
 
     Raises:
       UsageError: one of them is wrong.

@@ -45,15 +45,7 @@ def make_plan(
     locks: tuple[int, ...],
     resumed: bool = False,
 ) -> Plan:
-    """Returns the plan of a run.
-
-    Args:
-      recorder: of the run, which has begun.
-      prepared: the run.
-      workers: number of nodes to run in parallel.
-      locks: descriptors that each of its processes holds open.
-      resumed: whether it was executed before.
-    """
+    """Returns the plan of a run."""
     begun, memory = recorder.run_started, prepared.config.memory_mb
     return Plan(
         run_dir=recorder.run_dir,
@@ -82,13 +74,7 @@ def execute(
 ) -> RunRecord:
     """Executes a run that has begun.
 
-    Args:
-      plan: of the run.
-      recorder: of the run.
-      engine: executes the plan.
-      observer: of the run.
-      while_prewarming: called while the engine starts; an error that it raises ends
-        the run.
+    ``while_prewarming`` is called while the engine starts; its error ends the run.
 
     Returns:
       The record, closed, also where the engine has raised.
@@ -149,9 +135,7 @@ def _run(engine: Engine, plan: Plan, recorder: Recorder, observer: Observer) -> 
 def finish_run(recorder: Recorder, prepared: PreparedRun) -> None:
     """Adds notes to a closed record, and its page; stores a complete run as the last.
 
-    Args:
-      recorder: of the run, which is closed.
-      prepared: the run; its workspace is still locked.
+    The workspace is still locked.
     """
     begun, record = recorder.run_started, recorder.refresh()
     keep_copy(prepared.workspace)

@@ -155,12 +155,6 @@ def run_node(
     interrupted is. A node that others have stopped, such as a gate, is recorded as such
     and not started.
 
-    Args:
-      run: the run.
-      node: the id of the node.
-      observer: of the run; None for none.
-      engine: starts the node's process; None for a local one.
-
     Returns:
       The node's record: ``state``, ``reason``, and ``outputs``.
 
@@ -223,11 +217,6 @@ def end_run(
 
     Nodes that others have stopped are recorded as such. If others are left to run, the
     run has failed and can be resumed. A run that has ended already stays as it is.
-
-    Args:
-      run: the run.
-      observer: of the run; None for none.
-      engine: as for ``run_node``.
 
     Returns:
       The record, as ``run`` returns it.

@@ -84,12 +84,7 @@ def find_garbage(
 ) -> Garbage:
     """Returns what is not in ``kept``.
 
-    Args:
-      workspace: of the pipeline.
-      graph: its metadata.
-      records: the record of each run that has a folder; None if it is unreadable.
-      kept: the runs, artifacts and executions to keep.
-      running: whether a run is in progress; files that it may write are left out.
+    Files that a run in progress may write are left out if one is ``running``.
 
     Raises:
       OSError: a folder cannot be listed.

@@ -33,9 +33,7 @@ class NodeCheckpoints:
     def begin(self, key: str, *, from_scratch: bool = False) -> Path:
         """Returns the folder of a training, and deletes expired ones of others.
 
-        Args:
-          key: the cache key of the node.
-          from_scratch: deletes earlier checkpoints of this training too.
+        ``from_scratch`` deletes earlier checkpoints of this training too.
         """
         if from_scratch:
             self.delete(key)
