@@ -144,11 +144,7 @@ class Capabilities:
 
 
 class Engine(Protocol):
-    """Executes plans.
-
-    Attributes:
-      capabilities: its optional features.
-    """
+    """Executes plans."""
 
     capabilities: Capabilities
 

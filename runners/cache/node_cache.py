@@ -46,13 +46,7 @@ from sluice.storage.storage import is_remote
 
 
 class WouldRun(Exception):
-    """The node is not in the cache; raised by a lookup that must not execute it.
-
-    Attributes:
-      reason: why no earlier outputs may be used.
-      parts: the parts of the node's key.
-      key: their digest.
-    """
+    """The node is not in the cache; raised by a lookup that must not execute it."""
 
     def __init__(self, reason: str, parts: dict[str, Any], key: str) -> None:
         super().__init__(reason)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,10 +54,8 @@ def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None
 
 def still_stands(workspace: Workspace, inputs: RunInputs) -> RunRecord | None:
     """Returns the last complete run if a new one would do nothing, else None."""
-    standing = _standing(workspace)
-    if standing is None or standing.state["inputs"] != inputs.to_dict():
-        return None
-    return standing.record
+    record, state = _standing(workspace)
+    return record if state.get("inputs") == inputs.to_dict() else None
 
 
 @contextmanager
@@ -67,11 +64,11 @@ def kept(workspace: Workspace) -> Iterator[None]:
 
     For changes that no run depends on, such as those of ``sluice gc``.
     """
-    standing = _standing(workspace)
+    record, state = _standing(workspace)
     yield
-    if standing is not None:
-        standing.state["made"] = _made(workspace, standing.record)
-        atomic.write_json(workspace.complete_file, standing.state)
+    if record is not None:
+        made = _made(workspace, record)
+        atomic.write_json(workspace.complete_file, {**state, "made": made})
 
 
 def is_probably_up_to_date(
@@ -98,25 +95,17 @@ def is_probably_up_to_date(
         return False
 
 
-@dataclass(frozen=True)
-class _Standing:
-    """The stored state of a complete run whose outputs are unchanged."""
-
-    record: RunRecord
-    state: dict[str, Any]
-
-
-def _standing(workspace: Workspace) -> _Standing | None:
+def _standing(workspace: Workspace) -> tuple[RunRecord | None, dict[str, Any]]:
+    """Returns the complete run whose outputs are unchanged, and its stored state."""
     try:
         text = workspace.complete_file.read_text(encoding="utf-8")
         state = json.loads(text)
         record = RunRecord.load(workspace.run_dir(state["run_id"]))
         if state["format"] == _FORMAT and state["made"] == _made(workspace, record):
-            return _Standing(record, state)
+            return record, state
     except (OSError, ValueError, KeyError, TypeError):
-        # Missing or damaged: the run itself finds out what to do.
-        return None
-    return None
+        pass  # Missing or damaged: the run itself finds out what to do.
+    return None, {}
 
 
 def _is_complete(record: RunRecord) -> bool:

@@ -105,10 +105,7 @@ def _as_csv(table: RunTable) -> str:
 class _Column:
     """A column.
 
-    Attributes:
-      name: its header.
-      texts: one per run.
-      rank: those of a lower rank are kept where there is no room for all.
+    Where there is no room for all columns, those of a lower ``rank`` are kept.
     """
 
     name: str

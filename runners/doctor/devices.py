@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import Any
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from runners.doctor.check import Check
 from sluice.errors import UsageError
+from sluice.process_tree import describe_end
 from sluice.project import own_root
 
 _TIME_LIMIT_S = 180.0
@@ -90,16 +90,9 @@ def _listed(devices: list[tuple[str, dict[str, Any]]]) -> str:
 
 
 def _crash(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode < 0:
-        try:
-            ending = f"was killed by {signal.Signals(-done.returncode).name}"
-        except ValueError:
-            ending = f"was killed by signal {-done.returncode}"
-    else:
-        ending = f"ended with exit code {done.returncode}"
     last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
     said = f": {last[0].strip()[:200]}" if last else ""
-    return f"the process that imports TensorFlow {ending}{said}"
+    return f"the import of TensorFlow {describe_end(done.returncode)}{said}"
 
 
 def _hint() -> str:

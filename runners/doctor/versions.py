@@ -62,13 +62,8 @@ def check_beam_engine() -> Check:
     version = installed_version("apache-beam")
     if version is None:
         return Check("beam", "problem", "apache-beam is not installed", "make setup")
-    runners = [
-        argument.removeprefix("--runner=")
-        for argument in LOCAL_BEAM_ARGS
-        if argument.startswith("--runner=")
-    ]
-    found = f"{version}, in the node's process: {', '.join(runners)}"
-    return Check("beam", "ok", found)
+    runner = LOCAL_BEAM_ARGS[0].removeprefix("--runner=")
+    return Check("beam", "ok", f"{version}, in the node's process: {runner}")
 
 
 _PROTOBUF_VARIABLE = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"

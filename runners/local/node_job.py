@@ -109,11 +109,7 @@ def run_node(
 class Ended:
     """Outcome of a launch.
 
-    Attributes:
-      duration_s: wall time.
-      error: the explained exception; None if it raised none.
-      stopped: whether it ended because of a request to stop.
-      notes: what it reported to be kept, see ``sluice.progress.note``.
+    ``notes`` are what it reported to be kept, see ``sluice.progress.note``.
     """
 
     duration_s: float

@@ -30,10 +30,7 @@ _ARTIFACT = re.compile(r"artifact:(\d+)", re.ASCII)
 class Found:
     """The artifact that a reference names.
 
-    Attributes:
-      artifact_id: in ML Metadata.
-      read_as: the interpretation of the reference, for the user.
-      served: the version, if the reference names one.
+    ``read_as`` is the interpretation of the reference, for the user.
     """
 
     artifact_id: int

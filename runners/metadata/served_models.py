@@ -16,10 +16,7 @@ from sluice.storage.storage import is_remote
 class ServedModel:
     """A version on disk and its origin.
 
-    Attributes:
-      version: in the model store.
-      run_id: the run that pushed it; None if unknown.
-      model_id: the Model artifact in ML Metadata; None if unknown.
+    The run that pushed it and the Model artifact are None if unknown.
     """
 
     version: ModelVersion

@@ -67,11 +67,7 @@ class Origin:
 class Use:
     """A use of the artifact by a node.
 
-    Attributes:
-      node: the node.
-      key: its input.
-      run_id: the run.
-      artifact_ids: the node's outputs.
+    ``key`` is its input; ``artifact_ids`` are the node's outputs.
     """
 
     node: str

@@ -17,9 +17,7 @@ from sluice.workspace import locate
 class DoctorRequest:
     """The workspaces to check.
 
-    Attributes:
-      name: a config's name or path; None for all of the project.
-      workspace_dir: the folder that holds one workspace per pipeline.
+    Without ``name``, those of all pipelines of the project.
     """
 
     name: str | None = None

@@ -86,12 +86,8 @@ class ExportRequest:
 class Exported:
     """What was exported.
 
-    Attributes:
-      uri: the tracking URI.
-      experiment: the pipeline's name.
-      runs: MLflow's run ids by those of the runs that were written.
-      unchanged: runs that were exported before.
-      unfinished: runs in progress.
+    ``runs`` has MLflow's run ids by those of the runs that were written; ``unchanged``
+    were exported before, ``unfinished`` are in progress.
     """
 
     uri: str

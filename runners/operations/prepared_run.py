@@ -40,14 +40,7 @@ _INGESTED_BY = {"data": INGESTION, SERVING: SERVING_INGESTION}
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """Validated config of a run, with its spans and the places that it writes to.
-
-    Attributes:
-      config: validated.
-      choice: the spans and files of the run.
-      workspace: prepared.
-      serving_dir: where the model is pushed to.
-    """
+    """Validated config of a run, with its spans and the places that it writes to."""
 
     config: Config
     choice: SpanChoice

@@ -47,11 +47,7 @@ class ReportRequest:
 class Report:
     """A page that was drawn.
 
-    Attributes:
-      pipeline: its name.
-      run_id: the run; None for the page of all runs.
-      status: of the run, likewise.
-      report: the file.
+    That of all runs has neither ``run_id`` nor ``status``.
     """
 
     pipeline: str

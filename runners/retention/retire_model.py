@@ -51,9 +51,7 @@ def _is_lost(graph: MetadataGraph, model: BlessedModel) -> bool:
 class Retired:
     """Retired models and the baseline that remains.
 
-    Attributes:
-      models: the models that were retired, with their names.
-      baseline: the name of the next baseline; None if there is none.
+    ``models`` are those retired, with their names; ``baseline`` is the next one's name.
     """
 
     models: Sequence[tuple[BlessedModel, str]]

@@ -22,11 +22,7 @@ MAX_AGE_S = 30 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class NodeCheckpoints:
-    """The checkpoint folders of one node; one process at a time may use them.
-
-    Attributes:
-      directory: ``<root>/<node id>``; need not exist.
-    """
+    """The checkpoint folders of one node; one process at a time may use them."""
 
     directory: Path
 

@@ -32,14 +32,8 @@ class InferRequest(PipelineRequest):
 class Inferred:
     """An inferred schema and its data.
 
-    Attributes:
-      pipeline: its name.
-      text: the schema.
-      features: the number of its features.
-      records: the number of records that were read.
-      counted: a description of the records, for people.
-      missing_label: the label's name, if no record has it.
-      output: the file that was written, as it was given.
+    ``counted`` describes the records, for people; ``missing_label`` is the label's name
+    if no record has it.
     """
 
     pipeline: str

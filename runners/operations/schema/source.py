@@ -61,10 +61,7 @@ class SchemaRequest(PipelineRequest):
 class Source:
     """ObservedData data, and where it was observed.
 
-    Attributes:
-      observed: what it shows.
-      text: where, for a line.
-      facts: where, for ``--json``.
+    ``text`` says where, for a line; ``facts``, for ``--json``.
     """
 
     observed: ObservedData

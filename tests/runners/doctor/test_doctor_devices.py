@@ -18,14 +18,15 @@ unit = pytest.mark.unit
     [
         (
             "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
-            "the process that imports TensorFlow was killed by SIGSEGV",
+            "the import of TensorFlow was killed by signal 11 (SIGSEGV, segmentation "
+            "fault)",
         ),
         (
             "raise ImportError('libcudart.so.12: cannot open')",
-            "the process that imports TensorFlow ended with exit code 1: "
+            "the import of TensorFlow ended its process with status 1: "
             "ImportError: libcudart.so.12: cannot open",
         ),
-        ("import os; os._exit(9)", "ended with exit code 9"),
+        ("import os; os._exit(9)", "ended its process with status 9"),
     ],
 )
 def test_a_tensorflow_that_fails_to_import_is_a_problem(
