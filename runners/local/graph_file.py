@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
+from pydantic import TypeAdapter, ValidationError
 
 from sluice.errors import UsageError
 from sluice.graph import Action
@@ -82,13 +82,10 @@ class GraphFile:
         """
         path = run_dir / GRAPH_FILE
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            return TypeAdapter(cls).validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
-        try:
-            nodes = tuple(_node(node) for node in data.pop("nodes"))
-            return cls(**data, nodes=nodes)
-        except (AttributeError, KeyError, TypeError) as error:
+        except ValidationError as error:
             raise UsageError(
                 f"run {run_dir.name} was started by another version of Sluice",
                 where=path,
@@ -118,15 +115,3 @@ class GraphFile:
         config = metadata_store_pb2.ConnectionConfig()
         config.ParseFromString(bytes.fromhex(self.connection))
         return config
-
-
-def _node(data: dict[str, Any]) -> PlannedNode:
-    return PlannedNode(
-        **{
-            **data,
-            "upstream": tuple(data["upstream"]),
-            "contexts": tuple((kind, name) for kind, name in data["contexts"]),
-            "needs": {key: tuple(makers) for key, makers in data["needs"].items()},
-            "optional": tuple(data["optional"]),
-        }
-    )

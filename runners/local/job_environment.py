@@ -6,12 +6,13 @@ functions of the script that built it, or modules next to that script.
 
 from __future__ import annotations
 
-import json
 import multiprocessing.spawn
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from runners.cache.key import code_roots
 from sluice.project import activate, own_root
@@ -45,10 +46,7 @@ class JobEnvironment:
     @classmethod
     def load(cls, run_dir: Path) -> JobEnvironment:
         """Reads what ``save`` wrote, also by a version with fewer keys."""
-        data = json.loads((run_dir / _FILE).read_text(encoding="utf-8"))
-        for name in ("python_path", "arguments"):
-            data[name] = tuple(data.get(name, ()))
-        return cls(**data)
+        return TypeAdapter(cls).validate_json((run_dir / _FILE).read_bytes())
 
     def enter(self) -> None:
         """Sets up the imports of this process like those of the building process."""

@@ -11,9 +11,11 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from runners.engine import Plan
 from runners.local.follow_progress import FollowProgress, OnProgress, progress_file
@@ -326,12 +328,7 @@ def _attempts(run_dir: Path) -> Counter[str]:
 
 def result_of(facts: dict[str, Any]) -> NodeResult:
     """Returns the result in the report of a node's process."""
-    known = {item.name for item in fields(NodeResult)}
-    values = {key: value for key, value in facts.items() if key in known}
-    if error := facts["error"]:
-        tail = tuple(error["log_tail"])
-        values["error"] = NodeFailure(**{**error, "log_tail": tail})
-    return NodeResult(**values)
+    return TypeAdapter(NodeResult).validate_python(facts)
 
 
 def _stopped_by_upstream(

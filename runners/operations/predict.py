@@ -11,31 +11,14 @@ from typing import TYPE_CHECKING
 
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
-from runners.engine import Observer
 from runners.operations.pipeline_request import PipelineRequest, next_command
 from serving.model_store import ModelVersion, store_at
 from sluice.errors import ServingError, UsageError
-from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
 
 if TYPE_CHECKING:
     from serving.predictor import Prediction, Predictor
-
-
-def suggest_predict(
-    record: RunRecord,
-    config: Config,
-    name: str,
-    workspace_dir: str | None,
-    window: Window,
-    observer: Observer,
-) -> None:
-    """Passes an observer the command that predicts with the model of a run."""
-    if not any(push.uri for push in record.pushes):
-        return
-    if command := predict_command(config, name, window, workspace_dir):
-        observer.on_command("predict", command)
 
 
 def predict_command(

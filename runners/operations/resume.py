@@ -16,10 +16,8 @@ from runners.operations.find_run import (
 )
 from runners.operations.lock_workspace import lock_workspace, prepare_store
 from runners.operations.pipeline_request import next_command
-from runners.operations.predict import suggest_predict
 from runners.operations.prepared_run import (
     PreparedRun,
-    ingested_data,
     load_prepared_run,
     record_inputs,
     require_unchanged_inputs,
@@ -30,6 +28,7 @@ from runners.operations.run_lifecycle import (
     execute,
     finish_run,
     make_plan,
+    suggest_predict,
 )
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
@@ -145,10 +144,8 @@ def resume(
         plan = make_plan(recorder, prepared, workers=workers, locks=locks, resumed=True)
         execute(plan, recorder, chosen, observer)
         finish_run(recorder, prepared)
-    record, given = recorder.record, request.workspace_dir
-    window = ingested_data(recorder, prepared)
-    suggest_predict(record, config, name, given, window, observer)
-    return record
+    suggest_predict(recorder, prepared, name, request.workspace_dir, observer)
+    return recorder.record
 
 
 def _resume_in_service(

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from types import FrameType
 
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.staleness import check_staleness
@@ -24,6 +20,7 @@ from pipeline.training.strategy.choice import check_paths, find_tpu
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer
+from runners.local.stop_request import StopRequest
 from runners.local.write_report import repeat_report
 from runners.operations.lock_workspace import (
     LockedWorkspace,
@@ -31,17 +28,13 @@ from runners.operations.lock_workspace import (
     prepare_store,
 )
 from runners.operations.pipeline_request import PipelineRequest
-from runners.operations.predict import suggest_predict
-from runners.operations.prepared_run import (
-    PreparedRun,
-    ingested_data,
-    record_inputs,
-)
+from runners.operations.prepared_run import PreparedRun, record_inputs
 from runners.operations.run_lifecycle import (
     engine_or_local,
     execute,
     finish_run,
     make_plan,
+    suggest_predict,
 )
 from runners.operations.validate import check_strategy
 from sluice.errors import UsageError, bounded
@@ -137,10 +130,9 @@ def run(
                 record_now = partial(record_inputs, recorder, prepared)
                 execute(plan, recorder, chosen, observer, record_now)
                 finish_run(recorder, prepared)
-    record, given = recorder.record, request.workspace_dir
-    window = ingested_data(recorder, prepared)
-    suggest_predict(record, config, request.name, given, window, observer)
-    return record
+    name, given = request.name, request.workspace_dir
+    suggest_predict(recorder, prepared, name, given, observer)
+    return recorder.record
 
 
 def check_request(
@@ -155,12 +147,16 @@ def check_request(
       WorkspaceError: the workspace cannot be written.
     """
     _parse_tags(request.tags)
-    with _sigint_deferred():
+    stop = StopRequest()
+    # pydantic turns a KeyboardInterrupt that is raised inside it into a panic.
+    with stop.listen():
         config = request.load_config()
         activate(config.root)
         valid = validate_pipeline(config)
         named = (*request.forced, *request.from_nodes, *request.to_nodes)
         check_node_ids(config, named)
+    if stop.signal:
+        signal.raise_signal(stop.signal)
     config = valid.config
     selected = selected_nodes(config, request.from_nodes, request.to_nodes)
     if not selected:
@@ -288,26 +284,3 @@ def _choose(config: Config) -> SpanChoice:
     choice = choose_spans(config)
     check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
     return choice
-
-
-@contextmanager
-def _sigint_deferred() -> Iterator[None]:
-    """Raises ``KeyboardInterrupt`` at the end of the block instead of inside it.
-
-    pydantic turns one that is raised inside it into a panic.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[int] = []
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    before = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if received:
-        raise KeyboardInterrupt

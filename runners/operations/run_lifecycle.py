@@ -11,9 +11,11 @@ from runners.engine import Engine, MemoryLimits, Observer, Plan
 from runners.local.engine import LocalEngine
 from runners.local.write_report import prewarm, write_report
 from runners.metadata.metadata_file import keep_copy
+from runners.operations.predict import predict_command
 from runners.operations.prepared_run import (
     PreparedRun,
     changes_since_base,
+    ingested_data,
     record_late_spans,
     stored_inputs,
 )
@@ -158,6 +160,21 @@ def finish_run(recorder: Recorder, prepared: PreparedRun) -> None:
         inputs = prepared.read_inputs()
         if inputs.to_dict() == stored_inputs(recorder.run_dir):
             up_to_date.remember(prepared.workspace, record, inputs)
+
+
+def suggest_predict(
+    recorder: Recorder,
+    prepared: PreparedRun,
+    name: str,
+    workspace_dir: str | None,
+    observer: Observer,
+) -> None:
+    """Passes an observer the command that predicts with the model of a run."""
+    if any(push.uri for push in recorder.record.pushes):
+        window = ingested_data(recorder, prepared)
+        command = predict_command(prepared.config, name, window, workspace_dir)
+        if command is not None:
+            observer.on_command("predict", command)
 
 
 def _note_on_accepted_data(recorder: Recorder) -> list[str]:
