@@ -55,11 +55,7 @@ def check_locked_packages(root: Path) -> Check:
 
 
 def _pins(lock: Path) -> list[Requirement]:
-    """Returns the requirements of a lock for this Python and system.
-
-    Raises:
-      InvalidRequirement: a line is not a requirement.
-    """
+    """Returns the requirements of a lock for this Python and system."""
     text = lock.read_text(encoding="utf-8").replace("\\\n", " ")
     lines = (
         _HASHES.sub("", _COMMENT.sub("", line)).strip() for line in text.split("\n")

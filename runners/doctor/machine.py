@@ -51,7 +51,6 @@ def check_cores(limits: CgroupLimits | None = None) -> Check:
 
 def check_forks() -> Check:
     """Forks once. Without forks each node imports TFX itself, which takes 10 s."""
-    version = ".".join(map(str, sys.version_info[:2]))
     try:
         child = os.fork()
     except OSError as error:
@@ -65,11 +64,6 @@ def check_forks() -> Check:
     if sys.platform != "linux":
         found = f"not safe on {sys.platform}: each node imports TFX itself"
         return Check("forks", "warning", found, "run on Linux")
-    if sys.version_info >= (3, 12):
-        found = f"Python {version} warns of forks: each node imports TFX itself"
-        return Check(
-            "forks", "warning", found, "Python 3.10 with TFX 1.16 starts faster"
-        )
     return Check("forks", "ok", "nodes are forked from a process that has imported TFX")
 
 

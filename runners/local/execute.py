@@ -210,11 +210,7 @@ def _schedule(
 
 
 def _finished_nodes(run_dir: Path, graph: GraphFile) -> dict[str, NodeResult]:
-    """Returns the results of the nodes that a resumed run does not run again.
-
-    Raises:
-      UsageError: an output of one of them is missing.
-    """
+    """Returns the results of the nodes that a resumed run does not run again."""
     finished = {}
     with open_store(graph.connection_config()) as store:
         for node in graph.nodes:

@@ -28,12 +28,6 @@ class LimitMemory:
     def __init__(
         self, limits: MemoryLimits, pid_of: Callable[[str], int | None]
     ) -> None:
-        """Sets the limits.
-
-        Args:
-          limits: of the nodes.
-          pid_of: returns the process of a running node; None if it has none yet.
-        """
         self._limits = limits
         self._pid_of = pid_of
         self._exceeded: dict[str, NodeError] = {}

@@ -66,15 +66,9 @@ class Scheduler:
     ) -> None:
         """Prepares to run nodes; starts none.
 
-        Args:
-          plan: of the run.
-          graph: of the run.
-          process_pool: starts the nodes; None if none may be started.
-          callbacks: of the run.
-          finished: results of nodes that have ended and do not run again.
-          environment: variables of the nodes' processes.
-          nodes: the only nodes considered; None for all.
-          may_start: the only nodes started; None for all.
+        Nodes that are ``finished`` do not run again. Only ``nodes`` are considered and
+        only ``may_start`` started, None for all; if that is empty, there need be no
+        ``process_pool``.
         """
         self._plan = plan
         self._run_dir = plan.run_dir

@@ -216,9 +216,6 @@ def _find_resumable(pipeline: _Pipeline, run_id: str | None) -> RunRecord:
     """Returns the run to resume: the last one that was not an up-to-date check.
 
     An older one cannot be resumed: its gates would compare with an outdated baseline.
-
-    Raises:
-      UsageError: there is none, it has ended, or another one was named.
     """
     workspace, name = pipeline.workspace, pipeline.name
     record = last_real_run(workspace)

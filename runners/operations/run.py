@@ -240,11 +240,7 @@ def begin_record(
 
 
 def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
-    """Returns tags by key.
-
-    Raises:
-      UsageError: one is no ``KEY[=VALUE]``, or a key is given twice.
-    """
+    """Returns tags by key."""
     found: dict[str, str] = {}
     for tag in tags:
         key, _, value = tag.partition("=")
@@ -265,11 +261,7 @@ def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
 def _find_unchanged_run(
     request: RunRequest, prepared: PreparedRun
 ) -> tuple[RunInputs | None, RunRecord | None]:
-    """Returns the inputs, and the last complete run if nothing has changed since.
-
-    Raises:
-      UsageError: something has changed, and the model could not be pushed.
-    """
+    """Returns the inputs, and the last complete run if nothing has changed since."""
     config, workspace = prepared.config, prepared.workspace
     inputs = last = None
     if request.whole and up_to_date.exists(workspace):

@@ -101,11 +101,7 @@ def execute(
 
 
 def _run(engine: Engine, plan: Plan, recorder: Recorder, observer: Observer) -> None:
-    """Runs a plan with an engine, and closes the record if the engine has not.
-
-    Raises:
-      WorkspaceError: the record cannot be written.
-    """
+    """Runs a plan with an engine, and closes the record if the engine has not."""
     name = type(engine).__name__
     try:
         engine.run(plan, observer)

@@ -272,11 +272,7 @@ def _shared_run(workspace: Workspace, run_id: str) -> SharedRun:
 
 
 def _delete_unstarted_run(workspace: Workspace, run_id: str) -> None:
-    """Makes way for a run with an id: deletes one that was begun but started no node.
-
-    Raises:
-      UsageError: the id is not valid, or nodes of that run were started.
-    """
+    """Makes way for a run with an id: deletes one of which no node was started."""
     others = (path.name for path in workspace.runs.iterdir() if path.name != run_id)
     latest = max(others, default="")
     if not _RUN_ID.fullmatch(run_id) or run_id <= latest:
