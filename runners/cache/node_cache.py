@@ -48,12 +48,6 @@ from sluice.storage.storage import is_remote
 class WouldRun(Exception):
     """The node is not in the cache; raised by a lookup that must not execute it."""
 
-    def __init__(self, reason: str, parts: dict[str, Any], key: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.parts = parts
-        self.key = key
-
 
 class NodeCache:
     """Replacement of TFX's ``cache_utils`` for one node.
@@ -205,7 +199,7 @@ class NodeCache:
     def _miss(self, reason: str) -> None:
         self.reason = reason
         if self._plan:
-            raise WouldRun(reason, self.parts or {}, self.key or "")
+            raise WouldRun(reason)
 
 
 def still_accepted(facts: NodeFacts) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -123,10 +124,8 @@ def _explain_node(
     }
     cache = make_cache(ir, name, job_environment, plan=not kind.system, stand_in=True)
     try:
-        launch(ir, name, cache)
-        missed = cache.reason
-    except WouldRun as miss:
-        missed = miss.reason
+        with suppress(WouldRun):
+            launch(ir, name, cache)
     except Exception:
         if not waits_for:
             raise
@@ -136,13 +135,13 @@ def _explain_node(
     answer["key"] = cache.key or answer["key"]
     if kind.system:
         answer["because"] = [] if waits_for else ["it only looks for artifacts"]
-    elif missed is not None:
+    elif cache.reason is not None:
         answer["would_run"] = True
         if last is None:
             answer["because"] = ["it has not finished before"]
         else:
             lines = _changes(ir, last, cache)
-            answer["because"] = lines or [missed]
+            answer["because"] = lines or [cache.reason]
     return answer
 
 

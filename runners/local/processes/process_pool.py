@@ -62,7 +62,6 @@ class ProcessPool:
         *,
         cwd: Path,
         modules: Sequence[str] | None = None,
-        keep_open: Iterable[int] = (),
         from_here: bool = False,
     ) -> None:
         """Starts the zygote and returns at once.
@@ -71,7 +70,6 @@ class ProcessPool:
           log: the zygote's output; None until ``belong_to``.
           cwd: the working directory of all jobs; Python looks there for modules.
           modules: imported by the zygote; None for the modules of our own graph.
-          keep_open: as for ``belong_to``.
           from_here: whether to fork this process, which has imported TFX already, or if
             it cannot be forked, to start a zygote with its environment and Keras.
 
@@ -109,7 +107,7 @@ class ProcessPool:
                 chosen = {} if from_here else child_environment()
                 self._process = self._spawn(arguments, cwd, theirs, chosen)
         if log is not None:
-            self.belong_to(log, keep_open)
+            self.belong_to(log)
 
     def _fork(self, arguments: list[str], cwd: Path) -> ForkedProcess:
         def zygote() -> None:
