@@ -9,28 +9,24 @@ from pathlib import Path
 from reports.compare import Comparison, compare
 from reports.read_run import RunData, read_run
 from runners.operations.find_run import LATEST, Warn, find_run, ignore
-from runners.operations.pipeline_request import next_command
+from runners.operations.pipeline_request import WorkspaceRequest
 from sluice.errors import UsageError
 from sluice.storage.storage import is_remote
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffRequest:
+class DiffRequest(WorkspaceRequest):
     """The runs to compare.
 
     Attributes:
-      name: a config's name or path.
       before: the id of a run or its beginning, ``latest``, ``last-pushed``, or the path
         or address of a run's folder; None for the last run before ``after`` that pushed
         a model.
       after: likewise; None for the last run.
-      workspace_dir: the folder that holds one workspace per pipeline.
     """
 
-    name: str
     before: str | None = None
     after: str | None = None
-    workspace_dir: str | None = None
 
 
 def diff(request: DiffRequest, warn: Warn = ignore) -> Comparison:
@@ -59,9 +55,7 @@ def diff(request: DiffRequest, warn: Warn = ignore) -> Comparison:
             raise UsageError(
                 f"no run before {after.record.run_id} has pushed a model",
                 expected="a run to compare with",
-                hint=next_command(
-                    "runs", request.name, workspace_dir=request.workspace_dir
-                ),
+                hint=request.next_command("runs", request.name),
             )
         found = compare(before, after)
         for notice in (*before.notices, *after.notices):

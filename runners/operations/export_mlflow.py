@@ -38,6 +38,7 @@ from runners.operations.find_run import (
     not_run_yet,
     readable_runs,
 )
+from runners.operations.pipeline_request import WorkspaceRequest
 from sluice.errors import UsageError
 from sluice.json_paths import flatten
 from sluice.printable import printable
@@ -65,21 +66,17 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportRequest:
+class ExportRequest(WorkspaceRequest):
     """The runs to export.
 
     Attributes:
-      name: a config's name or path.
       run_id: a run, see ``find_run``; None for all.
       to: a directory, or a tracking URI such as ``http://localhost:5000``; None for
         ``mlruns`` beside the workspace.
-      workspace_dir: the folder that holds one workspace per pipeline.
     """
 
-    name: str
     run_id: str | None = None
     to: str | None = None
-    workspace_dir: str | None = None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Base class of requests: names a pipeline, its profile, overrides and workspace."""
+"""Base classes of requests: name a pipeline, its profile, overrides and workspace."""
 
 from __future__ import annotations
 
@@ -36,21 +36,34 @@ def _program() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelineRequest:
-    """Request that names a pipeline and how its config is loaded.
+class WorkspaceRequest:
+    """Request that names a pipeline and where its workspace is.
 
     Attributes:
       name: a config's name or path.
-      profile: an overlay of ``configs/profiles/``.
-      overrides: ``KEY=VALUE``, as ``--set`` takes them.
       workspace_dir: the folder that holds one workspace per pipeline; None for
         ``SLUICE_WORKSPACE``, or else ``workspace/`` of the project.
     """
 
     name: str
+    workspace_dir: str | None = None
+
+    def next_command(self, *words: str) -> str:
+        """Returns a ``sluice`` command to copy, for the same workspace."""
+        return next_command(*words, workspace_dir=self.workspace_dir)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineRequest(WorkspaceRequest):
+    """Request that also says how the pipeline's config is loaded.
+
+    Attributes:
+      profile: an overlay of ``configs/profiles/``.
+      overrides: ``KEY=VALUE``, as ``--set`` takes them.
+    """
+
     profile: str | None = None
     overrides: tuple[str, ...] = ()
-    workspace_dir: str | None = None
 
     def load_config(self) -> Config:
         """Returns the resolved config; raises ``UsageError`` if it is wrong."""
@@ -88,10 +101,6 @@ class PipelineRequest:
         from runners.cloud.cloud_locations import cloud_locations
 
         return str(cloud_locations(config).serving_dir)
-
-    def next_command(self, *words: str) -> str:
-        """Returns a ``sluice`` command to copy, for the same workspace."""
-        return next_command(*words, workspace_dir=self.workspace_dir)
 
     def same_config(self) -> list[str]:
         """Returns the options that load the same config in another command."""

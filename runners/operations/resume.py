@@ -15,7 +15,7 @@ from runners.operations.find_run import (
     not_run_yet,
 )
 from runners.operations.lock_workspace import lock_workspace, prepare_store
-from runners.operations.pipeline_request import next_command
+from runners.operations.pipeline_request import WorkspaceRequest
 from runners.operations.prepared_run import (
     PreparedRun,
     load_prepared_run,
@@ -61,16 +61,11 @@ class ResumeRequest:
     wait: bool = False
 
 
-@dataclass(frozen=True)
-class _Pipeline:
+@dataclass(frozen=True, kw_only=True)
+class _Pipeline(WorkspaceRequest):
     """The pipeline whose run is resumed, and the commands for it."""
 
-    name: str
     workspace: Workspace
-    workspace_dir: str | None
-
-    def next_command(self, *words: str) -> str:
-        return next_command(*words, workspace_dir=self.workspace_dir)
 
     @property
     def run_again(self) -> str:
@@ -194,9 +189,10 @@ def _find_pipeline(request: ResumeRequest, observer: Observer) -> _Pipeline:
     given = request.workspace_dir
     if request.name is None:
         workspace, name = newest_resumable(given, observer.on_warning)
-        return _Pipeline(name, workspace, given)
-    found = find_run(request.name, given, warn=observer.on_warning)
-    return _Pipeline(request.name, found.workspace, given)
+    else:
+        name = request.name
+        workspace = find_run(name, given, warn=observer.on_warning).workspace
+    return _Pipeline(name=name, workspace=workspace, workspace_dir=given)
 
 
 def _load(pipeline: _Pipeline, recorder: Recorder) -> PreparedRun:

@@ -191,7 +191,7 @@ def test_a_planned_lookup_executes_nothing(runs: Runs) -> None:
         with pytest.raises(WouldRun) as planned:
             runs(runs.nodes.Write(count=count), db=copy, plan=True, **options)
         assert str(planned.value) == runs.cache.reason
-        assert runs.cache.parts["properties"] == {"count": count}
+        assert runs.cache.parts and runs.cache.parts["properties"] == {"count": count}
     assert len(list((runs.root / "Write" / "out").iterdir())) == 1
 
 
