@@ -45,11 +45,6 @@ def names() -> list[str]:
     return list(_DATA_SETS)
 
 
-def packaged() -> list[str]:
-    """Returns the names of the data sets that ship with a package."""
-    return [name for name, data_set in _DATA_SETS.items() if not data_set.read]
-
-
 def get(name: str) -> DataSet:
     """Returns a data set's declaration.
 

@@ -8,6 +8,7 @@ always in the log file. Any other exception is a bug of Sluice and exits with 1.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
@@ -98,11 +99,7 @@ class SluiceError(Exception):
             key: getattr(self, key)
             for key in ("where", "details", "examples", "expected", "actual", "hint")
         }
-        return (_rebuild, (type(self), self.what, state))
-
-
-def _rebuild(kind: type[SluiceError], what: str, state: dict) -> SluiceError:
-    return kind(what, **state)
+        return functools.partial(type(self), self.what, **state), ()
 
 
 def bounded(examples: Sequence[str], limit: int = MAX_EXAMPLES) -> list[str]:

@@ -172,7 +172,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(own_root() / "configs", root / "configs")
     for schema in (own_root() / "schemas").glob("*/schema.pbtxt"):
         shutil.copytree(schema.parent, root / "schemas" / schema.parent.name)
-    for name in catalog.packaged():
+    for name in ("digits", "taxi"):
         catalog.make(name, root / "data" / name)
     return root
 

@@ -12,7 +12,7 @@ from components.tfrecord_gen.checking.image_check import ImageLimits
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from sluice.config_section import (
     Count,
-    Number,
+    Fraction,
     Pattern,
     PositiveNumber,
     Section,
@@ -21,7 +21,6 @@ from sluice.config_section import (
 )
 from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 
-_Fraction = Annotated[Number, Field(ge=0, le=1)]
 _RecordBytes = Annotated[int, Field(strict=True, ge=1, le=MAX_MESSAGE_BYTES)]
 
 
@@ -103,7 +102,7 @@ class Examples(Section):
             _complete_when, json_schema_input_type=Literal["always"] | CompleteWhen
         ),
     ] = CompleteWhen()
-    max_corrupt_fraction: _Fraction = Field(
+    max_corrupt_fraction: Fraction = Field(
         default=0.0,
         description="Maximum fraction of bad records, bytes or files, which are "
         "quarantined. Above it the data gate fails.",

@@ -26,8 +26,6 @@ from pipeline.config.yaml_values import describe
 from sluice.errors import ConfigError
 from sluice.project import find_user_code
 
-_EVERY_METRIC = ("name",)
-
 
 def check_optimizer(train: Train, classes: int, problems: Problems) -> None:
     """Checks optimizer, learning rate, clipping, loss and metrics.
@@ -47,11 +45,7 @@ def check_optimizer(train: Train, classes: int, problems: Problems) -> None:
         _check_class(train.loss, ("train", "loss"), "loss", LOSSES, task, problems)
     for index, metric in enumerate(train.metrics or ()):
         path = ("train", "metrics", index)
-        known = {
-            name: KerasClass(row.tasks, (*row.params, *_EVERY_METRIC), row.required)
-            for name, row in METRICS.items()
-        }
-        _check_class(metric, path, "metric", known, task, problems)
+        _check_class(metric, path, "metric", METRICS, task, problems)
     names = metric_names(train, task)
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
@@ -151,10 +145,11 @@ def _check_class(
             f"the {kind} {item.class_name!r} does not fit the number of classes",
             expected=", ".join(fitting),
         )
+    params = (*row.params, *(("name",) if kind == "metric" else ()))
     for name in item.params:
-        if name not in row.params:
+        if name not in params:
             params_path = (*path, "params", name)
-            problems.unknown(params_path, _no_param(item, name), name, row.params)
+            problems.unknown(params_path, _no_param(item, name), name, params)
     for name in row.required:
         if item.params.get(name) is None:
             problems.add(

@@ -168,9 +168,7 @@ class Checkpoint(StepCallback):
         if self._state.metrics:
             write_metrics(self.model, self._state.metrics)
 
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self._repeats_batch:
             self._repeats_batch = False
             self._checkpoint.restore(self._found)

@@ -111,9 +111,7 @@ class Heartbeat(StepCallback):
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         set_fitting(False)
 
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         beat()
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:

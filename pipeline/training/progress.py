@@ -66,15 +66,11 @@ class ReportProgress(StepCallback):
         self._step = 0
         self._waited_s = self._input.waited_s()
 
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if self._first_step is None:
             self._first_step = batch
 
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         now_s = time.monotonic()
         self._step = batch + 1
         if not self._is_traced:

@@ -257,8 +257,7 @@ def _bad_length(
     if number == 1:
         reason = f"{_NOT_TFRECORD}; {sniff_format(header)}"
         return RecordError(stream.path, 1, 0, "not_tfrecord", reason, None, lost)
-    else:
-        reason = "the length or its checksum is damaged: the rest of the file is lost"
+    reason = "the length or its checksum is damaged: the rest of the file is lost"
     return RecordError(stream.path, number, offset, "length", reason, None, lost)
 
 

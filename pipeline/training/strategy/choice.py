@@ -12,7 +12,7 @@ from typing import Any
 from sluice.errors import UsageError
 
 _DEV = Path("/dev")
-_AS_ASKED = "as train.strategy says"
+
 # In their order of precedence in TensorFlow (tpu/client/client.py).
 _TPU_VARIABLES = ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_NAME")
 LOCAL_TPU = "local"
@@ -127,36 +127,9 @@ def choose(
     Raises:
       UsageError: what the configured strategy needs is not there.
     """
-    if strategy == "auto":
-        return _auto(gpus, tpu, cluster, replicas, processes)
-    if strategy == "tpu" and tpu is None:
-        raise _missing(
-            "tpu",
-            "no TPU was found",
-            expected="TPU_NAME in the environment, or a TPU VM's device files",
-        )
-    if strategy in ("multi_worker", "parameter_server") and cluster is None:
-        raise _missing(
-            strategy,
-            "there are no workers",
-            expected="TF_CONFIG with more than one worker, or train.processes",
-        )
-    if strategy == "parameter_server" and not (cluster and cluster.parameter_servers):
-        raise _missing(
-            strategy,
-            "there are no parameter servers",
-            expected="TF_CONFIG with tasks 'ps', or train.parameter_servers",
-        )
-    return Choice(strategy, _AS_ASKED)
-
-
-def _auto(
-    gpus: int,
-    tpu: Tpu | None,
-    cluster: Cluster | None,
-    replicas: int | None,
-    processes: int | None,
-) -> Choice:
+    if strategy != "auto":
+        _check_present(strategy, tpu, cluster)
+        return Choice(strategy, "as train.strategy says")
     if replicas is not None:
         return Choice("mirrored", f"since train.replicas is {replicas}")
     if tpu is not None:
@@ -175,9 +148,20 @@ def _auto(
     return Choice("one_device", f"since {found}")
 
 
-def _missing(strategy: str, what: str, *, expected: str) -> UsageError:
-    return UsageError(
-        f"{what} for the strategy {strategy!r}",
+def _check_present(strategy: str, tpu: Tpu | None, cluster: Cluster | None) -> None:
+    if strategy == "tpu" and tpu is None:
+        missing = "no TPU was found"
+        expected = "TPU_NAME in the environment, or a TPU VM's device files"
+    elif strategy in ("multi_worker", "parameter_server") and cluster is None:
+        missing = "there are no workers"
+        expected = "TF_CONFIG with more than one worker, or train.processes"
+    elif strategy == "parameter_server" and cluster and not cluster.parameter_servers:
+        missing = "there are no parameter servers"
+        expected = "TF_CONFIG with tasks 'ps', or train.parameter_servers"
+    else:
+        return
+    raise UsageError(
+        f"{missing} for the strategy {strategy!r}",
         where="train.strategy",
         expected=expected,
         hint="train.strategy=auto takes what is there",
