@@ -38,7 +38,7 @@ class _Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form, as the journal has it."""
-        return _with_lists(asdict(self))
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,14 +314,6 @@ Event = Union[  # noqa: UP007 (pydantic evaluates it on Python 3.10)
     RunKilled,
     ReportWritten,
 ]
-
-
-def _with_lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_lists(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_lists(item) for item in value]
-    return value
 
 
 def parse_event(data: Mapping[str, Any]) -> Event:

@@ -6,10 +6,11 @@ sequence that begins with ``run_started`` has a record, even if lines are lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import NoReturn
 
 from sluice.errors import ExitCode
@@ -127,7 +128,7 @@ class Fold:
             case Stopping():
                 pass
             case Stopped():
-                self._fail(None, event.message, event.exit_code, log=event.log)
+                self._fail(None, event.message, event.exit_code, event.log)
             case Note():
                 self._note(event.text)
             case Finished():
@@ -156,10 +157,7 @@ class Fold:
             config=event.config,
             tags=event.tags,
         )
-        self._failures, self._finished = [], False
-        self._resume_command = event.resume_command
-        for note in event.notes:
-            self._note(note)
+        self._begin(event)
 
     def _run_resumed(self, event: RunResumed) -> None:
         record = self.record
@@ -169,6 +167,9 @@ class Fold:
         # Of a killed run, the time from its last event.
         if self._last_at:
             record.paused_s += max(0.0, _seconds_between(self._last_at, event.at))
+        self._begin(event)
+
+    def _begin(self, event: RunStarted | RunResumed) -> None:
         self._failures, self._finished = [], False
         self._resume_command = event.resume_command
         for note in event.notes:
@@ -218,38 +219,28 @@ class Fold:
         self._add_documents(event.documents)
         for text in event.notes:
             self._note(text)
-        for verdict in event.gates:
-            gates = [gate for gate in record.gates if gate["gate"] != verdict["gate"]]
-            record.gates = [*gates, verdict]
+        new = {verdict["gate"] for verdict in event.gates}
+        kept = [gate for gate in record.gates if gate["gate"] not in new]
+        record.gates = [*kept, *event.gates]
         if push := event.push:
-            before = record.pushes[0]
-            record.pushes[0] = replace(before, state=push.state)
+            record.pushes[0] = replace(record.pushes[0], state=push.state)
             if push.version is not None:
-                record.pushes[0].version = push.version
-                record.pushes[0].uri = push.uri
+                record.pushes[0].version, record.pushes[0].uri = push.version, push.uri
         if error := event.error:
-            self._fail(
-                node.id,
-                error.message,
-                error.exit_code,
-                gate=error.gate,
-                log=event.log,
-                log_tail=error.log_tail,
-            )
+            tail = list(error.log_tail)
+            failure = ErrorRecord(node.id, error.message, event.log, tail)
+            self._failures.append((failure, error.exit_code, error.gate))
 
-    def _add_documents(self, added: Iterable[DocumentRecord]) -> None:
-        for document in added:
-            others = [
-                item for item in self.record.documents if item.path != document.path
-            ]
-            self.record.documents = [*others, document]
+    def _add_documents(self, added: Sequence[DocumentRecord]) -> None:
+        new = {document.path for document in added}
+        kept = [item for item in self.record.documents if item.path not in new]
+        self.record.documents = [*kept, *added]
 
     def _add_artifacts(self, event: NodeFinished) -> None:
         known = self.record.artifacts
-        for artifact in _flat(event.inputs):
-            found = ArtifactRecord(artifact.id, artifact.type)
-            known.setdefault(artifact.uri, found)
-        for artifact in _flat(event.outputs):
+        for artifact in chain(*event.inputs.values()):
+            known.setdefault(artifact.uri, ArtifactRecord(artifact.id, artifact.type))
+        for artifact in chain(*event.outputs.values()):
             before = known.get(artifact.uri)
             # The outputs of a resolver were produced by another node.
             if before is None or before.producer is None:
@@ -279,10 +270,10 @@ class Fold:
         for node in self._end_running("interrupted" if exit_code else "failed", event):
             if not exit_code:
                 text, log = f"{node} {event.reason}", event.logs.get(node)
-                self._fail(node, text, ExitCode.NODE, log=log)
+                self._fail(node, text, ExitCode.NODE, log)
         if not (self._finished or self._failures or exit_code):
             text, log = f"the run {event.reason}", event.logs.get("start")
-            self._fail(None, text, ExitCode.NODE, log=log)
+            self._fail(None, text, ExitCode.NODE, log)
         record.ended_at = _to_seconds(event.at)
         if exit_code:
             record.status, record.exit_code = "interrupted", exit_code
@@ -327,22 +318,10 @@ class Fold:
             self.record.notes.append(text)
 
     def _fail(
-        self,
-        node: str | None,
-        message: str,
-        exit_code: int,
-        *,
-        gate: bool = False,
-        log: str | None = None,
-        log_tail: Iterable[str] = (),
+        self, node: str | None, message: str, exit_code: int, log: str | None
     ) -> None:
-        """Adds a failure of the run."""
-        error = ErrorRecord(node, message, log, list(log_tail))
-        self._failures.append((error, int(exit_code), gate))
-
-
-def _flat(artifacts: dict[str, list[Artifact]]) -> list[Artifact]:
-    return [item for items in artifacts.values() for item in items]
+        """Adds a failure of the run, which is not that of a gate."""
+        self._failures.append((ErrorRecord(node, message, log), int(exit_code), False))
 
 
 def _uris(artifacts: dict[str, list[Artifact]]) -> dict[str, list[str]]:

@@ -6,10 +6,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
-from sluice.errors import WorkspaceError
+from sluice.record.documents.damage import damage_explained
 from sluice.splits import SPLIT_PREFIX
 
 MAX_ANOMALIES = 200
@@ -40,17 +39,10 @@ def anomalies_document(
 
 
 def _split(name: str, folder: Path, sensitive: Collection[str]) -> dict[str, Any]:
-    found, path = anomalies_pb2.Anomalies(), folder / ANOMALIES_FILE
-    try:
-        found.ParseFromString(path.read_bytes())
-    except DecodeError as error:
-        raise WorkspaceError(
-            "these anomalies cannot be read",
-            where=path,
-            expected="Anomalies as TFX's ExampleValidator writes them",
-            actual=str(error),
-            hint="Run the node that found them again: sluice run NAME --force NODE",
-        ) from error
+    path = folder / ANOMALIES_FILE
+    expected = "Anomalies as TFX's ExampleValidator writes them"
+    with damage_explained("these anomalies", path, expected):
+        found = anomalies_pb2.Anomalies.FromString(path.read_bytes())
     described = [
         _describe(feature, reason, info, is_sensitive=feature in sensitive)
         for feature, info in sorted(found.anomaly_info.items())
@@ -78,11 +70,10 @@ def _describe(
     feature: str, reason: Any, info: Any, *, is_sensitive: bool
 ) -> dict[str, Any]:
     kinds = anomalies_pb2.AnomalyInfo
-    text = reason.description[:MAX_TEXT_CHARS]
     return {
         "feature": feature,
         "kind": kinds.Type.Name(reason.type),
         "severity": kinds.Severity.Name(info.severity).lower(),
         "short": reason.short_description,
-        "long": None if is_sensitive else text,
+        "long": None if is_sensitive else reason.description[:MAX_TEXT_CHARS],
     }

@@ -134,17 +134,14 @@ def describe_groups(
       compared: the number of images that were compared.
       describe: returns the description of an image; None for counts only.
     """
-    across = [group for group in groups if _number({p.split for p in group[1]}) > 1]
-    first = sorted(
-        groups, key=lambda group: (_number({p.split for p in group[1]}) < 2, group[0])
-    )
+    first = sorted(groups, key=lambda group: (not _is_across(group[1]), group[0]))
     return {
         "compared": compared,
         "groups": len(groups),
         "images": sum(len(places) for _, places in groups),
-        "across_splits": len(across),
+        "across_splits": sum(_is_across(places) for _, places in groups),
         "across_classes": sum(
-            _number({p.label for p in places} - {None}) > 1 for _, places in groups
+            len({place.label for place in places} - {None}) > 1 for _, places in groups
         ),
         "examples": [
             {
@@ -159,8 +156,8 @@ def describe_groups(
     }
 
 
-def _number(items: Iterable[Any]) -> int:
-    return len(set(items))
+def _is_across(places: Iterable[Place]) -> bool:
+    return len({place.split for place in places}) > 1
 
 
 def _spread(places: Sequence[Place]) -> list[Place]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from google.protobuf.message import DecodeError
-
-from sluice.errors import WorkspaceError
+from sluice.record.documents.damage import damage_explained
 from sluice.record.json_number import json_number
 from sluice.tfrecords import tfrecord
 
@@ -48,16 +46,8 @@ def _scalars(path: Path) -> list[tuple[int, str, float]]:
 
     scalars = []
     for record in tfrecord.read(path):
-        try:
+        with damage_explained("this training log", path, "TensorBoard's events"):
             event = event_pb2.Event.FromString(record)
-        except DecodeError as error:
-            raise WorkspaceError(
-                "this training log cannot be read",
-                where=path,
-                expected="TensorBoard's events",
-                actual=str(error),
-                hint="Run the node that wrote it again: sluice run NAME --force NODE",
-            ) from error
         for item in event.summary.value:
             if item.tag.startswith(_TAG_PREFIX) and item.HasField("tensor"):
                 array = tensor_util.make_ndarray(item.tensor)
@@ -75,18 +65,8 @@ _FACTS_FILE = "training.json"
 _HISTORY = "an object of metrics, each a list with one number or null per epoch"
 
 
-class Epochs(TypedDict):
-    """The values of each metric, one per epoch, and how the model was trained."""
-
-    source: str
-    epochs: list[int]
-    epochs_left_out: int
-    metrics: dict[str, list[float | str | None]]
-    training: dict[str, Any] | None
-
-
-def epochs_document(directory: Path) -> Epochs | None:
-    """Returns the metrics of each epoch.
+def epochs_document(directory: Path) -> dict[str, Any] | None:
+    """Returns the metrics of each epoch, and how the model was trained.
 
     They come from ``history.json``, else from TensorBoard's logs. Of more than
     ``MAX_EPOCHS`` the last are kept.
@@ -121,9 +101,10 @@ def epochs_document(directory: Path) -> Epochs | None:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    facts = _read_json(path)
-    if not isinstance(facts, dict) or not isinstance(facts.get("epochs", []), list):
-        raise _damaged(path, "an object of facts", type(facts).__name__)
+    with damage_explained("this training history", path, "an object of facts"):
+        facts = json.loads(path.read_text("utf-8"))
+        if not isinstance(facts, dict) or not isinstance(facts.get("epochs", []), list):
+            raise ValueError(type(facts).__name__)
     epochs = facts.get("epochs", [])[-MAX_EPOCHS:]
     # Layers are in the model document.
     return {key: facts[key] for key in facts if key != "layers"} | {"epochs": epochs}
@@ -134,36 +115,20 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _history(path: Path) -> dict[str, list[float | None]]:
-    history = _read_json(path)
-    if not isinstance(history, dict):
-        raise _damaged(path, _HISTORY, type(history).__name__)
-    for name, values in history.items():
-        if not isinstance(values, list) or not all(map(_is_number, values)):
-            raise _damaged(path, _HISTORY, f"{name}: {str(values)[:80]}")
-    if len({len(values) for values in history.values()}) > 1:
-        lengths = ", ".join(f"{name}: {len(item)}" for name, item in history.items())
-        raise _damaged(path, _HISTORY, f"different numbers of epochs ({lengths})")
+    with damage_explained("this training history", path, _HISTORY):
+        history = json.loads(path.read_text("utf-8"))
+        if not isinstance(history, dict):
+            raise ValueError(type(history).__name__)
+        for name, values in history.items():
+            if not isinstance(values, list) or not all(map(_is_number, values)):
+                raise ValueError(f"{name}: {str(values)[:80]}")
+        if len({len(values) for values in history.values()}) > 1:
+            lengths = ", ".join(f"{name}: {len(x)}" for name, x in history.items())
+            raise ValueError(f"different numbers of epochs ({lengths})")
     return history
 
 
 def _is_number(value: Any) -> bool:
     return value is None or (
         isinstance(value, int | float) and not isinstance(value, bool)
-    )
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise _damaged(path, "JSON", str(error)) from error
-
-
-def _damaged(path: Path, expected: str, actual: str) -> WorkspaceError:
-    return WorkspaceError(
-        "this training history cannot be read",
-        where=path,
-        expected=expected,
-        actual=actual,
-        hint="Run the node that wrote it again: sluice run NAME --force NODE",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TypedDict
+from typing import Any
 
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
@@ -22,70 +22,6 @@ MAX_TEXT_CHARS = 200
 # TFDV's stand-ins for bytes that are no text and for long text (its constants.py).
 _PLACEHOLDERS = ("__BYTES_VALUE__", "__LARGE_BYTES__")
 
-Number = float | str
-
-
-class Histogram(TypedDict):
-    """Buckets side by side: bucket i lies between the edges i and i + 1."""
-
-    edges: list[Number]
-    counts: list[Number]
-
-
-class ValueCount(TypedDict):
-    """A string and how often it occurs; no value where the feature is sensitive."""
-
-    value: str | None
-    count: Number
-
-
-class NumericStatistics(TypedDict):
-    """Of a feature with numbers."""
-
-    zeros: int
-    nan: int
-    mean: Number | None
-    std_dev: Number | None
-    min: Number | None
-    median: Number | None
-    max: Number | None
-    histogram: Histogram | None
-    quantiles: Histogram | None
-
-
-class StringStatistics(TypedDict):
-    """Of a feature with strings, or with numbers that are categories."""
-
-    unique: int
-    avg_length: Number | None
-    invalid_utf8: int
-    top_values: list[ValueCount]
-    rank_histogram: list[ValueCount] | None
-
-
-class BytesStatistics(TypedDict):
-    """Of a feature that the schema declares as bytes or images; lengths in bytes."""
-
-    unique: int
-    avg_length: Number | None
-    min_length: Number | None
-    max_length: Number | None
-
-
-class FeatureStatistics(TypedDict):
-    """One feature of one split."""
-
-    name: str
-    type: str
-    present: int
-    missing: int
-    min_values: int
-    max_values: int
-    sensitive: bool
-    numeric: NumericStatistics | None
-    string: StringStatistics | None
-    bytes: BytesStatistics | None
-
 
 def feature_name(feature: statistics_pb2.FeatureNameStatistics) -> str:
     """Returns the feature's name; the steps of a nested one are joined by dots."""
@@ -94,8 +30,8 @@ def feature_name(feature: statistics_pb2.FeatureNameStatistics) -> str:
 
 def feature_statistics(
     feature: statistics_pb2.FeatureNameStatistics, *, sensitive: bool = False
-) -> FeatureStatistics:
-    """Returns one feature's statistics.
+) -> dict[str, Any]:
+    """Returns one feature's statistics, as ``docs/run_record.md`` describes them.
 
     Args:
       feature: as TFDV computed it.
@@ -120,7 +56,7 @@ def feature_statistics(
 
 def _numeric(
     stats: statistics_pb2.NumericStatistics, sensitive: bool
-) -> NumericStatistics:
+) -> dict[str, Any]:
     histograms = {item.type: item for item in stats.histograms}
     standard = histograms.get(statistics_pb2.Histogram.STANDARD)
     quantiles = histograms.get(statistics_pb2.Histogram.QUANTILES)
@@ -128,20 +64,17 @@ def _numeric(
     common = stats.common_stats
     # Without a number TFDV leaves them unset, and an unset one reads as 0.
     known = (common.tot_num_values or common.num_non_missing) > nan and not sensitive
+    names = ("mean", "std_dev", "min", "median", "max")
     return {
         "zeros": stats.num_zeros,
         "nan": nan,
-        "mean": json_number(stats.mean) if known else None,
-        "std_dev": json_number(stats.std_dev) if known else None,
-        "min": json_number(stats.min) if known else None,
-        "median": json_number(stats.median) if known else None,
-        "max": json_number(stats.max) if known else None,
+        **{x: json_number(getattr(stats, x)) if known else None for x in names},
         "histogram": _histogram(standard) if known else None,
         "quantiles": _histogram(quantiles) if known else None,
     }
 
 
-def _histogram(histogram: statistics_pb2.Histogram | None) -> Histogram | None:
+def _histogram(histogram: statistics_pb2.Histogram | None) -> dict[str, Any] | None:
     buckets = list(histogram.buckets) if histogram is not None else []
     if not 0 < len(buckets) <= MAX_BUCKETS:
         return None
@@ -160,9 +93,7 @@ def _histogram(histogram: statistics_pb2.Histogram | None) -> Histogram | None:
     }
 
 
-def _string(
-    stats: statistics_pb2.StringStatistics, sensitive: bool
-) -> StringStatistics:
+def _string(stats: statistics_pb2.StringStatistics, sensitive: bool) -> dict[str, Any]:
     top = [(item.value, item.frequency) for item in stats.top_values]
     ranks = [(item.label, item.sample_count) for item in stats.rank_histogram.buckets]
     known = stats.common_stats.num_non_missing > 0 and not sensitive
@@ -177,7 +108,7 @@ def _string(
     }
 
 
-def _counts(counts: list[tuple[str, float]], sensitive: bool) -> list[ValueCount]:
+def _counts(counts: list[tuple[str, float]], sensitive: bool) -> list[dict[str, Any]]:
     return [
         {"value": None if sensitive else _cut(value), "count": json_number(count)}
         for value, count in counts
@@ -189,7 +120,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + "..."
 
 
-def _bytes(stats: statistics_pb2.BytesStatistics, sensitive: bool) -> BytesStatistics:
+def _bytes(stats: statistics_pb2.BytesStatistics, sensitive: bool) -> dict[str, Any]:
     known = stats.common_stats.num_non_missing > 0 and not sensitive
     return {
         "unique": stats.unique,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.tfrecords.image_header import ImageHeader, image_header
 
@@ -54,11 +54,24 @@ def read_image(data: bytes) -> ImageSample | None:
     if header is None or header.width * header.height > MAX_PIXELS:
         return None
     try:
+        from PIL.Image import Resampling
+
         gray = _open(data, "L").convert("L")
-        pixels = gray.resize((_HASH_COLUMNS, _HASH_ROWS), _box()).tobytes()
+        pixels = gray.resize((_HASH_COLUMNS, _HASH_ROWS), Resampling.BOX).tobytes()
     except Exception:  # Pillow raises nearly anything for a damaged image.
         return None
     return ImageSample(header, sum(pixels) / len(pixels), pixels, _hash(pixels))
+
+
+def describe_image(data: bytes | None) -> dict[str, Any]:
+    """Returns what is known of an image: size, format, and ``data``, the thumbnail."""
+    header = image_header(data) if data is not None else None
+    return {
+        "width": header.width if header else None,
+        "height": header.height if header else None,
+        "format": header.format if header else None,
+        "data": thumbnail(data) if data is not None else None,
+    }
 
 
 def thumbnail(data: bytes) -> str | None:
@@ -93,12 +106,6 @@ def _open(data: bytes, mode: str) -> Image:
     image = Image.open(io.BytesIO(data))
     image.draft(mode, _DRAFT)
     return image
-
-
-def _box() -> int:
-    from PIL.Image import Resampling
-
-    return Resampling.BOX
 
 
 def _hash(pixels: bytes) -> int | None:

@@ -9,18 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
-
-from google.protobuf.message import DecodeError
+from typing import Any
 
 from sluice.errors import WorkspaceError, bounded
-from sluice.record.documents.metric_value import (
-    TABLES,
-    Columns,
-    SizeLimit,
-    metric_value,
-    table,
-)
+from sluice.record.documents.damage import damage_explained
+from sluice.record.documents.metric_value import TABLES, SizeLimit, metric_value, table
 from sluice.record.json_number import json_number
 from sluice.tfrecords import tfrecord
 
@@ -30,48 +23,12 @@ MAX_TABLE_ROWS = 50_000
 _OVERALL_ONLY = ("prediction_histogram",)
 
 _CONFIG_FILE = "eval_config.json"
-_Record = TypeVar("_Record")
 
-Slice = dict[str, float | str]
-
-
-class Subject(TypedDict):
-    """What metrics or plots are about."""
-
-    slice: Slice
-    compared_with: Slice | None
-    model: str
-    output: str
-    sub_key: dict[str, int]
-    example_weighted: bool | None
+# Metrics or a plot of one slice, model and output.
+Row = dict[str, Any]
 
 
-class Metrics(Subject):
-    """The metrics of one subject, by name."""
-
-    aggregation: str | None
-    change: bool
-    metrics: dict[str, Any]
-
-
-class Plot(Subject):
-    """One plot's table."""
-
-    name: str
-    kind: str
-    columns: Columns
-
-
-class Evaluation(TypedDict):
-    """Everything that TFMA computed, up to the limits."""
-
-    metrics: list[Metrics]
-    metrics_left_out: int
-    plots: list[Plot]
-    plots_left_out: int
-
-
-def metrics_document(directory: Path) -> Evaluation | None:
+def metrics_document(directory: Path) -> dict[str, Any] | None:
     """Returns the metrics and plots of every slice, overall first.
 
     A model without a name, as TFMA leaves it without a baseline, is the candidate. A
@@ -98,7 +55,7 @@ def metrics_document(directory: Path) -> Evaluation | None:
             where=directory,
             expected="metrics*.tfrecord as TFX's Evaluator writes them",
             actual=", ".join(bounded(sorted(names))),
-            hint="Run the node that made it again: sluice run NAME --force NODE",
+            hint="run the node that wrote it again: sluice run NAME --force NODE",
         )
     limit = SizeLimit(MAX_TABLE_ROWS)
     shown = [_metrics(*row, limit) for row in metrics[:MAX_METRIC_ROWS]]
@@ -117,32 +74,24 @@ def metrics_document(directory: Path) -> Evaluation | None:
 
 
 def _records(
-    directory: Path, kind: str, parse: Callable[[bytes], _Record]
-) -> Iterator[_Record]:
+    directory: Path, kind: str, parse: Callable[[bytes], Any]
+) -> Iterator[Any]:
     for path in tfrecord.shards(directory, kind):
         for record in tfrecord.read(path):
-            try:
-                yield parse(record)
-            except DecodeError as error:
-                raise WorkspaceError(
-                    "this evaluation cannot be read",
-                    where=path,
-                    expected=f"TFMA's {kind}",
-                    actual=str(error),
-                    hint="Run the node that made it again: "
-                    "sluice run NAME --force NODE",
-                ) from error
+            with damage_explained("this evaluation", path, f"TFMA's {kind}"):
+                parsed = parse(record)
+            yield parsed
 
 
-def _rows(records: Iterable[Any]) -> list[tuple[Metrics, list[Any]]]:
+def _rows(records: Iterable[Any]) -> list[tuple[Row, list[Any]]]:
     """Returns each row without its metrics, and TFMA's messages that hold them."""
-    rows: dict[Any, tuple[Metrics, list[Any]]] = {}
+    rows: dict[Any, tuple[Row, list[Any]]] = {}
     for record in records:
         # TFMA's older form; it still says there why a slice has no metrics.
         for name, value in record.metrics.items():
             record.metric_keys_and_values.add(key={"name": name}, value=value)
         for item in record.metric_keys_and_values:
-            row: Metrics = {
+            row = {
                 **_subject(record, item.key),
                 "aggregation": _aggregation(item.key.aggregation_type),
                 "change": item.key.is_diff,
@@ -152,7 +101,7 @@ def _rows(records: Iterable[Any]) -> list[tuple[Metrics, list[Any]]]:
     return [rows[order] for order in sorted(rows)]
 
 
-def _metrics(row: Metrics, items: list[Any], limit: SizeLimit) -> Metrics:
+def _metrics(row: Row, items: list[Any], limit: SizeLimit) -> Row:
     is_whole = not row["slice"] and not row["change"]
     values = {
         item.key.name: metric_value(item, limit)
@@ -162,29 +111,24 @@ def _metrics(row: Metrics, items: list[Any], limit: SizeLimit) -> Metrics:
     return {**row, "metrics": values}
 
 
-def _tables(records: Iterable[Any]) -> list[tuple[Plot, Any]]:
+def _tables(records: Iterable[Any]) -> list[tuple[Row, Any]]:
     """Returns each plot without its columns, and TFMA's message that holds them."""
-    plots: list[tuple[Plot, Any]] = []
+    plots: list[tuple[Row, Any]] = []
     for record in records:
         for item in record.plot_keys_and_values:
             kinds = [field.name for field, _ in item.value.ListFields()]
             for kind in sorted(TABLES.keys() & kinds):
-                plot: Plot = {
-                    **_subject(record, item.key),
-                    "name": item.key.name,
-                    "kind": kind,
-                    "columns": {},
-                }
-                plots.append((plot, item.value))
+                plot = {"name": item.key.name, "kind": kind, "columns": {}}
+                plots.append(({**_subject(record, item.key), **plot}, item.value))
     return sorted(plots, key=lambda plot: _order(plot[0]))
 
 
-def _plot(plot: Plot, message: Any, limit: SizeLimit) -> Plot | None:
+def _plot(plot: Row, message: Any, limit: SizeLimit) -> Row | None:
     columns = table(message, plot["kind"], limit)
     return None if columns is None else {**plot, "columns": columns}
 
 
-def _order(row: Metrics | Plot) -> tuple[Any, ...]:
+def _order(row: Row) -> tuple[Any, ...]:
     return (
         len(row["slice"]),
         row["compared_with"] is not None,
@@ -196,16 +140,19 @@ def _order(row: Metrics | Plot) -> tuple[Any, ...]:
     )
 
 
-def _subject(record: Any, key: Any) -> Subject:
-    cross = record.HasField("cross_slice_key")
-    slice_key = (
-        record.cross_slice_key.comparison_slice_key if cross else record.slice_key
-    )
-    baseline = record.cross_slice_key.baseline_slice_key if cross else None
+def _subject(record: Any, key: Any) -> Row:
+    """Returns what metrics or plots are about."""
+    slice_key, baseline = record.slice_key, None
+    if record.HasField("cross_slice_key"):
+        cross = record.cross_slice_key
+        slice_key, baseline = (
+            cross.comparison_slice_key,
+            _slice(cross.baseline_slice_key),
+        )
     weighted = key.example_weighted.value if key.HasField("example_weighted") else None
     return {
         "slice": _slice(slice_key),
-        "compared_with": None if baseline is None else _slice(baseline),
+        "compared_with": baseline,
         "model": key.model_name or "candidate",
         "output": key.output_name,
         "sub_key": {
@@ -215,9 +162,9 @@ def _subject(record: Any, key: Any) -> Subject:
     }
 
 
-def _slice(slice_key: Any) -> Slice:
+def _slice(slice_key: Any) -> dict[str, float | str]:
     """Returns the value of each feature that makes up the slice."""
-    values: Slice = {}
+    values: dict[str, float | str] = {}
     for part in slice_key.single_slice_keys:
         value = getattr(part, part.WhichOneof("kind") or "bytes_value")
         if isinstance(value, bytes):

@@ -26,11 +26,10 @@ from sluice.record.documents.example_records import (
     split_names,
     values_of,
 )
-from sluice.record.documents.image_sample import is_image, thumbnail
+from sluice.record.documents.image_sample import describe_image, is_image
 from sluice.record.documents.privacy import Privacy
 from sluice.record.json_number import json_number
 from sluice.storage.local_copy import local_copy
-from sluice.tfrecords.image_header import image_header
 
 MAX_EXAMPLES = 5000
 MAX_SECONDS = 1.0
@@ -236,7 +235,7 @@ def _describe(
             "probability": mistake.probability,
             "true_probability": mistake.true_probability,
             "images": [
-                _image(name, values_of(row.get(name)))
+                {"feature": name, **describe_image(first_value(row.get(name)))}
                 for name in sorted(images - hidden)
             ],
             "values": {name: _value(row.get(name)) for name in names[:MAX_FEATURES]},
@@ -244,18 +243,6 @@ def _describe(
         }
         for mistake, row in zip(mistakes, rows, strict=True)
     ]
-
-
-def _image(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    data = values[0] if values else b""
-    header = image_header(data)
-    return {
-        "feature": name,
-        "width": header.width if header else None,
-        "height": header.height if header else None,
-        "format": header.format if header else None,
-        "data": thumbnail(data),
-    }
 
 
 def _value(feature: Any) -> Any:

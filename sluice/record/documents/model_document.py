@@ -13,9 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
-from sluice.errors import WorkspaceError
+from sluice.record.documents.damage import damage_explained
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
 
@@ -113,9 +111,8 @@ def _meta_graph(path: Path) -> Any:
     """
     from tensorboard.compat.proto import meta_graph_pb2
 
-    data = memoryview(path.read_bytes())
-    try:
-        at = 0
+    data, at = memoryview(path.read_bytes()), 0
+    with damage_explained("this model", path, "a SavedModel as TensorFlow writes it"):
         while at < len(data):
             tag, at = _varint(data, at)
             length, at = _varint(data, at)
@@ -125,14 +122,6 @@ def _meta_graph(path: Path) -> Any:
                     return meta_graph_pb2.MetaGraphDef.FromString(content)
                 at += length
         raise ValueError("no graph in it")
-    except (DecodeError, IndexError, ValueError) as error:
-        raise WorkspaceError(
-            "this model cannot be read",
-            where=path,
-            expected="a SavedModel as TensorFlow writes it",
-            actual=str(error),
-            hint="Run the node that wrote it again: sluice run NAME --force NODE",
-        ) from error
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -147,19 +136,16 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _signatures(meta_graph: Any, make_request: MakeRequest) -> list[dict[str, Any]]:
-    found = []
-    for name, signature in sorted(meta_graph.signature_def.items()):
-        if not name.startswith(_HIDDEN):
-            inputs = _tensors(signature.inputs)
-            found.append(
-                {
-                    "name": name,
-                    "inputs": inputs,
-                    "outputs": _tensors(signature.outputs),
-                    "example_request": make_request(name, inputs),
-                }
-            )
-    return found
+    return [
+        {
+            "name": name,
+            "inputs": (inputs := _tensors(signature.inputs)),
+            "outputs": _tensors(signature.outputs),
+            "example_request": make_request(name, inputs),
+        }
+        for name, signature in sorted(meta_graph.signature_def.items())
+        if not name.startswith(_HIDDEN)
+    ]
 
 
 def _tensors(tensors: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -171,24 +157,23 @@ def _tensors(tensors: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _variables(meta_graph: Any) -> list[dict[str, Any]]:
     """Returns the variables of the saved objects; none of a model of TensorFlow 1."""
-    found = []
-    for node in meta_graph.object_graph_def.nodes:
-        if node.WhichOneof("kind") == "variable":
-            variable = node.variable
-            shape = _shape(variable.shape)
-            is_known = shape is not None and None not in shape
-            found.append(
-                {
-                    "name": variable.name,
-                    "dtype": _dtype(variable.dtype),
-                    "shape": shape,
-                    "parameters": math.prod(filter(None, shape or ()))
-                    if is_known
-                    else None,
-                    "trainable": variable.trainable,
-                }
-            )
-    return found
+    return [
+        {
+            "name": node.variable.name,
+            "dtype": _dtype(node.variable.dtype),
+            "shape": (shape := _shape(node.variable.shape)),
+            "parameters": _size(shape),
+            "trainable": node.variable.trainable,
+        }
+        for node in meta_graph.object_graph_def.nodes
+        if node.WhichOneof("kind") == "variable"
+    ]
+
+
+def _size(shape: list[int | None] | None) -> int | None:
+    if shape is None or None in shape:
+        return None
+    return math.prod(filter(None, shape))
 
 
 def _dtype(number: int) -> str:

@@ -24,12 +24,11 @@ from sluice.record.documents.example_records import (
 )
 from sluice.record.documents.image_sample import (
     ImageSample,
+    describe_image,
     is_image,
     read_image,
-    thumbnail,
 )
 from sluice.record.documents.privacy import Privacy
-from sluice.tfrecords.image_header import image_header
 
 MAX_DECODED = 2000
 MAX_HASHED = 20_000
@@ -64,9 +63,7 @@ class _SplitImages:
     channels: Counter[int] = field(default_factory=Counter)
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
     lengths: list[int] = field(default_factory=list)
-    brightness: list[int] = field(
-        default_factory=lambda: [0] * (len(_BRIGHTNESS_EDGES) - 1)
-    )
+    brightness: list[int] = field(default_factory=lambda: [0] * 16)
 
     def add(self, data: bytes, sample: ImageSample) -> None:
         self.images += 1
@@ -77,8 +74,11 @@ class _SplitImages:
         self.brightness[int(sample.brightness) // 16] += 1
 
     def to_dict(self, split: str) -> dict[str, Any]:
-        sizes = self.sizes.most_common(MAX_SIZES)
-        lengths = self.lengths
+        sizes, lengths = self.sizes.most_common(MAX_SIZES), self.lengths
+        size_bytes = None
+        if lengths:
+            middle = median(lengths)
+            size_bytes = {"min": min(lengths), "median": middle, "max": max(lengths)}
         return {
             "split": split,
             "images": self.images,
@@ -90,13 +90,7 @@ class _SplitImages:
                 for (width, height), count in sizes
             ],
             "sizes_left_out": len(self.sizes) - len(sizes),
-            "bytes": {
-                "min": min(lengths),
-                "median": median(lengths),
-                "max": max(lengths),
-            }
-            if lengths
-            else None,
+            "bytes": size_bytes,
             "brightness": {"edges": _BRIGHTNESS_EDGES, "counts": self.brightness},
         }
 
@@ -139,6 +133,7 @@ class _ImageFeature:
 
     def to_dict(self, *, is_sensitive: bool) -> dict[str, Any]:
         classes = sorted(self.gallery, key=_class_order)
+        shown = [] if is_sensitive else classes[:MAX_CLASSES]
         describe = None if is_sensitive else self._describe
         exact = [(None, group) for group in self.duplicates.exact()]
         compared = sum(map(len, self.duplicates.places.values()))
@@ -147,14 +142,12 @@ class _ImageFeature:
             "name": self.name,
             "sensitive": is_sensitive,
             "splits": [item.to_dict(split) for split, item in self.splits.items()],
-            "gallery": []
-            if is_sensitive
-            else [
+            "gallery": [
                 {
                     "class": class_name(key),
-                    "images": [_image(*shown) for shown in self.gallery[key]],
+                    "images": [_image(*image) for image in self.gallery[key]],
                 }
-                for key in classes[:MAX_CLASSES]
+                for key in shown
             ],
             "classes_left_out": max(0, len(classes) - MAX_CLASSES),
             "duplicates": {
@@ -264,14 +257,10 @@ def _class_order(value: Any) -> tuple[bool, bool, int, str]:
 
 
 def _image(place: Place, data: bytes | None) -> dict[str, Any]:
-    header = image_header(data) if data is not None else None
     return {
         "split": place.split,
         "file": place.file,
         "record": place.record,
         "class": class_name(place.label),
-        "width": header.width if header else None,
-        "height": header.height if header else None,
-        "format": header.format if header else None,
-        "data": thumbnail(data) if data is not None else None,
+        **describe_image(data),
     }

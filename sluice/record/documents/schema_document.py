@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from sluice.errors import WorkspaceError
+from sluice.record.documents.damage import damage_explained
 from sluice.record.json_number import json_number
 
 MAX_FEATURES = 1000
@@ -37,17 +37,8 @@ def schema_document(
     path = next(iter(sorted(directory.glob(FILE_PATTERN))), None)
     if path is None:
         return None
-    schema = schema_pb2.Schema()
-    try:
-        text_format.Parse(path.read_text(encoding="utf-8"), schema)
-    except (text_format.ParseError, UnicodeDecodeError) as error:
-        raise WorkspaceError(
-            "this schema cannot be read",
-            where=path,
-            expected="a schema as TFX writes it",
-            actual=str(error),
-            hint="Run the node that wrote it again: sluice run NAME --force NODE",
-        ) from error
+    with damage_explained("this schema", path, "a schema as TFX writes it"):
+        schema = text_format.Parse(path.read_text("utf-8"), schema_pb2.Schema())
     features = list(_features(schema.feature))
     return {
         "features": [

@@ -9,17 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from sluice.errors import WorkspaceError
-from sluice.record.documents.feature_statistics import (
-    FeatureStatistics,
-    feature_name,
-    feature_statistics,
-)
+from sluice.record.documents.damage import damage_explained
+from sluice.record.documents.feature_statistics import feature_name, feature_statistics
 from sluice.splits import (
     BASELINE_DIR,
     BASELINE_ENTRY,
@@ -32,28 +27,13 @@ from sluice.splits import (
 MAX_FEATURES = 1000
 
 
-class SplitStatistics(TypedDict):
-    """One split; ``split`` is None where the artifact has no splits."""
-
-    split: str | None
-    examples: int
-    slices_left_out: int
-    features: list[FeatureStatistics]
-    features_left_out: int
-
-
-class Statistics(TypedDict):
-    """An artifact's splits, in its own order."""
-
-    splits: list[SplitStatistics]
-
-
 def statistics_document(
     directory: Path, split_names: Sequence[str], *, sensitive: Collection[str] = ()
-) -> Statistics:
+) -> dict[str, Any]:
     """Returns the statistics of every split.
 
-    TFX's StatisticsGen writes a folder per split, its Transform one file for all.
+    TFX's StatisticsGen writes a folder per split, its Transform one file for all, whose
+    ``split`` is None.
 
     Args:
       directory: the artifact.
@@ -103,34 +83,20 @@ def baseline_document(
     return {"baseline": {key: entry[key] for key in keys}, **found}
 
 
-def _split(name: str | None, path: Path, sensitive: Collection[str]) -> SplitStatistics:
-    overall, data_sets = _read(path)
+def _split(name: str | None, path: Path, sensitive: Collection[str]) -> dict[str, Any]:
+    expected = "a DatasetFeatureStatisticsList as StatisticsGen writes it"
+    with damage_explained("these statistics", path, expected):
+        parse = statistics_pb2.DatasetFeatureStatisticsList.FromString
+        overall = over_all_examples(found := parse(path.read_bytes()))
+        if overall is None:
+            raise ValueError("no data set in it")
     return {
         "split": name,
         "examples": overall.num_examples,
-        "slices_left_out": data_sets - 1,
+        "slices_left_out": len(found.datasets) - 1,
         "features": [
             feature_statistics(item, sensitive=feature_name(item) in sensitive)
             for item in overall.features[:MAX_FEATURES]
         ],
         "features_left_out": max(0, len(overall.features) - MAX_FEATURES),
     }
-
-
-def _read(path: Path) -> tuple[statistics_pb2.DatasetFeatureStatistics, int]:
-    """Returns the statistics over all examples, and how many data sets there are."""
-    found, problem = statistics_pb2.DatasetFeatureStatisticsList(), "no data set in it"
-    try:
-        found.ParseFromString(path.read_bytes())
-        overall = over_all_examples(found)
-    except DecodeError as error:
-        overall, problem = None, str(error)
-    if overall is None:
-        raise WorkspaceError(
-            "these statistics cannot be read",
-            where=path,
-            expected="a DatasetFeatureStatisticsList as StatisticsGen writes it",
-            actual=problem,
-            hint="Run the node that made them again: sluice run NAME --force NODE",
-        )
-    return overall, len(found.datasets)
