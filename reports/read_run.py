@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
 
-# Of a remote run: run.json, record/<node>.<kind>.json, journal, progress and logs.
-_FILES = ("run.json", "*.*.json", "*.jsonl", "*.log")
+# Of a remote run: the record, its job, documents, journal, progress and logs.
+_FILES = ("run.json", "job.json", "*.*.json", "*.jsonl", "*.log")
 _TAIL_LINES = 30
 _TAIL_BYTES = 16_384
 _MAX_EARLIER_RUNS = 100
@@ -78,18 +79,29 @@ class RunData:
         reported = (self.epoch_reports.of(self.run_dir, node) for node in others)
         return [*found, *(artifact for artifact in reported if artifact)]
 
+    @cached_property
+    def job(self) -> dict[str, Any]:
+        """``job.json``: id, name and page of a service's job; or else empty."""
+        if not (self.run_dir / "job.json").exists():
+            return {}
+        return self._read_json("job.json", {"job_id"}) or {}
+
     def _document(self, path: str) -> dict[str, Any] | None:
         if path not in self._documents:
-            self._documents[path] = None
-            try:
-                document = json.loads((self.run_dir / path).read_text("utf-8"))
-                if {"node", "artifacts"} <= document.keys():
-                    self._documents[path] = document
-                else:
-                    self.notices.append(f"{path} is damaged: it has no artifacts")
-            except (OSError, ValueError, AttributeError) as error:
-                self.notices.append(f"{path} cannot be read: {error}")
+            self._documents[path] = self._read_json(path, {"node", "artifacts"})
         return self._documents[path]
+
+    def _read_json(self, path: str, keys: set[str]) -> dict[str, Any] | None:
+        """Returns an object with at least these keys, or adds a notice."""
+        try:
+            found = json.loads((self.run_dir / path).read_text("utf-8"))
+            if keys <= found.keys():
+                return found
+            missing = " and ".join(sorted(keys - found.keys()))
+            self.notices.append(f"{path} is damaged: it has no {missing}")
+        except (OSError, ValueError, AttributeError) as error:
+            self.notices.append(f"{path} cannot be read: {error}")
+        return None
 
     def log_tail(self, name: str) -> str:
         """Returns the last lines of the log of a node, or of ``start``; or ''."""

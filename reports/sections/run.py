@@ -16,7 +16,7 @@ from reports.run_values import duration_s
 from reports.tables import Mark, Table, numbers
 from sluice.graph import GraphNode
 from sluice.node_kinds import GATES
-from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.record.run_record import REHEARSAL, NodeRecord, RunRecord
 from sluice.record.states import NODE_TONES
 
 # Of larger graphs, such as those of a ForEach, the table alone is shown.
@@ -24,7 +24,7 @@ _MAX_GRAPH = 200
 _MAX_NAME = 80
 _MAX_REASON = 300
 _START = "start"
-_START_IS = "TFX import, graph"
+_ENGINES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}
 _NEVER_STARTED = ("not_reached", "skipped", "cached")
 
 
@@ -46,6 +46,7 @@ class RunView:
       graph: SVG; None if it is too large, or the record has no nodes.
       timeline: SVG; None if no node has started.
       time: where the time went, a sentence.
+      job_page: of the job of a service's run, in the service's console.
     """
 
     facts: list[tuple[str, str]]
@@ -54,6 +55,7 @@ class RunView:
     time: str
     nodes: Table
     logs: list[Log]
+    job_page: str | None
 
 
 def build(run: RunData) -> RunView | None:
@@ -68,19 +70,31 @@ def build(run: RunData) -> RunView | None:
     if not record.nodes and not logs:
         return None
     spans = _spans(record)
+    page = str(run.job.get("page") or "")
+    start_is = "queue, graph" if run.job else "TFX import, graph"
     return RunView(
         facts=_facts(run),
         graph=_graph(record.nodes),
-        timeline=_timeline(spans),
-        time=_where_time_went(record, spans),
+        timeline=_timeline(spans, start_is),
+        time=_where_time_went(record, spans, start_is),
         nodes=_table(record.nodes),
         logs=logs,
+        job_page=page if page.startswith(("https://", "http://")) else None,
     )
 
 
 def _facts(run: RunData) -> list[tuple[str, str]]:
-    record = run.record
-    facts = [("Started", formats.time(record.started_at))]
+    record, job = run.record, run.job
+    facts = []
+    engine = (record.config.get("cloud") or {}).get("engine", "")
+    service = _ENGINES.get(engine, "a service")
+    if job:
+        facts.append(("Engine", service))
+        facts.append(("Job", str(job.get("name") or job["job_id"])))
+    elif REHEARSAL in record.tags:
+        tag = record.tags[REHEARSAL]
+        facts.append(("Engine", f"{service}, rehearsed on this machine: {tag}"))
+    facts.append(("Started", formats.time(record.started_at)))
     facts += [("Resumed", formats.time(at)) for at in record.resumed_at]
     if record.ended_at:
         facts.append(("Ended", formats.time(record.ended_at)))
@@ -138,12 +152,12 @@ def _spans(record: RunRecord) -> list[_Span]:
     return sorted(spans, key=lambda span: span.start_s)
 
 
-def _timeline(spans: Sequence[_Span]) -> Markup | None:
+def _timeline(spans: Sequence[_Span], start_is: str) -> Markup | None:
     if not spans:
         return None
     last_s = max(span.end_s for span in spans)
     first_s = spans[0].start_s
-    note = f"{formats.seconds(first_s)}, {_START_IS}"
+    note = f"{formats.seconds(first_s)}, {start_is}"
     bars = [Bar("start", 0.0, first_s, note, "quiet")]
     for span in spans:
         state, end_s = span.node.state, span.end_s
@@ -156,7 +170,7 @@ def _timeline(spans: Sequence[_Span]) -> Markup | None:
     return timeline("When each node ran, since the run began", bars)
 
 
-def _where_time_went(record: RunRecord, spans: Sequence[_Span]) -> str:
+def _where_time_went(record: RunRecord, spans: Sequence[_Span], start_is: str) -> str:
     """Returns how much of the wall time the longest nodes and the start took."""
     if not spans:
         return ""
@@ -169,7 +183,7 @@ def _where_time_went(record: RunRecord, spans: Sequence[_Span]) -> str:
         if span.end_s > span.start_s
     ]
     begun = "the resume" if record.resumed_at else "the start"
-    after = f"{formats.seconds(first)} after {begun} ({_START_IS})"
+    after = f"{formats.seconds(first)} after {begun} ({start_is})"
     text = f"The first node started {after}"
     if parts:
         text += f"; the longest nodes are {', '.join(parts)}"

@@ -68,6 +68,8 @@ def test_the_record_of_a_blocked_run_and_its_page(
     assert record.node("Pusher").state == "blocked"
     page = bucket.get(f"{folder}/report.html").decode()
     assert "it has drifted" in page
+    assert '<dt>Engine</dt><dd><span class="value">Vertex AI</span></dd>' in page
+    assert 'href="https://console.cloud.google.com/vertex-ai/' in page and name in page
     assert f"{folder}/journal.jsonl" in bucket.names()
 
 

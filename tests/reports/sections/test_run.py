@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,36 @@ def test_where_the_time_went(run_with: RunWith) -> None:
     assert [row[0] for row in view.nodes.rows] == ["Gen", "Trainer", "Cached"]
     assert view.nodes.rows[2][2:] == (None, None, 0, "same inputs")
     assert [str(row[1]) for row in view.nodes.rows] == ["ran", "ran", "cached"]
+
+
+def test_the_job_of_a_run_in_a_service(run_with: RunWith) -> None:
+    config = {"cloud": {"engine": "kubeflow"}}
+    run = run_with(nodes=[node("Gen", 10, 4.0)], config=config)
+    job = {"job_id": "digits-1", "name": "7-8", "page": None}
+    (run.run_dir / "job.json").write_text(json.dumps(job))
+    view = build(run)
+    assert view is not None and view.job_page is None
+    assert view.facts[:2] == [("Engine", "Kubeflow Pipelines"), ("Job", "7-8")]
+    assert "(queue, graph)" in view.time
+    run = RunData(run.run_dir, run.record)
+    changed = {**job, "name": None, "page": "https://console/#/runs?a=1&b=2"}
+    (run.run_dir / "job.json").write_text(json.dumps(changed))
+    page = render_run(run)
+    assert '<a href="https://console/#/runs?a=1&amp;b=2">' in page
+    assert '<dt>Job</dt><dd><span class="value">digits-1</span></dd>' in page
+    run = RunData(run.run_dir, run.record)
+    (run.run_dir / "job.json").write_text("[]")
+    assert "Job</dt>" not in render_run(run)
+    assert run.notices == [
+        "job.json cannot be read: 'list' object has no attribute 'keys'"
+    ]
+
+
+def test_a_page_says_that_its_run_is_a_rehearsal(run_with: RunWith) -> None:
+    config = {"cloud": {"engine": "vertex"}}
+    view = build(run_with(tags={"rehearsal": "round 1"}, config=config))
+    assert view is not None
+    assert view.facts[0] == ("Engine", "Vertex AI, rehearsed on this machine: round 1")
 
 
 def test_after_a_resume_the_timeline_begins_there(run_with: RunWith) -> None:
