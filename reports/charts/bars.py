@@ -9,7 +9,8 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
+from operator import truediv
 
 from markupsafe import Markup
 
@@ -93,21 +94,15 @@ def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Mar
     """
     known = [item for item in histograms if item.buckets()]
     edges = common_edges(known, x.low, x.high, x.whole)
-    shares = [_shares(item, edges) for item in known]
-    # Bars of different widths are compared by their area.
-    widths = [high - low for low, high in pairwise(edges)]
-    is_uneven = _is_whole(edges) and len(set(widths)) > 1
-    heights = [
-        [share / width for share, width in zip(row, widths, strict=True)]
-        if is_uneven
-        else row
-        for row in shares
-    ]
-    values = [height for row in heights for height in row]
-    label = "share per whole number" if is_uneven else "share of values"
+    heights = shares = [_shares(item, edges) for item in known]
+    label, widths = "share of values", [high - low for low, high in pairwise(edges)]
+    if _is_whole(edges) and len(set(widths)) > 1:
+        # Bars of different widths are compared by their area.
+        heights = [[*map(truediv, row, widths)] for row in shares]
+        label = "share per whole number"
     y_axis = Axis(label, low=0.0, percent=True)
     top = _KEY_HEIGHT * 2 + 4
-    y = make_scale(y_axis, values, _HEIGHT - BOTTOM, top)
+    y = make_scale(y_axis, chain(*heights), _HEIGHT - BOTTOM, top)
     area = PlotArea(left_margin(y), top, WIDTH - 14, _HEIGHT - BOTTOM)
     # Edges between whole numbers lie half a number outside of the values.
     low, high = x.low, x.high
@@ -118,11 +113,9 @@ def histogram_chart(title: str, histograms: Sequence[Histogram], x: Axis) -> Mar
     x_scale = make_scale(exact, edges, area.left, area.right)
     parts = [draw_axes(area, x_scale, y, x, y_axis), _key(known)]
     for item, row in zip(known, heights, strict=True):
-        outline = _outline(edges, row, x_scale, y, area)
         filled = "filled" if item is known[0] else "line"
-        parts.append(
-            tag("g", tag("path", class_=filled, d=outline), class_=f"s{item.style}")
-        )
+        outline = tag("path", class_=filled, d=_outline(edges, row, x_scale, y, area))
+        parts.append(tag("g", outline, class_=f"s{item.style}"))
     parts += _hover(known, shares, edges, x_scale, area)
     summary = "; ".join(
         f"{item.name}: {formats.percent(max(row))} of the values are "
@@ -158,8 +151,8 @@ def common_edges(
     if not high - low > max(abs(low), abs(high)) * 1e-9:
         pad = abs(low) * 0.1 or 0.5
         return [low - pad, low + pad]
-    first = [start for start, _, _ in rows[0]] + [rows[0][-1][1]]
     ours = [[start for start, _, _ in row] + [row[-1][1]] for row in rows]
+    first = ours[0]
     is_common = all(edges == first for edges in ours) and len(set(first)) == len(first)
     if is_common and (low, high) == (lowest, highest):
         return first
@@ -189,11 +182,9 @@ def _range(low: float, high: float) -> str:
 def _shares(histogram: Histogram, edges: Sequence[float]) -> list[float]:
     """Returns the share of a histogram's values that lies in each common bucket."""
     points = histogram.shares_below()
-    below = [_share_below(points, edge) for edge in edges[:-1]]
-    # The last bucket has its upper edge.
-    last = bisect_right(points, (edges[-1], math.inf)) if edges else 0
-    is_inside = last < len(points)
-    below.append(_share_below(points, edges[-1]) if is_inside else 1.0)
+    below = [_share_below(points, edge) for edge in edges]
+    if edges and bisect_right(points, (edges[-1], math.inf)) == len(points):
+        below[-1] = 1.0  # The last bucket has its upper edge.
     return [max(0.0, high - low) for low, high in pairwise(below)]
 
 
@@ -226,15 +217,14 @@ def _hover(
 ) -> list[Markup]:
     """Returns a transparent column over each bucket, with its numbers as a tooltip."""
     columns = []
-    for i, (low, high) in enumerate(pairwise(edges)):
+    for (low, high), *row in zip(pairwise(edges), *shares, strict=True):
         lines = [_range(low, high)]
-        for item, row in zip(histograms, shares, strict=True):
-            lines.append(f"{item.name}: {formats.percent(row[i])}")
+        for item, share in zip(histograms, row, strict=True):
+            lines.append(f"{item.name}: {formats.percent(share)}")
+        title = tag("title", "\n".join(lines))
         place = {"x": x.at(low), "width": x.at(high) - x.at(low)}
         size = {"y": area.top, "height": area.bottom - area.top}
-        columns.append(
-            tag("rect", tag("title", "\n".join(lines)), class_="hover", **place, **size)
-        )
+        columns.append(tag("rect", title, class_="hover", **place, **size))
     return columns
 
 
@@ -244,16 +234,10 @@ def _key(items: Sequence[Histogram | Values]) -> Markup:
     for item in reversed(items):
         name = formats.shorten(item.name, _NAME_CHARS)
         x -= len(name) * CHAR_WIDTH
-        class_ = "filled" if item is items[0] else "line"
-        sample = f"M{number(x - 22)} 12v-8h16v8" + ("z" if class_ == "filled" else "")
-        parts.append(
-            tag(
-                "g",
-                tag("path", class_=class_, d=sample),
-                tag("text", name, x=x, y=12.0),
-                class_=f"s{item.style}",
-            )
-        )
+        class_, end = ("filled", "z") if item is items[0] else ("line", "")
+        sample = tag("path", class_=class_, d=f"M{number(x - 22)} 12v-8h16v8{end}")
+        text = tag("text", name, x=x, y=12.0)
+        parts.append(tag("g", sample, text, class_=f"s{item.style}"))
         x -= 34
     return tag("g", *reversed(parts), class_="key")
 

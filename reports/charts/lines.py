@@ -67,21 +67,16 @@ def line_chart(
       diagonal: whether to draw the line from the lower left to the upper right.
     """
     segments = [_segments(item, log=y_axis.log) for item in series]
-    points = [point for runs in segments for run in runs for point in run]
-    y = make_scale(y_axis, (v for _, v in points), _HEIGHT - BOTTOM, TOP)
+    values = (value for runs in segments for run in runs for _, value in run)
+    y = make_scale(y_axis, values, _HEIGHT - BOTTOM, TOP)
     if y_axis.log and not y.log:
         segments = [_segments(item, log=False) for item in series]
     named = len(series) > 1
     longest = max((min(len(item.name), _LABEL_CHARS) for item in series), default=0)
-    area = PlotArea(
-        left=left_margin(y),
-        top=TOP,
-        right=WIDTH - (longest * CHAR_WIDTH + 12 if named else 14),
-        bottom=_HEIGHT - BOTTOM,
-    )
-    x = make_scale(
-        x_axis, (v for item in series for v in item.x), area.left, area.right
-    )
+    right = WIDTH - (longest * CHAR_WIDTH + 12 if named else 14)
+    area = PlotArea(left_margin(y), TOP, right, _HEIGHT - BOTTOM)
+    places = (place for item in series for place in item.x)
+    x = make_scale(x_axis, places, area.left, area.right)
     parts = [draw_axes(area, x, y, x_axis, y_axis)]
     if diagonal:
         line = {"x1": area.left, "y1": area.bottom, "x2": area.right, "y2": area.top}
@@ -96,25 +91,6 @@ def line_chart(
     parts += _end_labels(ends, area)
     summary = "; ".join(_summary(*pair) for pair in zip(series, segments, strict=True))
     return image(WIDTH, _HEIGHT, title, summary or "no data", *parts)
-
-
-def sparkline(values: Sequence[float | str | None]) -> Markup:
-    """Returns a line of the height of text; the numbers have to stand beside it."""
-    width, height = 80.0, 18.0
-    (*runs,) = _segments(Series("", range(len(values)), values), log=False)
-    y = make_scale(Axis(), (v for run in runs for _, v in run), height - 3, 3.0)
-    last = max(len(values) - 1, 1)
-    lines = [
-        path([(3 + x / last * (width - 6), y.at(value)) for x, value in _thin(run, 80)])
-        for run in runs
-    ]
-    return tag(
-        "svg",
-        tag("path", class_="line s0", d="".join(lines)) if lines else None,
-        class_="spark",
-        viewBox=f"0 0 {width:g} {height:g}",
-        aria_hidden="true",
-    )
 
 
 _Run = list[tuple[float, float]]
@@ -177,17 +153,12 @@ def _value(series: Series, x: float, y: float, count: int | None) -> str:
 
 
 def _mark(mark: Mark, at: float, area: PlotArea) -> Markup:
+    line = tag("line", x1=at, y1=area.top, x2=at, y2=area.bottom)
     is_right = at > (area.left + area.right) / 2
-    side = {
-        "x": at + (-4 if is_right else 4),
-        "text_anchor": "end" if is_right else None,
-    }
-    return tag(
-        "g",
-        tag("line", x1=at, y1=area.top, x2=at, y2=area.bottom),
-        tag("text", formats.shorten(mark.label, 30), y=area.top - 6, **side),
-        class_="mark",
-    )
+    x, anchor = (at - 4, "end") if is_right else (at + 4, None)
+    label = formats.shorten(mark.label, 30)
+    text = tag("text", label, y=area.top - 6, x=x, text_anchor=anchor)
+    return tag("g", line, text, class_="mark")
 
 
 def _end_labels(ends: list[tuple[float, Series]], area: PlotArea) -> list[Markup]:

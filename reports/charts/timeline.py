@@ -16,17 +16,16 @@ _AXIS_HEIGHT = 24.0
 _NAME_CHARS = 26
 # Round distances of ticks, in seconds.
 _STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-_HOUR = 3600.0
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One row.
+    """One row; times are since the beginning.
 
     Attributes:
       name: shown at its left.
-      start_s: in seconds since the beginning.
-      end_s: likewise; what still runs ends at the last moment that is shown.
+      start_s: its start.
+      end_s: its end; what still runs ends at the last moment that is shown.
       note: shown beside the bar, such as its duration.
       tone: its look, a class of the style sheet.
     """
@@ -53,48 +52,31 @@ def timeline(title: str, bars: Sequence[Bar]) -> Markup:
         line = {"x1": x, "x2": x, "y1": _AXIS_HEIGHT - 6, "y2": bottom}
         parts.append(tag("line", class_="grid", **line))
         anchor = "end" if x + 30 > _WIDTH else "middle" if value else "start"
-        parts.append(tag("text", _time(value), x=x, y=12.0, text_anchor=anchor))
+        text = formats.seconds(value)
+        parts.append(tag("text", text, x=x, y=12.0, text_anchor=anchor))
     for i, bar in enumerate(bars):
         y = _AXIS_HEIGHT + i * _ROW
         start = left + min(max(0.0, bar.start_s), total) * per_second
         end = max(start, left + bar.end_s * per_second)
         name = formats.shorten(bar.name, _NAME_CHARS)
-        hint = f"{bar.name}: {_time(bar.start_s)} to {_time(bar.end_s)} {bar.note}"
+        times = f"{formats.seconds(bar.start_s)} to {formats.seconds(bar.end_s)}"
         size = {"width": max(end - start, 2.0), "height": _ROW - 8, "rx": 2}
-        is_inside = end + 6 + min(len(bar.note), 30) * CHAR_WIDTH > _WIDTH
-        note = {
-            "x": start - 5 if is_inside else end + 5,
-            "text_anchor": "end" if is_inside else "start",
-        }
-        parts.append(
-            tag(
-                "g",
-                tag("title", hint),
-                tag("text", name, x=left - 6, y=y + 14, text_anchor="end"),
-                tag("rect", x=start, y=y + 4, **size),
-                tag(
-                    "text",
-                    formats.shorten(bar.note, 30),
-                    class_="note",
-                    y=y + 14,
-                    **note,
-                ),
-                class_=f"row {bar.tone}".strip(),
-            )
+        note = formats.shorten(bar.note, 30)
+        is_inside = end + 6 + len(note) * CHAR_WIDTH > _WIDTH
+        x, anchor = (start - 5, "end") if is_inside else (end + 5, "start")
+        row = (
+            tag("title", f"{bar.name}: {times} {bar.note}"),
+            tag("text", name, x=left - 6, y=y + 14, text_anchor="end"),
+            tag("rect", x=start, y=y + 4, **size),
+            tag("text", note, class_="note", y=y + 14, x=x, text_anchor=anchor),
         )
+        parts.append(tag("g", *row, class_=f"row {bar.tone}".strip()))
     summary = "; ".join(f"{bar.name} {bar.note}".strip() for bar in bars[:30])
     return image(_WIDTH, bottom + 4, title, summary or "nothing ran", *parts)
 
 
 def _ticks(total: float) -> list[float]:
-    rough = total / 6
-    step = next((step for step in _STEPS if step >= rough), None)
-    if step is None:
-        step = _HOUR
-        while step < rough:
-            step *= 2
+    step = next((step for step in _STEPS if step >= total / 6), _STEPS[-1])
+    while step < total / 6:
+        step *= 2
     return [i * step for i in range(int(total / step) + 1)]
-
-
-def _time(value: float) -> str:
-    return formats.seconds(value)

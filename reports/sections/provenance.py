@@ -22,12 +22,10 @@ class ProvenanceView:
 
     Attributes:
       command: to run it again.
-      lineage: from the pushed version back to the data; None if the record has none.
+      lineage: from the pushed version back to the data.
       spans: a line per input.
       chosen: the values of the config that differ from the defaults.
       config: all of its values; None for a foreign pipeline.
-      digests: of the inputs.
-      packages: versions.
     """
 
     command: str
@@ -73,21 +71,14 @@ def _config_tables(record: RunRecord) -> tuple[Table | None, Table | None]:
         return None, None
     chosen = _chosen(record.config)
     columns = (Column("Key", code=True), Column("Value", code=True))
-    differing = Table(
-        id="config-set",
-        caption="Values of the config that differ from the defaults",
-        header=columns,
-        rows=list(chosen.items()),
-    )
-    complete = Table(
-        id="config",
-        caption="The config as resolved",
-        header=(*columns, "Set or default"),
-        rows=[
-            (key, value, _SET if key in chosen else _DEFAULT)
-            for key, value in _leaves(record.config).items()
-        ],
-    )
+    caption = "Values of the config that differ from the defaults"
+    differing = Table("config-set", caption, columns, list(chosen.items()))
+    rows = [
+        (key, value, _SET if key in chosen else _DEFAULT)
+        for key, value in _leaves(record.config).items()
+    ]
+    header = (*columns, "Set or default")
+    complete = Table("config", "The config as resolved", header, rows)
     return (differing if chosen else None), complete
 
 
@@ -103,11 +94,8 @@ def _chosen(config: Mapping[str, Any]) -> dict[str, str]:
         parsed = Config.model_validate(config)
     except ValueError:
         return {}
-    return _leaves(
-        parsed.model_dump(
-            mode="json", by_alias=True, exclude_defaults=True, warnings=False
-        )
-    )
+    options = {"by_alias": True, "exclude_defaults": True, "warnings": False}
+    return _leaves(parsed.model_dump(mode="json", **options))
 
 
 def _leaves(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
@@ -130,50 +118,28 @@ def _lineage(run: RunData) -> Table | None:
     # That of the Pusher, if there is one: the model and what was pushed.
     lineage = found[-1]
     runs = {item["id"]: item["run_id"] for item in lineage["executions"]}
-    rows: list[tuple[Any, ...]] = [
-        (
-            f"Version {item['version']}",
-            item["run_id"],
-            item["published_at"],
-            item["uri"],
-        )
-        for item in lineage["served"]
-    ]
-    rows += [
-        (
-            f"{item['name']} #{item['id']}",
-            runs.get(item["producer"]),
-            item["created_at"],
-            item["uri"],
-        )
-        for item in sorted(lineage["artifacts"], key=lambda item: -item["id"])
-    ]
-    rows += [
-        (
-            f"Data, span {item['span']}" if item["span"] else "Data",
-            None,
-            None,
-            f"{item['path']} {item['fingerprint'] or ''}".strip(),
-        )
-        for item in lineage["origin"]["data"]
-    ]
+    rows: list[tuple[Any, ...]] = []
+
+    def add(
+        what: str, where: str, by: str | None = None, at: str | None = None
+    ) -> None:
+        by = "this run" if by == run.record.run_id else by
+        rows.append((what, by, formats.time(at), where))
+
+    for item in lineage["served"]:
+        version = f"Version {item['version']}"
+        add(version, item["uri"], item["run_id"], item["published_at"])
+    for item in sorted(lineage["artifacts"], key=lambda item: -item["id"]):
+        name, by = f"{item['name']} #{item['id']}", runs.get(item["producer"])
+        add(name, item["uri"], by, item["created_at"])
+    for item in lineage["origin"]["data"]:
+        where = f"{item['path']} {item['fingerprint'] or ''}".strip()
+        add(f"Data, span {item['span']}" if item["span"] else "Data", where)
     caption = "From the model back to its data"
     if not lineage["complete"]:
         caption += f"; `sluice lineage {run.record.pipeline}` has older ones too"
-    return Table(
-        id="lineage",
-        caption=caption,
-        header=("What", "Made by run", "When", Column("Where", code=True)),
-        rows=[
-            (
-                what,
-                "this run" if by == run.record.run_id else by,
-                formats.time(when),
-                where,
-            )
-            for what, by, when, where in rows
-        ],
-    )
+    columns = ("What", "Made by run", "When", Column("Where", code=True))
+    return Table("lineage", caption, columns, rows)
 
 
 def _packages(record: RunRecord) -> Table | None:
@@ -181,6 +147,5 @@ def _packages(record: RunRecord) -> Table | None:
     if not rows:
         return None
     columns = ("Package", Column("Version", code=True))
-    return Table(
-        "packages", "Versions of the packages that affect results", columns, rows
-    )
+    caption = "Versions of the packages that affect results"
+    return Table("packages", caption, columns, rows)

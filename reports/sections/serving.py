@@ -9,7 +9,7 @@ from typing import Any
 
 from reports import formats
 from reports.read_run import RunData
-from reports.tables import Column, Table, numbers
+from reports.tables import Column, Header, Table, numbers
 
 _MAX_REQUEST = 4000
 
@@ -29,15 +29,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class ServingView:
-    """What the section shows.
-
-    Attributes:
-      facts: name and text.
-      tiles: name, value and remark.
-      versions: in the store that are this model; None if there are none.
-      signatures: of the model.
-      files: of the model; None if there are none.
-    """
+    """What the section shows; ``versions`` are those in the store of this model."""
 
     facts: list[tuple[str, str]]
     tiles: list[tuple[str, str, str]]
@@ -85,49 +77,39 @@ def _versions(run: RunData) -> Table | None:
     served = [item for found in run.artifacts("lineage") for item in found["served"]]
     if not served:
         return None
-    return Table(
-        id="served",
-        caption="Versions in the store that are this model",
-        header=(
-            numbers("Version"),
-            "Published",
-            "Pushed by run",
-            Column("Digest", code=True),
-            Column("Folder", code=True),
-        ),
-        rows=[
-            (
-                item["version"],
-                formats.time(item["published_at"]),
-                "this run" if item["run_id"] == run.record.run_id else item["run_id"],
-                formats.shorten(item["digest"] or "", 17),
-                item["uri"],
-            )
-            for item in {item["version"]: item for item in served}.values()
-        ],
-    )
+    rows = [
+        (
+            item["version"],
+            formats.time(item["published_at"]),
+            "this run" if item["run_id"] == run.record.run_id else item["run_id"],
+            formats.shorten(item["digest"] or "", 17),
+            item["uri"],
+        )
+        for item in {item["version"]: item for item in served}.values()
+    ]
+    header: Header = [numbers("Version"), "Published", "Pushed by run"]
+    header += [Column("Digest", code=True), Column("Folder", code=True)]
+    return Table("served", "Versions in the store that are this model", header, rows)
 
 
 def _signature(signature: Mapping[str, Any], number: int) -> Signature:
     request = signature["example_request"]
     body = None if request is None else json.dumps(request, ensure_ascii=False)
+    columns = (
+        "Direction",
+        "Name",
+        Column("Type", code=True),
+        Column("Shape", code=True),
+    )
+    rows = [
+        (direction, tensor["name"], tensor["dtype"], shape(tensor["shape"]))
+        for direction in ("input", "output")
+        for tensor in signature[f"{direction}s"]
+    ]
+    caption = f"Inputs and outputs of {signature['name']}"
     return Signature(
         name=signature["name"],
-        tensors=Table(
-            id=f"signature-{number}",
-            caption=f"Inputs and outputs of {signature['name']}",
-            header=(
-                "Direction",
-                "Name",
-                Column("Type", code=True),
-                Column("Shape", code=True),
-            ),
-            rows=[
-                (direction, tensor["name"], tensor["dtype"], shape(tensor["shape"]))
-                for direction in ("input", "output")
-                for tensor in signature[f"{direction}s"]
-            ],
-        ),
+        tensors=Table(f"signature-{number}", caption, columns, rows),
         request=body if body and len(body) <= _MAX_REQUEST else None,
     )
 
@@ -142,14 +124,9 @@ def shape(sizes: Sequence[int | None] | None) -> str:
 def _files(model: Mapping[str, Any]) -> Table | None:
     if not model["files"]:
         return None
-    left_out = model.get("files_left_out", 0)
     caption = "Files of the model, the largest first"
-    return Table(
-        id="model-files",
-        caption=f"{caption}; {left_out:,} more" if left_out else caption,
-        header=(
-            Column("File", code=True),
-            numbers("Size", format=formats.size, bar=True),
-        ),
-        rows=[(item["path"], item["size_bytes"]) for item in model["files"]],
-    )
+    if left_out := model.get("files_left_out", 0):
+        caption += f"; {left_out:,} more"
+    size = numbers("Size", format=formats.size, bar=True)
+    rows = [(item["path"], item["size_bytes"]) for item in model["files"]]
+    return Table("model-files", caption, (Column("File", code=True), size), rows)

@@ -16,9 +16,9 @@ from reports.diff_tables import diff_tables
 from reports.read_run import RunData
 from reports.run_values import duration_s
 from reports.summarize_changes import summarize_changes
-from reports.tables import Mark, Table, Tone, numbers
+from reports.tables import Mark, Table, folded_examples, numbers
 from sluice.record.run_record import ErrorRecord, RunRecord
-from sluice.record.states import RUN_TONES
+from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Check, Verdict
 
 _LIMIT = re.compile(r"(absolute |relative )?([<>]=?) (-?[\d.]+(?:e-?\d+)?)")
@@ -65,9 +65,7 @@ class VerdictView:
       headline: the verdict, in one sentence.
       decisive: the rows that decided, as sentences.
       tiles: name, value and remark of the most important numbers.
-      gates: all checks.
       error: the first error; None for that of a gate, which ``decisive`` says.
-      steps: what to do next.
       previous: the last run before it that pushed; None if there is none.
       summary: what has changed since, a line per kind: what, and text.
       changes: the same as tables.
@@ -129,29 +127,24 @@ def _changes(run: RunData) -> Comparison | None:
 
 def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str]:
     push = record.pushes[0] if record.pushes else None
-    tone: Tone = RUN_TONES[record.status]
+    tone = RUN_TONES[record.status]
     error, failed = record.error, _failed(verdicts)
     where = f" in {error.node}" if error and error.node else ""
     if record.status == "running":
-        ended = sum(
-            node.state not in ("running", "not_reached") for node in record.nodes
-        )
-        return (
-            tone,
-            f"Running: {ended} of {formats.plural(len(record.nodes), 'node')} ended",
-        )
+        ended = [n for n in record.nodes if n.state not in ("running", "not_reached")]
+        of = formats.plural(len(record.nodes), "node")
+        return tone, f"Running: {len(ended)} of {of} ended"
     if record.status == "interrupted":
         stopped = [node.id for node in record.nodes if node.state == "interrupted"]
         while_ = f" while {', '.join(stopped)} ran" if stopped else ""
         return tone, f"Interrupted{while_}: nothing was pushed"
     if push and push.state == "pushed":
         text = f"Version {push.version} was pushed: {_passed(verdicts)}"
+        if record.status == "failed":
+            text += f", but the run failed{where}"
         if any(verdict.override is not None for verdict in verdicts):
             tone = "warn"
-        return (
-            tone,
-            text if record.status != "failed" else f"{text}, but the run failed{where}",
-        )
+        return tone, text
     if push and push.state == "already_served":
         what = "Nothing to do" if record.status == "up_to_date" else "The same model"
         return tone, f"{what}: version {push.version} is served already"
@@ -203,19 +196,19 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     ]
     if measured:
         _, closest = min(measured, key=lambda item: item[0])
-        return [*by_hand, f"Closest to its limit: {_sentence(closest)}"]
+        by_hand.append(f"Closest to its limit: {_sentence(closest)}")
     return by_hand
 
 
 def _sentence(row: Check) -> str:
     where = "" if row.slice == "overall" else f" on {row.slice}"
-    limit = f", limit {formats.limit_text(row.limit)}" if row.limit else ""
-    baseline = ""
-    if row.baseline is not None:
-        baseline = f", baseline {formats.number(row.baseline)}"
-    why = f": {row.why}" if row.why and not row.passed else ""
     value = measured[0] if (measured := _measured(row)) else row.actual
-    return f"{row.check}{where} is {formats.number(value)}{limit}{baseline}{why}"
+    text = f"{row.check}{where} is {formats.number(value)}"
+    if row.limit:
+        text += f", limit {formats.limit_text(row.limit)}"
+    if row.baseline is not None:
+        text += f", baseline {formats.number(row.baseline)}"
+    return f"{text}: {row.why}" if row.why and not row.passed else text
 
 
 def _measured(row: Check) -> tuple[float, float] | None:
@@ -235,10 +228,9 @@ def _measured(row: Check) -> tuple[float, float] | None:
 
 def _margin(row: Check) -> float | None:
     """Returns how far a value is from its limit, as a fraction of the limit."""
-    if not (measured := _measured(row)):
-        return None
-    value, limit = measured
-    return abs(value - limit) / (abs(limit) or 1.0)
+    if found := _measured(row):
+        return abs(found[0] - found[1]) / (abs(found[1]) or 1.0)
+    return None
 
 
 def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
@@ -248,12 +240,8 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
     if push and push.version is not None:
         tiles.append(("Version", str(push.version), push.state.replace("_", " ")))
     model = next((item for item in verdicts if item.gate == "model"), None)
-    rows = [
-        (row, found)
-        for row in (model.rows if model else ())
-        if (found := _measured(row))
-    ]
-    for row, (value, _) in rows[:_MAX_METRICS]:
+    measured = [(row, _measured(row)) for row in (model.rows if model else ())]
+    for row, (value, _) in [(row, x) for row, x in measured if x][:_MAX_METRICS]:
         name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
         limit = f"limit {formats.limit_text(row.limit or '')}"
         tiles.append((name, formats.number(value), limit))
@@ -275,15 +263,12 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
 
 def _gate(verdict: Verdict) -> Gate:
     rows = sorted(verdict.rows, key=lambda row: _ORDER.index(row.result))
-    counts = {name: sum(row.result == name for row in rows) for name in _ORDER}
-    if verdict.override is not None:
-        mark = Mark("warn", "overridden")
-    else:
-        mark = Mark("good", "passed") if verdict.passed else Mark("bad", "not passed")
+    counts = Counter(row.result for row in rows)
+    mark = Mark("good", "passed") if verdict.passed else Mark("bad", "not passed")
     return Gate(
         name=verdict.gate,
-        mark=mark,
-        summary=", ".join(f"{n:,} {_RESULTS[name]}" for name, n in counts.items() if n),
+        mark=mark if verdict.override is None else Mark("warn", "overridden"),
+        summary=", ".join(f"{n:,} {_RESULTS[name]}" for name, n in counts.items()),
         checks=Table(
             id=f"gate-{verdict.gate}",
             caption=f"Checks of the {verdict.gate} gate",
@@ -317,15 +302,10 @@ def _check(row: Check) -> str | Markup:
     why = f"{row.why} ({row.policy})" if row.policy else row.why
     if not (why or row.examples):
         return row.check
-    items = Markup().join(
-        Markup("<li><code>{}</code></li>").format(formats.shorten(example, 300))
-        for example in row.examples
-    )
-    examples = Markup("<details><summary>Examples</summary><ul>{}</ul></details>")
     return Markup('{}<div class="why muted small">{}</div>{}').format(
         formats.shorten(row.check, 200),
         formats.shorten(why, 600),
-        examples.format(items) if items else "",
+        folded_examples(row.examples),
     )
 
 
