@@ -238,18 +238,11 @@ def _sources(
         if was is None or now is None:
             continue
         for change in changes(was, now):
-            name = (
-                (change.after or change.before)["name"]
-                if part == "files"
-                else (change.name)
-            )
-            kind = (
-                "gone"
-                if change.after is None
-                else "new"
-                if change.before is None
-                else "changed"
-            )
+            name, kind = change.name, "changed"
+            if part == "files":
+                name = (change.after or change.before)["name"]
+            if change.before is None or change.after is None:
+                kind = "new" if change.before is None else "gone"
             found.setdefault((name, kind), []).append(node.id)
     return tuple(
         SourceChange(name, kind, tuple(nodes))
@@ -262,14 +255,10 @@ def _part(node: NodeRecord | None, part: str) -> dict[str, Any] | None:
 
 
 def _schema(before: RunData, after: RunData) -> tuple[Change, ...]:
-    old, new = (
-        {feature["name"]: feature for feature in artifact["features"]}
-        if (artifact := next(iter(run.artifacts("schema")), None))
-        else None
-        for run in (before, after)
-    )
-    if old is None or new is None:
+    artifacts = [run.artifacts("schema")[:1] for run in (before, after)]
+    if [] in artifacts:
         return ()
+    old, new = ({item["name"]: item for item in x[0]["features"]} for x in artifacts)
     found: list[Change] = []
     for name in {**old, **new}:
         if name in old and name in new:

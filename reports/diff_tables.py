@@ -122,10 +122,8 @@ def _gate_row(item: RowChange) -> tuple[object, ...]:
     before, after = item.before or {}, item.after or {}
     limits = dict.fromkeys(side.get("limit") for side in (before, after) if side)
     marks = [
-        Mark(_RESULTS.get(side["result"], "quiet"), side["result"].lower())
-        if side
-        else None
-        for side in (before, after)
+        side and Mark(_RESULTS.get(side["result"], "quiet"), side["result"].lower())
+        for side in (item.before, item.after)
     ]
     values = [side.get("value") for side in (before, after)]
     why = after.get("why", "")

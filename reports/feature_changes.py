@@ -84,15 +84,11 @@ def _shift(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) ->
         for value in {**fractions[0], **fractions[1]}
     ]
     numbers = [item["numeric"] or {} for item in (before, after)]
-    moved, deviation = _moved(*numbers), numbers[0].get("std_dev")
-    if moved > 0:
+    means: list[Any] = [item.get("mean") for item in numbers]
+    deviation = numbers[0].get("std_dev")
+    if None not in means and (moved := abs(float(means[1]) - float(means[0]))) > 0:
         shifts.append(moved / float(deviation) if deviation else math.inf)
     return max(shifts)
-
-
-def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
-    means: list[Any] = [item.get("mean") for item in (before, after)]
-    return abs(float(means[1]) - float(means[0])) if None not in means else 0.0
 
 
 def _examples(feature: Mapping[str, Any]) -> int:

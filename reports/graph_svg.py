@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
+from reports.environment import inline
 from reports.graph_layout import LAYER_GAP, MARGIN, NODE_HEIGHT, Link, Slot, lay_out
 from sluice.graph import GraphNode, topological_order
 from sluice.record.states import NODE_STATES
@@ -87,7 +88,7 @@ def _canvas(width: int, height: int, count: int, styled: bool) -> ET.Element:
     )
     ET.SubElement(svg, "title").text = name
     if styled:
-        ET.SubElement(svg, "style").text = _style()
+        ET.SubElement(svg, "style").text = inline("graph.css.j2")
         ET.SubElement(
             svg, "rect", {"class": "page", "width": str(width), "height": str(height)}
         )
@@ -165,47 +166,3 @@ def _text_width(text: str, size: int) -> float:
 
 def _number(value: float) -> str:
     return f"{value:g}"
-
-
-def _style() -> str:
-    """Returns the CSS rules, all of them for ``.sluice-graph``."""
-    return "\n".join(
-        [
-            ".sluice-graph { font-family: ui-monospace, SFMono-Regular, Menlo, "
-            "Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace }",
-            f".sluice-graph .id {{ font-size: {_ID_SIZE}px }}",
-            f".sluice-graph .fact {{ font-size: {_FACT_SIZE}px }}",
-            ".sluice-graph .edge { fill: none; stroke-width: 1.5 }",
-            *(
-                f".sluice-graph .{state} * {{ stroke-dasharray: 4 }}"
-                for state, look in NODE_STATES.items()
-                if look.dashed
-            ),
-            *_colors("#ffffff", "#1f2328", "#f6f8fa", "#57606a", "#b8c0c9"),
-            "@media (prefers-color-scheme: dark) {",
-            *_colors(
-                "#0d1117", "#e6edf3", "#161b22", "#9198a1", "#4d555e", is_dark=True
-            ),
-            "}",
-        ]
-    )
-
-
-def _colors(
-    page: str, text: str, fill: str, line: str, light: str, *, is_dark: bool = False
-) -> list[str]:
-    rules = [
-        f".page {{ fill: {page} }}",
-        f".id {{ fill: {text} }}",
-        f".fact {{ fill: {line} }}",
-        f".node rect, .node polygon {{ fill: {fill}; stroke: {line} }}",
-        f".edge.direct {{ stroke: {line} }}",
-        f".edge.implied {{ stroke: {light} }}",
-        f".arrow.direct {{ fill: {line} }}",
-        f".arrow.implied {{ fill: {light} }}",
-    ]
-    for state, look in NODE_STATES.items():
-        inside, outline = look.dark if is_dark else look.light
-        shape = f".{state} rect, .{state} polygon"
-        rules.append(f"{shape} {{ fill: {inside}; stroke: {outline} }}")
-    return [f".sluice-graph {rule.replace(', ', ', .sluice-graph ')}" for rule in rules]

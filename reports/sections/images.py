@@ -12,7 +12,7 @@ from reports import formats
 from reports.charts.bars import Histogram, histogram_chart
 from reports.charts.scale import Axis
 from reports.read_run import RunData
-from reports.tables import Table, numbers
+from reports.tables import Header, Table, numbers
 
 _MAX_SIZES = 5
 # Smaller images are enlarged without smoothing, so that their pixels can be seen.
@@ -88,12 +88,9 @@ def build(run: RunData) -> ImagesView | None:
     ]
     if not artifacts:
         return None
-    views: list[ImageView] = []
-    for artifact in artifacts:
-        for feature in artifact["features"]:
-            views.append(_view(len(views), feature))
+    features = [item for artifact in artifacts for item in artifact["features"]]
     return ImagesView(
-        features=views,
+        features=[_view(i, feature) for i, feature in enumerate(features)],
         bound=" ".join(_bound(item) for item in artifacts if item["splits"]),
         is_private=any(artifact["private"] for artifact in artifacts),
     )
@@ -104,7 +101,9 @@ def picture(image: dict[str, Any], what: str) -> Picture:
     src = image.get("data")
     is_image = isinstance(src, str) and src.startswith("data:image/")
     size = f"{image['width']} x {image['height']}"
-    known = [image.get("split"), image.get("file"), _record(image)]
+    known = [image.get("split"), image.get("file")]
+    if "record" in image:
+        known.append(f"record {image['record']:,}")
     place = ", ".join(str(item) for item in known if item)
     return Picture(
         src=src if is_image else None,
@@ -116,20 +115,14 @@ def picture(image: dict[str, Any], what: str) -> Picture:
     )
 
 
-def _record(image: dict[str, Any]) -> str | None:
-    return f"record {image['record']:,}" if "record" in image else None
-
-
 def _bound(artifact: dict[str, Any]) -> str:
     """Returns how much of the data was read, in a sentence."""
     parts = []
     for split in artifact["splits"]:
         of = "all" if split["complete"] else "the first"
-        decoded = f", {split['decoded']:,} of them decoded"
-        parts.append(
-            f"{of} {split['records']:,} records of {split['split']}"
-            + (decoded if split["decoded"] < split["records"] else "")
-        )
+        parts.append(f"{of} {split['records']:,} records of {split['split']}")
+        if split["decoded"] < split["records"]:
+            parts[-1] += f", {split['decoded']:,} of them decoded"
     limits = artifact["limits"]
     return (
         f"Read: {'; '.join(parts)}. Limits: {limits['seconds']:g} s in all, "
@@ -141,14 +134,9 @@ def _bound(artifact: dict[str, Any]) -> str:
 def _view(index: int, feature: dict[str, Any]) -> ImageView:
     splits = feature["splits"]
     histograms = [
-        Histogram(
-            str(split["split"]),
-            split["brightness"]["edges"],
-            split["brightness"]["counts"],
-            i % 4,
-        )
+        Histogram(str(split["split"]), found["edges"], found["counts"], i % 4)
         for i, split in enumerate(splits)
-        if split["images"] and split["brightness"]
+        if split["images"] and (found := split["brightness"])
     ]
     brightness = None
     if histograms:
@@ -175,33 +163,23 @@ def _view(index: int, feature: dict[str, Any]) -> ImageView:
 
 
 def _table(index: int, name: str, splits: Sequence[dict[str, Any]]) -> Table:
-    return Table(
-        id=f"images-{index}",
-        caption=f"Images of {formats.shorten(name, 80)}",
-        header=(
-            "Split",
-            numbers("Images"),
-            numbers("Not decodable"),
-            "Formats",
-            "Channels",
-            "Width x height",
-            numbers("Median size", "B"),
-            numbers("Largest", "B"),
-        ),
-        rows=[
-            (
-                split["split"],
-                split["images"],
-                split["undecodable"],
-                _counted(split["formats"]),
-                _counted(split["channels"]),
-                _sizes(split),
-                (split["bytes"] or {}).get("median"),
-                (split["bytes"] or {}).get("max"),
-            )
-            for split in splits
-        ],
-    )
+    columns: Header = ["Split", numbers("Images"), numbers("Not decodable"), "Formats"]
+    columns += ["Channels", "Width x height"]
+    columns += [numbers("Median size", "B"), numbers("Largest", "B")]
+    rows = [
+        (
+            split["split"],
+            split["images"],
+            split["undecodable"],
+            _counted(split["formats"]),
+            _counted(split["channels"]),
+            _sizes(split),
+            *((split["bytes"] or {}).get(key) for key in ("median", "max")),
+        )
+        for split in splits
+    ]
+    caption = f"Images of {formats.shorten(name, 80)}"
+    return Table(f"images-{index}", caption, columns, rows)
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -221,30 +199,19 @@ def _sizes(split: dict[str, Any]) -> str:
 def _duplicates(kind: str, found: dict[str, Any]) -> Duplicates:
     name = "equal" if kind == "exact" else "nearly equal"
     compared = f"of {formats.plural(found['compared'], 'image')} that were compared"
-    if not found["groups"]:
-        summary = f"No two images are {name}, {compared}."
-    else:
+    summary = f"No two images are {name}, {compared}."
+    if found["groups"]:
         summary = (
             f"{formats.plural(found['images'], 'image')} in "
             f"{formats.plural(found['groups'], 'group')}, {compared}; "
             f"{formats.plural(found['across_splits'], 'group')} across splits, "
             f"{found['across_classes']:,} across classes."
         )
-    return Duplicates(
-        title=f"{name.capitalize()} images",
-        summary=summary,
-        is_leak=bool(found["across_splits"]),
-        groups=[
-            Row(
-                " and ".join(
-                    dict.fromkeys(str(image["split"]) for image in group["images"])
-                ),
-                [
-                    picture(image, f"class {image.get('class')}")
-                    for image in group["images"]
-                ],
-                group["images_left_out"],
-            )
-            for group in found["examples"]
-        ],
-    )
+    groups = []
+    for group in found["examples"]:
+        images = group["images"]
+        splits = dict.fromkeys(str(image["split"]) for image in images)
+        pictures = [picture(image, f"class {image.get('class')}") for image in images]
+        groups.append(Row(" and ".join(splits), pictures, group["images_left_out"]))
+    is_leak = bool(found["across_splits"])
+    return Duplicates(f"{name.capitalize()} images", summary, is_leak, groups)

@@ -30,8 +30,6 @@ class MistakesView:
     Attributes:
       summary: how many of how many predictions were wrong.
       bound: how much of the split was predicted; empty if all of it.
-      pictures: of the images.
-      table: of rows of other features.
       is_private: whether the config forbids examples.
       withheld: names of sensitive features.
     """
@@ -51,8 +49,7 @@ def build(run: RunData) -> list[MistakesView]:
 
 def _view(index: int, artifact: dict[str, Any]) -> MistakesView:
     examples, wrong = artifact["examples"], artifact["wrong"]
-    found = artifact["mistakes"]
-    limits = artifact["limits"]
+    found, limits = artifact["mistakes"], artifact["limits"]
     share = f" ({formats.percent(wrong / examples)})" if examples else ""
     bound = (
         f"Only the first {examples:,} examples were predicted for this, at most "
@@ -82,14 +79,10 @@ def _view(index: int, artifact: dict[str, Any]) -> MistakesView:
 def _table(index: int, found: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for item in found for name in item["values"]))
     shown = names[:_MAX_FEATURES]
-    columns: Header = [
-        "True class",
-        "Predicted",
-        numbers("Probability", "%", formats.in_percent),
-        numbers("Of the true class", "%", formats.in_percent),
-        *shown,
-        Column("Place", code=True),
-    ]
+    columns: Header = ["True class", "Predicted"]
+    for name in ("Probability", "Of the true class"):
+        columns.append(numbers(name, "%", formats.in_percent))
+    columns += [*shown, Column("Place", code=True)]
     rows = [
         [
             str(item["true"]),

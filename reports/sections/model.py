@@ -37,6 +37,11 @@ class Value:
     high: float | None = None
 
     @property
+    def shown(self) -> float | str | None:
+        """The number, or the text in its place."""
+        return self.text if self.value is None else self.value
+
+    @property
     def interval(self) -> str | None:
         """The interval as text."""
         if self.low is None or self.high is None:
@@ -91,12 +96,10 @@ class Evaluation:
     """One evaluation.
 
     Attributes:
-      node: the node that evaluated.
       overall: the metrics of all examples.
-      slices: those of each slice, the worst first; None without slices.
+      slices: those of each slice, the worst first.
       order: how the slices are sorted, in a sentence.
       left_out: how many more rows of metrics there are.
-      classification: how a classifier errs.
     """
 
     node: str
@@ -125,10 +128,12 @@ def build(run: RunData) -> ModelView | None:
     ]
     if not evaluations:
         return None
-    gates = [gate for gate in run.record.gates if gate["gate"] == "model"]
-    passed = gates[0]["passed"] if gates else None
-    mark = Mark("good", "passed") if passed else Mark("bad", "not passed")
-    return ModelView(evaluations, mistakes.build(run), mark if gates else None)
+    marks = [
+        Mark("good", "passed") if gate["passed"] else Mark("bad", "not passed")
+        for gate in run.record.gates
+        if gate["gate"] == "model"
+    ]
+    return ModelView(evaluations, mistakes.build(run), next(iter(marks), None))
 
 
 def _classes(run: RunData) -> list[str]:
@@ -231,32 +236,28 @@ def _overall(
 ) -> Table:
     baseline = overall.models.get("baseline")
     has_interval = any(value.interval for value in overall.candidate.values())
-    limits = {
-        name: [
-            row
-            for row in rows
-            if row["slice"] == OVERALL and row["check"].removesuffix(" change") == name
-        ]
-        for name in overall.candidate
-    }
+    limits: dict[str, list[dict[str, Any]]] = {name: [] for name in overall.candidate}
+    for row in rows:
+        name = row["check"].removesuffix(" change")
+        if row["slice"] == OVERALL and name in limits:
+            limits[name].append(row)
+    has_limits = any(limits.values())
     columns: Header = ["Metric", numbers("Value")]
     columns += ["Interval"] if has_interval else []
     columns += [numbers("Baseline"), numbers("Change")] if baseline else []
-    columns += ["Limit", "Result"] if any(limits.values()) else []
+    columns += ["Limit", "Result"] if has_limits else []
     table = []
-    names = sorted(limits, key=lambda name: (not limits[name], name == EXAMPLES))
-    for name in names:
+    for name in sorted(limits, key=lambda name: (not limits[name], name == EXAMPLES)):
         value = overall.candidate[name]
-        row: list[Any] = [name, value.text if value.value is None else value.value]
-        row += [value.interval] if has_interval else []
+        cells: list[Any] = [name, value.shown]
+        cells += [value.interval] if has_interval else []
         if baseline:
             last = baseline.get(name)
-            row += [last.value if last else None, overall.change(name)]
-        if any(limits.values()):
+            cells += [last.value if last else None, overall.change(name)]
+        if has_limits:
             text = " and ".join(map(_limit, limits[name]))
-            row.append(text or None)
-            row.append(_result(limits[name]))
-        table.append(row)
+            cells += [text or None, _result(limits[name])]
+        table.append(cells)
     caption = "Metrics of all examples" + (f" of {split}" if split else "")
     return Table(f"metrics-{index}", caption, columns, table)
 
@@ -281,17 +282,12 @@ def _slices(
     shown = sorted(names, key=lambda name: name != primary)[:_MAX_METRICS]
     has_baseline = any("baseline" in item.models for item in slices)
     columns: Header = ["Slice", numbers("Examples")]
-    with_interval = {
-        name
-        for name in shown
-        for item in slices
-        if name in item.candidate and item.candidate[name].interval
-    }
+    with_interval = set()
     for name in shown:
-        found = [
-            item.candidate[name].value for item in slices if name in item.candidate
-        ]
-        is_share = all(value is None or 0 <= value <= 1 for value in found)
+        found = [item.candidate[name] for item in slices if name in item.candidate]
+        if any(value.interval for value in found):
+            with_interval.add(name)
+        is_share = all(x.value is None or 0 <= x.value <= 1 for x in found)
         columns.append(numbers(name, "", decimals if is_share else formats.number))
         columns += ["Interval"] if name in with_interval else []
         columns += [numbers("Change")] if has_baseline else []
@@ -302,8 +298,7 @@ def _slices(
         for name in shown:
             value = item.candidate.get(name) or Value(None)
             is_measured = item.is_measured(name)
-            number = value.text if value.value is None else value.value
-            row.append(number if is_measured else "one class")
+            row.append(value.shown if is_measured else "one class")
             row += [value.interval] if name in with_interval else []
             row += [item.change(name) if is_measured else None] if has_baseline else []
         rows.append(row)

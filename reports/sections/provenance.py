@@ -94,7 +94,7 @@ def _chosen(config: Mapping[str, Any]) -> dict[str, str]:
         parsed = Config.model_validate(config)
     except ValueError:
         return {}
-    options = {"by_alias": True, "exclude_defaults": True, "warnings": False}
+    options: Any = {"by_alias": True, "exclude_defaults": True, "warnings": False}
     return _leaves(parsed.model_dump(mode="json", **options))
 
 

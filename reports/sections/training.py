@@ -15,7 +15,7 @@ from reports.charts.lines import Series, line_chart
 from reports.charts.scale import Axis
 from reports.charts.svg import is_finite
 from reports.read_run import RunData
-from reports.tables import Column, Header, Table, numbers
+from reports.tables import Header, Table, numbers
 
 _EVAL = "val_"
 _RATES = ("learning_rate", "lr")
@@ -28,11 +28,9 @@ class Training:
     """One training.
 
     Attributes:
-      node: the node that trained.
       strategy: on what, in one line; empty if unknown.
       tiles: name, value and remark of the most important numbers.
       charts: title and chart of each metric, learning rate and speed.
-      epochs: all numbers by epoch.
       left_out: how many earlier epochs the record lacks.
     """
 
@@ -65,11 +63,8 @@ class TrainingView:
 def build(run: RunData) -> TrainingView | None:
     """Returns the view; None if nothing was trained."""
     trainings = [_training(i, artifact) for i, artifact in enumerate(run.epochs())]
-    models = [
-        summary
-        for i, artifact in enumerate(run.artifacts("model"))
-        if (summary := _summary(i, artifact)) is not None
-    ]
+    found = (_summary(i, item) for i, item in enumerate(run.artifacts("model")))
+    models = [summary for summary in found if summary is not None]
     return TrainingView(trainings, models) if trainings or models else None
 
 
@@ -108,28 +103,20 @@ def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         chart = line_chart(f"{name} by epoch", lines, axis, y_axis, mark=mark)
         charts.append((name, chart))
     speed = {item["epoch"]: item for item in facts.get("epochs", [])}
-    rate: Sequence[Any] = next((metrics[key] for key in _RATES if key in metrics), [])
-    others: list[tuple[str, Sequence[Any]]] = [("learning rate", rate)]
-    others += [
-        (label, [(speed.get(epoch) or {}).get(key) for epoch in epochs])
-        for label, key in (
-            ("examples per second", "examples_per_second"),
-            ("waiting for input", "input_bound"),
-        )
-    ]
-    for label, values in others:
+
+    def by_epoch(key: str) -> list[Any]:
+        return [(speed.get(epoch) or {}).get(key) for epoch in epochs]
+
+    rate: list[Any] = next((metrics[key] for key in _RATES if key in metrics), [])
+    for label, values, y_axis in (
+        ("learning rate", rate, Axis()),
+        ("examples per second", by_epoch("examples_per_second"), Axis(low=0.0)),
+        ("waiting for input", by_epoch("input_bound"), Axis(low=0.0, percent=True)),
+    ):
         if any(is_finite(value) for value in values):
-            is_share = label == "waiting for input"
-            y_axis = Axis(
-                low=None if label == "learning rate" else 0.0, percent=is_share
-            )
             line = Series(label, epochs, values)
-            charts.append(
-                (
-                    label,
-                    line_chart(f"{label} by epoch", [line], axis, y_axis, mark=mark),
-                )
-            )
+            chart = line_chart(f"{label} by epoch", [line], axis, y_axis, mark=mark)
+            charts.append((label, chart))
     return charts
 
 
@@ -153,8 +140,7 @@ def _tiles(
     tiles = [("Epochs", formats.number(epochs), remark)]
     timed = [item for item in speed.values() if is_finite(item["duration_s"])]
     spent = sum(item["duration_s"] for item in timed)
-    rates = [item["examples_per_second"] for item in timed]
-    rates = [rate for rate in rates if is_finite(rate)]
+    rates = list(filter(is_finite, (item["examples_per_second"] for item in timed)))
     if rates and is_finite(spent):
         waited = [
             (item["input_bound"] * item["duration_s"], item["duration_s"])
@@ -211,57 +197,47 @@ def _rounded(value: float | str | None) -> str:
 
 
 def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
-    layers, variables = artifact["layers"], artifact["variables"]
-    if not layers and not variables:
+    items = artifact["layers"] or artifact["variables"]
+    if not items:
         return None
+    kind = "layers" if artifact["layers"] else "variables"
+    labels = {
+        "layers": {"name": "Layer", "class": "Class", "output_shape": "Output shape"},
+        "variables": {"name": "Variable", "dtype": "Type", "shape": "Shape"},
+    }[kind]
+    _, type_key, shape_key = labels
+    rows = [
+        [
+            *(item["name"], item[type_key], _shape(item[shape_key])),
+            *(item["parameters"], _trainable(item)),
+        ]
+        for item in items
+    ]
+    columns: Header = [*labels.values(), numbers("Parameters", bar=True), "Trainable"]
     trainable = artifact["trainable_parameters"]
     frozen = artifact["parameters"] - trainable
     total = f"{artifact['parameters']:,} parameters: {trainable:,} trainable, "
     size = formats.size(artifact["size_bytes"])
-    columns: Header = ["Layer", "Class"]
-    rows = [
-        [
-            item["name"],
-            item["class"],
-            _shape(item["output_shape"]),
-            item["parameters"],
-            _trainable(item["parameters"], item["trainable_parameters"]),
-        ]
-        for item in layers or []
-    ]
-    if not layers:
-        columns = ["Variable", "Type"]
-        rows = [
-            [
-                item["name"],
-                item["dtype"],
-                _shape(item["shape"]),
-                item["parameters"],
-                "yes" if item["trainable"] else "no",
-            ]
-            for item in variables
-        ]
-    columns.append(Column("Output shape" if layers else "Shape"))
-    columns += [numbers("Parameters", bar=True), "Trainable"]
     return ModelSummary(
         node=artifact["node"],
-        table=Table(
-            f"model-{index}", "Layers" if layers else "Variables", columns, rows
-        ),
+        table=Table(f"model-{index}", kind.capitalize(), columns, rows),
         total=f"{total}{frozen:,} non-trainable, {size}.",
-        left_out=artifact["layers_left_out" if layers else "variables_left_out"],
+        left_out=artifact[f"{kind}_left_out"],
     )
 
 
 def _shape(sizes: Sequence[int | None] | None) -> str | None:
     if sizes is None:
         return None
-    return (
-        " x ".join("any" if size is None else str(size) for size in sizes) or "scalar"
-    )
+    texts = ["any" if size is None else str(size) for size in sizes]
+    return " x ".join(texts) or "scalar"
 
 
-def _trainable(parameters: int, trainable: int) -> str | None:
+def _trainable(item: Mapping[str, Any]) -> str | None:
+    """Returns whether a variable, or how much of a layer, is trained."""
+    if "trainable" in item:
+        return "yes" if item["trainable"] else "no"
+    parameters, trainable = item["parameters"], item["trainable_parameters"]
     if not parameters:
         return None
     if trainable == parameters:

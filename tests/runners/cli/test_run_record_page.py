@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from google.protobuf import text_format
 from PIL import Image
+from tensorflow_metadata.proto.v0.statistics_pb2 import DatasetFeatureStatisticsList
 
 from runners.local import document_content
 from runners.local.document_content import DescribedNode
@@ -50,20 +52,21 @@ TABLES_OF: dict[str, type] = {
     "### pushes": run_record.PushRecord,
     "### artifacts": run_record.ArtifactRecord,
     "### documents": run_record.DocumentRecord,
-    "### statistics": statistics.Statistics,
-    "Each split:": statistics.SplitStatistics,
-    "Each feature:": feature_statistics.FeatureStatistics,
-    "In `numeric`:": feature_statistics.NumericStatistics,
-    "In a histogram:": feature_statistics.Histogram,
-    "In `string`,": feature_statistics.StringStatistics,
-    "In both lists:": feature_statistics.ValueCount,
-    "In `bytes`,": feature_statistics.BytesStatistics,
-    "### metrics": metrics_document.Evaluation,
-    "Rows and plots": metrics_document.Subject,
-    "A row of `metrics`": metrics_document.Metrics,
-    "A plot also": metrics_document.Plot,
-    "### epochs": epochs_document.Epochs,
 }
+# ``tests/sluice/record/documents/test_metrics_document.py`` checks those of metrics.
+STATISTICS = """
+  datasets {
+    features { path { step: "fare" } type: FLOAT num_stats {
+      common_stats { num_non_missing: 1 }
+      histograms { buckets { high_value: 1 sample_count: 1 } }
+    } }
+    features { path { step: "payment" } type: STRING string_stats {
+      top_values { value: "Cash" frequency: 1 }
+      rank_histogram { buckets { label: "Cash" sample_count: 1 } }
+    } }
+    features { path { step: "image" } type: BYTES bytes_stats {} }
+  }
+"""
 
 
 def _first_column(before: str) -> set[str]:
@@ -81,13 +84,8 @@ def _first_column(before: str) -> set[str]:
     return names
 
 
-def _keys(kind: type) -> set[str]:
-    if dataclasses.is_dataclass(kind):
-        return {field.name for field in dataclasses.fields(kind)}
-    keys = set(kind.__annotations__)
-    if kind in (metrics_document.Metrics, metrics_document.Plot):
-        keys -= set(metrics_document.Subject.__annotations__)
-    return keys
+def _keys(kind: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
 
 
 def _epochs_file(directory: Path) -> dict[str, Any]:
@@ -117,7 +115,9 @@ def test_keys_of_all_documents(tmp_path: Path) -> None:
     document = _epochs_file(tmp_path)
     assert _first_column("Each file has") == set(document)
     (artifact,) = document["artifacts"]
-    keys = set(artifact) - _keys(epochs_document.Epochs)
+    epochs = epochs_document.epochs_document(tmp_path)
+    assert epochs and _first_column("### epochs") == set(epochs)
+    keys = set(artifact) - _first_column("### epochs")
     assert _first_column("Each artifact has") == keys
 
 
@@ -131,6 +131,16 @@ def _built(folder: Path) -> dict[str, Any]:
     example.features.feature["image"].bytes_list.value.append(png.getvalue())
     (folder / "Split-train").mkdir()
     tfrecord.write(folder / "Split-train" / "data.gz", [example.SerializeToString()])
+    (folder / "statistics" / "Split-train").mkdir(parents=True)
+    parsed = text_format.Parse(STATISTICS, DatasetFeatureStatisticsList())
+    written = folder / "statistics" / "Split-train" / "FeatureStats.pb"
+    written.write_bytes(parsed.SerializeToString())
+    counted = statistics.statistics_document(folder / "statistics", ["train"])
+    fare, payment, image = counted["splits"][0]["features"]
+    (top,), (ranked,) = (
+        payment["string"][name] for name in ("top_values", "rank_histogram")
+    )
+    assert set(top) == set(ranked)
     found = samples.samples_document(
         str(folder), {"split_names": '["train"]'}, Privacy()
     )
@@ -139,6 +149,14 @@ def _built(folder: Path) -> dict[str, Any]:
     (feature,) = found["features"]
     exact = {**feature["duplicates"]["exact"]}
     return {
+        "### statistics": counted,
+        "Each split:": counted["splits"][0],
+        "Each feature:": fare,
+        "In `numeric`:": fare["numeric"],
+        "In a histogram:": fare["numeric"]["histogram"],
+        "In `string`,": payment["string"],
+        "In both lists:": top,
+        "In `bytes`,": image["bytes"],
         "### samples": found,
         "An image feature has:": feature,
         "A split of an image feature has:": feature["splits"][0],
@@ -155,7 +173,7 @@ def test_each_kind_of_document_is_listed() -> None:
     assert _first_column("| kind | of the artifact type") == kinds
 
 
-def test_keys_of_samples_schema_and_model(tmp_path: Path) -> None:
+def test_keys_of_parts_of_documents(tmp_path: Path) -> None:
     for before, part in _built(tmp_path).items():
         assert _first_column(before) == set(part), before
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from runners.local.document_content import DescribedNode
 from runners.local.write_documents import write_documents
 from sluice.errors import DataError, WorkspaceError
+from sluice.project import own_root
 from sluice.record.documents import metrics_document as module
 from sluice.record.documents.metrics_document import metrics_document
 from sluice.tfrecords import tfrecord
@@ -69,6 +71,18 @@ def _values(directory: Path, values: dict[str, Any]) -> dict[str, Any]:
     ((metrics,),) = _rows(_evaluation(directory, [((), keys)]), "metrics")
     json.dumps(metrics, allow_nan=False)
     return metrics
+
+
+def _listed(before: str) -> set[str]:
+    """Returns the first column of a table of ``docs/run_record.md``."""
+    page = (own_root() / "docs" / "run_record.md").read_text("utf-8")
+    table = re.search(r"(^\| `.*\n)+", page.partition(f"\n{before}")[2], re.MULTILINE)
+    assert table is not None
+    return {
+        name
+        for line in table[0].splitlines()
+        for name in re.findall(r"`([^`]+)`", line.split("|")[1])
+    }
 
 
 def _confusion() -> Any:
@@ -191,6 +205,10 @@ def test_plots_are_tables_by_columns(tmp_path: Path) -> None:
     directory = _evaluation(tmp_path, [((), {_key("auc"): 0.9})], [(CASH, plots)])
     document = metrics_document(directory)
     assert document is not None and document["plots_left_out"] == 0
+    assert _listed("### metrics") == set(document)
+    subject = _listed("Rows and plots")
+    assert subject | _listed("A row of `metrics`") == set(document["metrics"][0])
+    assert subject | _listed("A plot also") == set(document["plots"][0])
     assert {plot["kind"]: plot["columns"] for plot in document["plots"]} == {
         "calibration_histogram_buckets": {
             "lower_threshold_inclusive": [0.0],
