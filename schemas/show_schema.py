@@ -90,7 +90,7 @@ def _presence(feature: schema_pb2.Feature) -> str:
         return "all"
     if fraction > 0:
         return f">= {100 * fraction:.6g} %"
-    return f">= {count:,} record{'s' if count != 1 else ''}" if count else "any"
+    return f">= {messages.plural(count, 'record')}" if count else "any"
 
 
 def _domain(
@@ -109,7 +109,7 @@ def _domain(
 
 def _strings(domain: schema_pb2.StringDomain, sensitive: bool) -> str:
     count = len(domain.value)
-    counted = f"{count:,} value{'s' if count != 1 else ''}"
+    counted = messages.plural(count, "value")
     if sensitive:
         return f"{counted} (sensitive)"
     shown = ", ".join(messages.quoted(value) for value in domain.value[:MAX_EXAMPLES])

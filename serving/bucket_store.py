@@ -142,22 +142,16 @@ class BucketModelStore(ModelStore):
         # The root first: whoever writes to a folder has a claim before.
         names = self._storage.list(self.uri)
         records = self._storage.list(self._records)
-        taken = {
-            number: entry.uri
-            for entry in names
-            if (number := number_of(entry.name)) is not None
-        }
+        numbered = [(number_of(entry.name), entry) for entry in names]
+        known = {n: entry for n, entry in numbered if n is not None}
+        taken = {number: entry.uri for number, entry in known.items()}
+        folders = {n for n, e in numbered if n is not None and e.kind == "folder"}
         by_suffix: dict[str, dict[int, Entry]] = {"json": {}, "claim": {}}
         for entry in records:
             stem, _, suffix = entry.name.partition(".")
             if suffix in by_suffix and (number := number_of(stem)) is not None:
                 by_suffix[suffix][number] = entry
                 taken.setdefault(number, entry.uri)
-        folders = {
-            int(entry.name)
-            for entry in names
-            if entry.kind == "folder" and number_of(entry.name) is not None
-        }
         return _Listing(
             taken,
             folders,
@@ -215,10 +209,8 @@ class BucketModelStore(ModelStore):
                     claimed = self._storage.read(listing.claims[number].uri)
                     if claimed.decode(errors="replace").strip() == model_digest:
                         return number
-        number = self._next_number(listing)
-        is_ours = self._storage.write_if_absent(
-            self._claim_of(number), f"{model_digest}\n".encode()
-        )
+        number, claim = self._next_number(listing), f"{model_digest}\n".encode()
+        is_ours = self._storage.write_if_absent(self._claim_of(number), claim)
         return number if is_ours else None
 
     def _complete(
@@ -235,9 +227,9 @@ class BucketModelStore(ModelStore):
                 self._give_up(number)
                 return False
             record = {**new_record(source, facts), "generations": generations}
-            is_published = self._storage.write_if_absent(
-                f"{self._records}/{number}.json", json.dumps(record, indent=2).encode()
-            )
+            content = json.dumps(record, indent=2).encode()
+            where = f"{self._records}/{number}.json"
+            is_published = self._storage.write_if_absent(where, content)
         except BaseException:
             with contextlib.suppress(OSError):  # Otherwise swept later.
                 self._give_up(number)

@@ -30,7 +30,7 @@ from serving.model_store import (
     number_of,
     read_record,
 )
-from serving.regular_files import is_directory, read_file, refuse_links
+from serving.regular_files import read_file, refuse_links
 from serving.saved_model_tree import SavedModelTree
 from serving.store_owner import Owner, check_owner, claim
 from sluice.errors import UsageError
@@ -89,9 +89,8 @@ class LocalModelStore(ModelStore):
             if served := self._already_served(self.newest(), source):
                 return served
             version = self._publish_locked(source, facts)
-        return Publication(
-            version, "pushed", str(self.root / str(version)), source.digest
-        )
+        uri = str(self.root / str(version))
+        return Publication(version, "pushed", uri, source.digest)
 
     def _publish_locked(self, source: SavedModelTree, facts: dict[str, Any]) -> int:
         staging = self._new_staging()
@@ -133,7 +132,8 @@ class LocalModelStore(ModelStore):
         """Removes files left by killed publishers; needs the lock."""
         names = os.listdir(self.root)
         for path in map(self.root.joinpath, names):
-            if _STAGING.fullmatch(path.name) and is_directory(path):
+            is_staging = _STAGING.fullmatch(path.name) and path.is_dir()
+            if is_staging and not path.is_symlink():
                 shutil.rmtree(path)
         for path in self._records.iterdir():
             left = path.suffix == ".json" and path.stem not in names
@@ -149,20 +149,15 @@ class LocalModelStore(ModelStore):
           UsageError: it does not fit into an int64.
         """
         # Stray files with a number count too.
-        highest = max(self._numbered(), default=(0, ""))
+        names = os.listdir(self.root)
+        taken = {n: name for name in names if (n := number_of(name)) is not None}
+        highest = max(taken, default=0)
         try:
             counted = int(read_file(self._counter))
         except (FileNotFoundError, ValueError):
             counted = 1
-        number = max(counted, highest[0] + 1)
-        culprit = self._counter if counted > highest[0] else self.root / highest[1]
-        return check_number(number, str(culprit), "mv")
-
-    def _numbered(self) -> list[tuple[int, str]]:
-        names = os.listdir(self.root)
-        return [
-            (number, name) for name in names if (number := number_of(name)) is not None
-        ]
+        culprit = self._counter if counted > highest else self.root / taken[highest]
+        return check_number(max(counted, highest + 1), str(culprit), "mv")
 
     def _load(self, number: int, path: Path) -> ModelVersion:
         record = None if path.is_symlink() else self._record(path.name)

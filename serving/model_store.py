@@ -100,13 +100,9 @@ class ModelVersion:
 
 @dataclass(frozen=True)
 class Publication:
-    """Result of ``publish``.
+    """Result of ``publish``; ``already_served`` if the newest version was this model.
 
-    Attributes:
-      version: the version of the model.
-      state: ``already_served`` if the newest version already was this model.
-      uri: the directory of the version.
-      digest: of the model.
+    ``uri`` is the directory of the version, ``digest`` that of the model.
     """
 
     version: int
@@ -203,9 +199,8 @@ class ModelStore(ABC):
         self, newest: ModelVersion | None, source: SavedModelTree
     ) -> Publication | None:
         if newest and newest.digest == source.digest and newest.is_intact():
-            return Publication(
-                newest.version, "already_served", newest.uri, source.digest
-            )
+            version, uri = newest.version, newest.uri
+            return Publication(version, "already_served", uri, source.digest)
         return None
 
     @contextlib.contextmanager
@@ -256,14 +251,8 @@ def read_record(text: str | bytes, version: int, uri: str) -> ModelVersion:
       ValueError, KeyError, TypeError: it is no record of a published version.
     """
     record = json.loads(text)
-    return ModelVersion(
-        version,
-        uri,
-        record["digest"],
-        record["published_at"],
-        record["facts"],
-        record.get("generations"),
-    )
+    known = (record[key] for key in ("digest", "published_at", "facts"))
+    return ModelVersion(version, uri, *known, record.get("generations"))
 
 
 def number_of(name: str) -> int | None:

@@ -26,17 +26,8 @@ def read_file(path: Path) -> str:
     return path.read_text("utf-8")
 
 
-def is_directory(path: Path) -> bool:
-    """Whether a path is a directory, and not a link to one."""
-    return path.is_dir() and not path.is_symlink()
-
-
 def find_non_regular(root: Path) -> Path | None:
-    """Returns a path that is neither directory nor regular file; None if there is none.
-
-    Args:
-      root: usually a directory.
-    """
+    """Returns a path that is neither directory nor regular file, if there is one."""
     for path in (root, *root.rglob("*")):
         mode = os.lstat(path).st_mode
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):

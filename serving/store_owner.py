@@ -34,10 +34,8 @@ class Owner:
         return self.pipeline == other.pipeline and len(ids) < 2
 
     def __str__(self) -> str:
-        workspace = (
-            f" of the workspace {self.workspace_id}" if self.workspace_id else ""
-        )
-        return f"the pipeline {self.pipeline!r}{workspace}"
+        where = f" of the workspace {self.workspace_id}" if self.workspace_id else ""
+        return f"the pipeline {self.pipeline!r}{where}"
 
 
 def check_owner(file: str | Path, publisher: Owner | None) -> None:
@@ -75,9 +73,7 @@ def claim(file: str | Path, publisher: Owner | None, facts: dict[str, Any]) -> N
       UsageError: another publisher has claimed a store in a bucket meanwhile.
     """
     owner = read_owner(file)
-    if publisher is None or (owner and not publisher.workspace_id):
-        return
-    if owner == publisher:
+    if publisher in (None, owner) or (owner and not publisher.workspace_id):
         return
     claimed = {**asdict(publisher), "claimed_by": facts}
     if not is_remote(str(file)):

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starlette.exceptions import HTTPException
 
@@ -64,22 +63,14 @@ def find_action(found: FoundRun, name: str) -> Action:
     raise HTTPException(409, "this is not possible for the run as it is now")
 
 
-@dataclass(frozen=True)
-class ConfigOptions:
-    """The options with which a run's config was loaded."""
-
-    profile: str | None
-    overrides: tuple[str, ...]
-
-
-def config_options(found: FoundRun) -> ConfigOptions | None:
-    """Returns the options that load a run's config again; None if they are unknown."""
+def config_options(found: FoundRun) -> tuple[str | None, tuple[str, ...]] | None:
+    """Returns profile and overrides of a run's config; None if they are unknown."""
     try:
         stored = json.loads((found.run_dir / "config.json").read_text("utf-8"))
         profile, overrides = stored["profile"], stored["overrides"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return ConfigOptions(Path(profile).stem if profile else None, tuple(overrides))
+    return Path(profile).stem if profile else None, tuple(overrides)
 
 
 def _sluice(found: FoundRun, *words: str, arguments: Sequence[str] = ()) -> Command:
@@ -91,10 +82,9 @@ def _sluice(found: FoundRun, *words: str, arguments: Sequence[str] = ()) -> Comm
 
 def _with_config(found: FoundRun) -> list[str]:
     """Returns the pipeline's name, and the options that load the run's config."""
-    options = config_options(found) or ConfigOptions(None, ())
-    profile = [f"--profile={options.profile}"] if options.profile else []
-    sets = [f"--set={item}" for item in options.overrides]
-    return [found.record.pipeline, *profile, *sets]
+    profile, overrides = config_options(found) or (None, ())
+    options = [f"--profile={profile}"] if profile else []
+    return [found.record.pipeline, *options, *(f"--set={item}" for item in overrides)]
 
 
 def _can_resume(found: FoundRun) -> bool:
@@ -119,14 +109,10 @@ def _cancel(found: FoundRun, form: Form) -> Command:
     return _sluice(found, "cancel", found.record.pipeline)
 
 
-def _data_gates(found: FoundRun) -> list[dict[str, Any]]:
-    return [gate for gate in found.record.gates if gate["gate"] == "data"]
-
-
 def _is_blocked_by_data(found: FoundRun) -> bool:
     is_last = found.workspace.run_ids()[-1] == found.record.run_id
-    blocked = any(not gate["passed"] for gate in _data_gates(found))
-    return is_last and blocked and config_options(found) is not None
+    stopped = [gate["gate"] for gate in found.record.gates if not gate["passed"]]
+    return is_last and "data" in stopped and config_options(found) is not None
 
 
 def _accept_data(found: FoundRun, form: Form) -> Command:
@@ -137,8 +123,8 @@ def _accept_data(found: FoundRun, form: Form) -> Command:
 
 
 def _has_anomalies(found: FoundRun) -> bool:
-    rows = [row for gate in _data_gates(found) for row in gate["rows"]]
-    return any(row.get("kind") for row in rows) and config_options(found) is not None
+    has_kinds = any(row.get("kind") for row in found.record.gate_rows("data"))
+    return has_kinds and config_options(found) is not None
 
 
 def _accept_changes(found: FoundRun, form: Form) -> Command:

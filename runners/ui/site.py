@@ -142,11 +142,11 @@ class Site:
 
     def _changes(self, found: FoundRun) -> list[Change]:
         """Returns the differences between a run's data and the reviewed schema."""
-        options = config_options(found)
+        profile, overrides = config_options(found) or (None, ())
         asked = SchemaRequest(
             name=found.record.pipeline,
-            profile=options.profile if options else None,
-            overrides=options.overrides if options else (),
+            profile=profile,
+            overrides=overrides,
             workspace_dir=str(found.workspace.root.parent),
             run_id=found.record.run_id,
         )

@@ -16,9 +16,14 @@ NO_STRUCTS = "nested features are not read by Sluice"
 _MAX_CHARACTERS = 60
 
 
+def plural(count: int, noun: str) -> str:
+    """Returns ``1 value`` or ``12 values``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def number(count: int, noun: str) -> str:
     """Returns ``1 value is`` or ``12 values are``."""
-    return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
+    return f"{plural(count, noun)} {'is' if count == 1 else 'are'}"
 
 
 def share(part: int, whole: int) -> str:
@@ -46,8 +51,7 @@ def types(seen: ObservedFeature) -> str:
     if len(seen.types) == 1:
         return next(iter(seen.types))
     return ", ".join(
-        f"{name} in {count:,} record" + ("s" if count != 1 else "")
-        for name, count in seen.types.items()
+        f"{name} in {plural(n, 'record')}" for name, n in seen.types.items()
     )
 
 
@@ -64,15 +68,15 @@ def new_values(new: Mapping[str, int], seen: ObservedFeature) -> str:
 
 def count_of_new_values(new: Mapping[str, int], seen: ObservedFeature) -> str:
     """Returns their number, for a sensitive feature."""
-    values = "1 new value" if len(new) == 1 else f"{len(new):,} new values"
-    return f"{values} ({_occurrences(sum(new.values()), seen)})"
+    occurrences = _occurrences(sum(new.values()), seen)
+    return f"{plural(len(new), 'new value')} ({occurrences})"
 
 
 def values(seen: ObservedFeature) -> list[str]:
     """Returns a summary of the values of a feature that is not in the schema."""
     if seen.distinct is not None:
         least = "more than " if seen.at_least else ""
-        return [f"{least}{seen.distinct:,} value{'s' if seen.distinct != 1 else ''}"]
+        return [least + plural(seen.distinct, "value")]
     if seen.low is not None:
         return [bounds(seen.low, seen.high)]
     return []
@@ -91,15 +95,14 @@ def missing(
         return text + _percent(presence.min_fraction)
     fewest = min(seen.presence, key=lambda item: item.present)
     where = f" of split {fewest.split}" if len(seen.presence) > 1 else ""
-    records = f"{fewest.present:,} record{'s' if fewest.present != 1 else ''}"
-    return f"present in {records}{where}, the schema requires {presence.min_count:,}"
+    records = plural(fewest.present, "record") + where
+    return f"present in {records}, the schema requires {presence.min_count:,}"
 
 
 def _occurrences(count: int, seen: ObservedFeature) -> str:
-    single = seen.max_values <= 1
-    noun = "record" if single else "value"
-    percent = share(count, seen.records if single else seen.values)
-    return f"{count:,} {noun}{'s' if count != 1 else ''}, {percent}"
+    if seen.max_values <= 1:
+        return f"{plural(count, 'record')}, {share(count, seen.records)}"
+    return f"{plural(count, 'value')}, {share(count, seen.values)}"
 
 
 def _percent(fraction: float) -> str:

@@ -97,14 +97,8 @@ class ObservedData:
 
     def absent(self, name: str) -> ObservedFeature:
         """Returns a feature that is in no record."""
-        return ObservedFeature(
-            name,
-            presence=tuple(
-                SplitPresence(split, 0, records)
-                for split, records in self.splits.items()
-                if records
-            ),
-        )
+        presence = [SplitPresence(split, 0, n) for split, n in self.splits.items() if n]
+        return ObservedFeature(name, presence=tuple(presence))
 
 
 def merge_splits(
@@ -120,9 +114,7 @@ def merge_splits(
     names = dict.fromkeys(name for _, features in splits.values() for name in features)
     features = {}
     for name in names:
-        parts = {
-            split: found[name] for split, (_, found) in splits.items() if name in found
-        }
+        parts = {key: item[name] for key, (_, item) in splits.items() if name in item}
         presence = tuple(
             SplitPresence(split, parts[split].present if split in parts else 0, count)
             for split, count in records.items()

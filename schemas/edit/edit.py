@@ -72,11 +72,7 @@ class Replace:
 
 @dataclass(frozen=True)
 class AddFeature:
-    """Adds a feature.
-
-    Attributes:
-      feature: the new feature.
-    """
+    """Adds a feature."""
 
     feature: schema_pb2.Feature
 

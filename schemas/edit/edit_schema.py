@@ -50,25 +50,19 @@ def edit_schema(text: str, edits: Sequence[Edit], where: object) -> str:
 
 
 def _merged(edits: Sequence[Edit]) -> list[Edit]:
-    merged: list[Edit] = []
-    added: dict[Owner, int] = {}
-    replaced: set[tuple[Owner, str]] = set()
-    for edit in edits:
-        if isinstance(edit, AddValues) and edit.owner in added:
-            place = added[edit.owner]
-            earlier = merged[place]
-            assert isinstance(earlier, AddValues)
-            values = dict.fromkeys((*earlier.values, *edit.values))
-            merged[place] = AddValues(edit.owner, tuple(values))
-            continue
-        if isinstance(edit, Replace):
-            if (edit.owner, edit.old) in replaced:
-                continue
-            replaced.add((edit.owner, edit.old))
-        elif isinstance(edit, AddValues):
-            added[edit.owner] = len(merged)
-        merged.append(edit)
-    return merged
+    merged: dict[object, Edit] = {}
+    for number, edit in enumerate(edits):
+        match edit:
+            case AddValues():
+                earlier = merged.get(edit.owner)
+                before = earlier.values if isinstance(earlier, AddValues) else ()
+                values = dict.fromkeys((*before, *edit.values))
+                merged[edit.owner] = AddValues(edit.owner, tuple(values))
+            case Replace():
+                merged.setdefault((edit.owner, edit.old), edit)
+            case _:
+                merged[number] = edit
+    return list(merged.values())
 
 
 def edit_proto(schema: schema_pb2.Schema, edits: Iterable[Edit]) -> schema_pb2.Schema:

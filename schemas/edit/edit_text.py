@@ -55,10 +55,10 @@ def _append(text: str, feature: schema_pb2.Feature) -> str:
 
 def _put(text: str, edit: Put) -> str:
     message = _find(text, edit.owner)
-    whole = edit.message()
-    for depth, step in enumerate(edit.path):
+    rest: Any = edit.message()
+    for step in edit.path:
         # The rest of the path as text, such as `presence { min_fraction: 0.9 }`.
-        rendered = one_line(_inside(whole, edit.path[:depth]))
+        rendered, rest = one_line(rest), getattr(rest, step)
         fields = message.all(step)
         if not fields:
             return _insert(text, message, None, [rendered])
@@ -128,12 +128,6 @@ def _name(text: str, message: Message) -> str | None:
         literal = text[value.start : value.end]
         return text_format.Parse(f"name: {literal}", schema_pb2.Feature()).name
     return None
-
-
-def _inside(message: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        message = getattr(message, step)
-    return message
 
 
 def _comments(text: str) -> list[str]:

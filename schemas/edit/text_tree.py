@@ -64,28 +64,20 @@ class Field:
         return [item for item in self.values if isinstance(item, Message)]
 
 
-@dataclass(frozen=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
 class _Tokens:
-    """Tokens with a lookahead of one."""
+    """Tokens, matches of ``_TOKEN``, with a lookahead of one."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
         self._next = next(self._tokens, None)
 
     def peek(self) -> str | None:
-        return None if self._next is None else self._next.text
+        return self._next and self._next[0]
 
     def peek_kind(self) -> str | None:
-        return None if self._next is None else self._next.kind
+        return self._next and self._next.lastgroup
 
-    def take(self) -> _Token:
+    def take(self) -> re.Match[str]:
         token = self._next
         if token is None:
             raise ValueError("the text ends within a field")
@@ -106,7 +98,7 @@ def text_tree(text: str) -> Message:
     return root
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def _tokens(text: str) -> Iterator[re.Match[str]]:
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -114,17 +106,16 @@ def _tokens(text: str) -> Iterator[_Token]:
             raise ValueError(f"line {text.count(chr(10), 0, at) + 1} is not understood")
         at = match.end()
         if match.lastgroup != "space":
-            yield _Token(str(match.lastgroup), match.group(), match.start(), at)
+            yield match
 
 
 def _field(tokens: _Tokens) -> Field:
     first = tokens.take()
-    name = first.text
+    name = first[0]
     if name == "[":  # An extension's name, or Any's.
-        while tokens.peek() != "]":
-            name += tokens.take().text
-        name += tokens.take().text
-    elif first.kind != "word":
+        while not name.endswith("]"):
+            name += tokens.take()[0]
+    elif first.lastgroup != "word":
         raise ValueError(f"a field cannot begin with {name}")
     if tokens.peek() == ":":
         tokens.take()
@@ -135,31 +126,28 @@ def _field(tokens: _Tokens) -> Field:
             values.append(_value(tokens))
             if tokens.peek() == ",":
                 tokens.take()
-        end = tokens.take().end
+        end = tokens.take().end()
     else:
-        values.append(_value(tokens))
-        end = _end(values[0])
+        value = _value(tokens)
+        values.append(value)
+        end = value.end + isinstance(value, Message)  # After the brace.
     if tokens.peek() in (",", ";"):
-        end = tokens.take().end
-    return Field(name, first.start, end, values)
+        end = tokens.take().end()
+    return Field(name, first.start(), end, values)
 
 
 def _value(tokens: _Tokens) -> Span | Message:
     first = tokens.take()
-    if first.text in _CLOSING:
-        message = Message(first.end, first.end)
-        while tokens.peek() != _CLOSING[first.text]:
+    end = first.end()
+    if first[0] in _CLOSING:
+        message = Message(end, end)
+        while tokens.peek() != _CLOSING[first[0]]:
             message.fields.append(_field(tokens))
-        message.end = tokens.take().start
+        message.end = tokens.take().start()
         return message
-    end = first.end
-    if first.kind == "string":
+    if first.lastgroup == "string":
         while tokens.peek_kind() == "string":  # Adjacent strings are one.
-            end = tokens.take().end
-    elif first.kind != "word":
-        raise ValueError(f"a value cannot begin with {first.text}")
-    return Span(first.start, end)
-
-
-def _end(value: Span | Message) -> int:
-    return value.end + 1 if isinstance(value, Message) else value.end
+            end = tokens.take().end()
+    elif first.lastgroup != "word":
+        raise ValueError(f"a value cannot begin with {first[0]}")
+    return Span(first.start(), end)
