@@ -31,11 +31,10 @@ def visible(value: object) -> str:
     if _PLAIN.fullmatch(text):
         return text
     return "".join(
-        f"\\u{ord(character):04x}"
-        if character not in _LINE_BREAKS
-        and unicodedata.category(character) in _INVISIBLE
-        else character
-        for character in text
+        f"\\u{ord(x):04x}"
+        if x not in _LINE_BREAKS and unicodedata.category(x) in _INVISIBLE
+        else x
+        for x in text
     )
 
 

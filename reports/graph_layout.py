@@ -12,6 +12,7 @@ from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from statistics import fmean
 
 from sluice.graph import GraphNode, direct_upstream, layers
 
@@ -111,14 +112,10 @@ def _order(rows: list[list[Slot]]) -> None:
             index = {slot: i for line in rows for i, slot in enumerate(line)}
 
             def centre(slot: Slot, index=index, downward=downward) -> float:
-                near = (
-                    [link.upper for link in slot.above]
-                    if downward
-                    else [link.lower for link in slot.below]
-                )
-                if not near:
-                    return index[slot]
-                return sum(index[other] for other in near) / len(near)
+                near = [link.lower for link in slot.below]
+                if downward:
+                    near = [link.upper for link in slot.above]
+                return fmean(index[other] for other in near or [slot])
 
             row.sort(key=centre)
             if downward:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.cells import cell_len
 
@@ -44,14 +45,10 @@ def as_text(
     direct = direct_upstream(ordered)
     rows = _draw(ordered, direct)
     labels = [_label(node) for node in ordered]
-    state_words = [
-        (states or {}).get(node.id, "").replace("_", " ") for node in ordered
-    ]
-    heads = [
-        _pad([row for row, _ in rows]),
-        _pad(labels),
-        *([_pad(state_words)] if any(state_words) else []),
-    ]
+    states = states or {}
+    state_words = [states.get(node.id, "").replace("_", " ") for node in ordered]
+    columns = [[row for row, _ in rows], labels, state_words]
+    heads = [_pad(column) for column in columns if any(column)]
     below = [row for _, row in rows]
     lines: list[str] = []
     for index, node in enumerate(ordered):
@@ -78,10 +75,11 @@ def _draw(
         if not ending and None not in lanes:
             lanes.append(None)
         own = min(ending) if ending else lanes.index(None)
-        row = _row(lanes, own, set(touched), ending, node.id in last_use)
+        goes_on = node.id in last_use
+        row = _row(lanes, own, set(touched), ending, "*" if goes_on else "o")
         for lane in ending:
             lanes[lane] = None
-        lanes[own] = node.id if node.id in last_use else None
+        lanes[own] = node.id if goes_on else None
         while lanes and lanes[-1] is None:
             lanes.pop()
         rows.append((row, " ".join("|" if lane else " " for lane in lanes)))
@@ -89,25 +87,21 @@ def _draw(
 
 
 def _row(
-    lanes: Sequence[str | None],
-    own: int,
-    touched: set[int],
-    ending: set[int],
-    goes_on: bool,
+    lanes: Sequence[object], own: int, touched: set[int], ending: set[int], mark: str
 ) -> str:
     left, right = min({own, *touched}), max({own, *touched})
     cells = []
     for lane, source in enumerate(lanes):
         inside = left <= lane <= right
         if lane == own:
-            mark = "*" if goes_on else "o"
+            cell = mark
         elif lane in touched:
-            mark = "'" if lane in ending else "+"
+            cell = "'" if lane in ending else "+"
         elif source is not None:
-            mark = "|"
+            cell = "|"
         else:
-            mark = "-" if inside else " "
-        cells.append(mark + ("-" if inside and lane < right else " "))
+            cell = "-" if inside else " "
+        cells.append(cell + ("-" if inside and lane < right else " "))
     return "".join(cells).rstrip()
 
 
@@ -127,13 +121,8 @@ def _waits(node: GraphNode, direct: Sequence[str], room: int) -> list[str]:
         text += f" ({', '.join(dict.fromkeys(implied))})"
     if not room:
         return [text]
-    return textwrap.wrap(
-        text,
-        room,
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    whole: Any = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.wrap(text, room, subsequent_indent="  ", **whole)
 
 
 def _pad(column: Sequence[str]) -> list[str]:

@@ -136,15 +136,15 @@ def _row(run: RunData, values: dict[str, Any]) -> RunRow:
 
 def _keep_what_differs(rows: Sequence[RunRow]) -> None:
     """Drops parameters with the same value in all rows that have any."""
-    values: dict[str, set[str]] = {}
     configured = [row for row in rows if row.parameters]
     names = dict.fromkeys(name for row in configured for name in row.parameters)
-    for name in names:
-        values[name] = {json.dumps(row.parameters.get(name)) for row in configured}
+    differing = [
+        name
+        for name in names
+        if len({json.dumps(row.parameters.get(name)) for row in configured}) > 1
+    ]
     for row in configured:
-        row.parameters = {
-            name: row.parameters.get(name) for name in names if len(values[name]) > 1
-        }
+        row.parameters = {name: row.parameters.get(name) for name in differing}
 
 
 def _sorted(

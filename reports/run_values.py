@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from reports.read_run import RunData
 from sluice.json_paths import flatten
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import NodeRecord, RunRecord
 
 OVERALL = "overall"
 
@@ -26,31 +26,12 @@ _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 Better = Literal["higher", "lower"]
 
 # Parts of names of metrics, and of Keras's and TFMA's classes.
-_LOWER_IS_BETTER = (
-    "loss",
-    "error",
-    "crossentropy",
-    "divergence",
-    "hinge",
-    "poisson",
-    "perplexity",
-    "false",
-    "fallout",
-    "missrate",
+_LOWER_IS_BETTER = re.compile(
+    "loss|error|crossentropy|divergence|hinge|poisson|perplexity|false|fallout|missrate"
 )
-_HIGHER_IS_BETTER = (
-    "accuracy",
-    "auc",
-    "precision",
-    "recall",
-    "sensitivity",
-    "specificity",
-    "f1",
-    "fbeta",
-    "iou",
-    "ndcg",
-    "cosinesimilarity",
-    "r2score",
+_HIGHER_IS_BETTER = re.compile(
+    "accuracy|auc|precision|recall|sensitivity|specificity|f1|fbeta|iou|ndcg|"
+    "cosinesimilarity|r2score"
 )
 
 
@@ -69,13 +50,13 @@ def outcome(record: RunRecord) -> str:
     if record.status == "blocked":
         failed = [gate["gate"] for gate in record.gates if not gate["passed"]]
         return f"blocked ({failed[0]} gate)" if failed else "blocked"
-    if record.status in ("succeeded", "up_to_date"):
-        if "pushed" in states:
-            return "pushed"
-        if record.status == "up_to_date":
-            return "up to date"
-        return "already served" if "already_served" in states else "not pushed"
-    return record.status
+    if record.status not in ("succeeded", "up_to_date"):
+        return record.status
+    if "pushed" in states:
+        return "pushed"
+    if record.status == "up_to_date":
+        return "up to date"
+    return "already served" if "already_served" in states else "not pushed"
 
 
 def tags_text(tags: Mapping[str, str]) -> str:
@@ -123,14 +104,14 @@ def parameters(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
         return [flatten(record.config) for record in records]
     return [
         flatten(
-            {
-                node.id: node.cache.get("parts", {}).get("properties", {})
-                for node in record.nodes
-                if node.cache
-            }
+            {node.id: _exec_properties(node) for node in record.nodes if node.cache}
         )
         for record in records
     ]
+
+
+def _exec_properties(node: NodeRecord) -> dict[str, Any]:
+    return (node.cache or {}).get("parts", {}).get("properties", {})
 
 
 def examples(run: RunData) -> dict[str, int]:
@@ -168,9 +149,8 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], float] = {}
     for artifact in run.artifacts("metrics"):
         for row in artifact["metrics"]:
-            if row["change"] or row["compared_with"] is not None:
-                continue
-            if row["model"] == "baseline":
+            is_compared = row["change"] or row["compared_with"] is not None
+            if is_compared or row["model"] == "baseline":
                 continue
             where = slice_name(row["slice"])
             counts = row["metrics"].get(PER_CLASS)
@@ -197,9 +177,8 @@ def is_measured(metric: str, per_class: Sequence[float]) -> bool:
 
 def slice_name(slice_values: Mapping[str, Any]) -> str:
     """Returns the display name of a slice, such as ``payment_type: Cash``."""
-    return ", ".join(f"{key}: {value}" for key, value in slice_values.items()) or (
-        OVERALL
-    )
+    named = ", ".join(f"{key}: {value}" for key, value in slice_values.items())
+    return named or OVERALL
 
 
 def metric_name(name: str, row: Mapping[str, Any]) -> str:
@@ -241,9 +220,9 @@ def better(metric: str, config: Mapping[str, Any]) -> Better | None:
         if isinstance(item, Mapping) and item.get("name") == name
     ]
     text = "".join((name, *kinds)).replace("_", "").lower()
-    if any(part in text for part in _LOWER_IS_BETTER):
+    if _LOWER_IS_BETTER.search(text):
         return "lower"
-    return "higher" if any(part in text for part in _HIGHER_IS_BETTER) else None
+    return "higher" if _HIGHER_IS_BETTER.search(text) else None
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:

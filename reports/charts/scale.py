@@ -43,11 +43,8 @@ class Scale:
     """A mapping from values to coordinates.
 
     Attributes:
-      low: the value at ``start``.
-      high: the value at ``end``.
-      start: coordinate of ``low``.
-      end: coordinate of ``high``; less than ``start`` on a vertical axis.
-      log: whether it is logarithmic.
+      low: the value at the coordinate ``start``.
+      high: the value at ``end``, which is less than ``start`` on a vertical axis.
       ticks: value and label of each tick, in order.
     """
 
@@ -70,14 +67,10 @@ class Scale:
 def make_scale(
     axis: Axis, values: Iterable[float], start: float, end: float, *, ticks: int = 5
 ) -> Scale:
-    """Returns a scale that covers the values; NaN and infinities do not count.
+    """Returns a scale from the coordinate ``start`` of the lowest value to ``end``.
 
-    Args:
-      axis: what it shows.
-      values: to cover; without any it goes from 0 to 1.
-      start: coordinate of the lowest value.
-      end: coordinate of the highest value.
-      ticks: about how many to draw.
+    NaN and infinities do not count; without any value it goes from 0 to 1. About
+    ``ticks`` ticks are drawn.
     """
     kept = [clamp(value) for value in values if is_finite(value)]
     if axis.log and (positive := [value for value in kept if value >= _SMALLEST]):

@@ -58,8 +58,7 @@ def pipeline_table(last_runs: Sequence[FoundRun]) -> Table:
         ]
         for item in last_runs
     ]
-    columns: Header = ["Pipeline", "Last run", "Verdict"]
-    columns += [numbers("Version"), "Started"]
+    columns: Header = ["Pipeline", "Last run", "Verdict", numbers("Version"), "Started"]
     columns += [numbers("Duration", format=seconds), "Remark"]
     return Table("pipelines", "Pipelines", columns, rows)
 

@@ -55,15 +55,10 @@ class Classifier:
             if name == key or (not key and item.dtype == 1)  # DT_FLOAT
         }
         self._outputs = [item.name for item in outputs.values()]
+        names = spec.get("preprocessingFunctionNames", ())
+        functions = (signatures[name] for name in names if name in signatures)
         # The label as the model was trained on it, or None for that of the record.
-        self._transform = next(
-            (
-                signatures[name]
-                for name in spec.get("preprocessingFunctionNames", ())
-                if name in signatures and self._label in signatures[name].outputs
-            ),
-            None,
-        )
+        self._transform = next((x for x in functions if self._label in x.outputs), None)
         self._used = [self._predict, *([self._transform] if self._transform else [])]
         self._classes: list[str] | None = None
 

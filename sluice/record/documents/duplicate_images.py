@@ -56,9 +56,8 @@ class Duplicates:
 
     def add(self, place: Place) -> bool:
         """Adds an image; returns whether no equal one was there."""
-        places = self.places[place.digest]
-        places.append(place)
-        return len(places) == 1
+        self.places[place.digest].append(place)
+        return len(self.places[place.digest]) == 1
 
     def add_sample(self, place: Place, sample: ImageSample) -> None:
         """Adds a decoded image, to be compared with the others."""
@@ -105,8 +104,7 @@ class Duplicates:
 
 def _bands(sample: ImageSample) -> list[tuple[int, int]]:
     """Returns the parts of a hash, each with its number."""
-    found = sample.hash or 0
-    mask = (1 << _BAND_BITS) - 1
+    found, mask = sample.hash or 0, (1 << _BAND_BITS) - 1
     return [(i, found >> _BAND_BITS * i & mask) for i in range(_BANDS)]
 
 

@@ -28,14 +28,7 @@ _TF_EXAMPLE = "FORMAT_TF_EXAMPLE"
 
 
 class ExampleRecord(NamedTuple):
-    """One record.
-
-    Attributes:
-      split: its split.
-      file: relative to the artifact.
-      number: in the file, from 1.
-      data: the serialized tf.Example.
-    """
+    """A serialized tf.Example, with its split, file, and number there, from 1."""
 
     split: str
     file: str
@@ -86,15 +79,7 @@ class ExampleReader:
     """
 
     def __init__(self, uri: str, splits: Collection[str]) -> None:
-        """Lists the files.
-
-        Args:
-          uri: of the artifact, local or remote.
-          splits: to read.
-
-        Raises:
-          OSError: the artifact cannot be listed.
-        """
+        """Lists the files of an artifact, local or remote; OSError if that fails."""
         self.splits = tuple(splits)
         self._uri = uri
         self._waiting = {split: deque(_files(uri, split)) for split in splits}

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, islice
 from typing import Any
 
 from sluice.record.documents.classifier import Classifier, Predictions, class_names
@@ -44,14 +44,7 @@ _SERVING_DIR = "Format-Serving"
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The inputs of an evaluation.
-
-    Attributes:
-      model_uri: of the model.
-      examples_uri: of the raw examples.
-      examples_properties: of their artifact.
-      splits: the evaluated splits; None for TFX's default.
-    """
+    """The inputs of an evaluation; without ``splits``, TFX's default was evaluated."""
 
     model_uri: str
     examples_uri: str
@@ -139,12 +132,8 @@ def _by_raw_label(
 
     Preprocessing only the label would cost as much as all predictions.
     """
-    features = record.features()
-    if (
-        label
-        and features
-        and class_name(first_value(features.get(label))) in (classes or ())
-    ):
+    value = (record.features() or {}).get(label) if label else None
+    if class_name(first_value(value)) in (classes or ()):
         return {**spec, "labelKey": label, "preprocessingFunctionNames": []}
     return spec
 
@@ -164,7 +153,6 @@ class _Mistakes:
     def __init__(self) -> None:
         self.examples = self.wrong = 0
         self.classes: list[str] = []
-        self._numbers = count()
         self._heap: list[tuple[float, int, _Mistake]] = []
 
     def add(self, records: Sequence[ExampleRecord], found: Predictions) -> None:
@@ -182,11 +170,9 @@ class _Mistakes:
                 continue
             self.wrong += 1
             mistake = _Mistake(record, true, predicted, row[predicted], row[true])
-            item = (row[predicted], -next(self._numbers), mistake)
-            if len(self._heap) < MAX_MISTAKES:
-                heapq.heappush(self._heap, item)
-            else:
-                heapq.heappushpop(self._heap, item)
+            heapq.heappush(self._heap, (row[predicted], -self.wrong, mistake))
+            if len(self._heap) > MAX_MISTAKES:
+                heapq.heappop(self._heap)
 
     def shown(self) -> list[_Mistake]:
         return [mistake for *_, mistake in sorted(self._heap, reverse=True)]
