@@ -251,8 +251,8 @@ def read_record(text: str | bytes, version: int, uri: str) -> ModelVersion:
       ValueError, KeyError, TypeError: it is no record of a published version.
     """
     record = json.loads(text)
-    known = (record[key] for key in ("digest", "published_at", "facts"))
-    return ModelVersion(version, uri, *known, record.get("generations"))
+    published = record["digest"], record["published_at"], record["facts"]
+    return ModelVersion(version, uri, *published, record.get("generations"))
 
 
 def number_of(name: str) -> int | None:

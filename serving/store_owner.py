@@ -73,7 +73,9 @@ def claim(file: str | Path, publisher: Owner | None, facts: dict[str, Any]) -> N
       UsageError: another publisher has claimed a store in a bucket meanwhile.
     """
     owner = read_owner(file)
-    if publisher in (None, owner) or (owner and not publisher.workspace_id):
+    if publisher is None or publisher == owner:
+        return
+    if owner and not publisher.workspace_id:
         return
     claimed = {**asdict(publisher), "claimed_by": facts}
     if not is_remote(str(file)):
