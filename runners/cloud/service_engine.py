@@ -135,7 +135,7 @@ class ServiceEngine:
             # Once more: the values, too, count against its limit.
             refuse(lint_kubeflow(read_spec(job)), config)
         if not plan.use_cache:
-            for task in _tasks(job):
+            for _, task in _named_tasks(job):
                 task["cachingOptions"] = {"enableCache": False}
         with explain_storage(config):
             for item in compiled.uploads:
@@ -184,11 +184,6 @@ def _with_caching(job: dict[str, Any], recorder: Recorder) -> dict[str, Any]:
         if name in done:
             task["cachingOptions"] = {"enableCache": True}
     return job
-
-
-def _tasks(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for _, task in _named_tasks(job):
-        yield task
 
 
 def _named_tasks(job: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

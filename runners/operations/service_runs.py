@@ -26,6 +26,7 @@ def service_for(config: Config) -> Service:
 
     Raises:
       ConfigError: the section does not say where it is.
+      UsageError: the package of its client is not installed.
     """
     from runners.cloud.compile_spec import check_cloud
 
@@ -33,6 +34,8 @@ def service_for(config: Config) -> Service:
     cloud = config.cloud
     assert cloud is not None
     if cloud.engine == "kubeflow":
+        # First, since it says which package is missing.
+        import runners.kubeflow.client  # noqa: F401
         from runners.kubeflow.service import KubeflowService
 
         return KubeflowService(cloud, config.name)

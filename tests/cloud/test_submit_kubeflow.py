@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from runners.operations.logs import LogsRequest, logs
 from runners.operations.resume import ResumeRequest, resume
 from runners.operations.status import StatusRequest, status
 from runners.operations.submit import SubmitRequest, submit
-from sluice.errors import RemoteError
+from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunRecord
 from tests.cloud.conftest import on_kubeflow
 from tests.runners.cloud.small_job import small_job
@@ -167,3 +168,15 @@ def test_a_run_whose_answer_is_lost_is_found_again(
     assert len(kfp.runs) == 1
     assert _status().status == "running"
     assert len(kfp.runs) == 1
+
+
+def test_a_missing_client_is_named_with_the_command_that_installs_it(
+    request_: SubmitRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: a ModuleNotFoundError, since another module imported it before."""
+    for name in [name for name in sys.modules if name.startswith("runners.kubeflow")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kfp_server_api", None)
+    with pytest.raises(UsageError, match="package that is not installed") as caught:
+        submit(request_)
+    assert caught.value.hint == "pip install kfp-server-api"
