@@ -128,7 +128,8 @@ def _print(view: ScheduleView, as_json: bool) -> None:
         return
     found = view.schedule
     at_once = f"{found.max_concurrent} at a time"
-    missed = "made up for" if found.catch_up else "left out"
+    but = " but for the last one" if view.engine == "kubeflow" else ""
+    missed = "made up for" if found.catch_up else f"left out{but}"
     echo(
         f"{found.pipeline} on {operations.SERVICES[view.engine]}: {found.state}",
         f"  cron: {found.cron} ({found.timezone}), {at_once}, missed runs {missed}",

@@ -13,6 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import google.auth
+from google.auth.transport.requests import Request
+from google.oauth2.id_token import fetch_id_token_credentials
+
 TOKEN_FILE_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 IAP_VARIABLE = "KF_PIPELINES_IAP_OAUTH2_CLIENT_ID"
 
@@ -31,40 +35,22 @@ def find_token_source(host: str) -> TokenSource | None:
         # The kubelet replaces it before it expires.
         return lambda fresh: path.read_text().strip()
     if client_id := os.environ.get(IAP_VARIABLE):
-        return _IdentityTokens(client_id)
+        return _GoogleTokens(lambda: fetch_id_token_credentials(client_id))
     if _GOOGLE_HOST.fullmatch(host):
-        return _AccessTokens()
+        return _GoogleTokens(lambda: google.auth.default(scopes=[_SCOPE])[0])
     return None
 
 
-class _IdentityTokens:
-    """Identity tokens for the Identity-Aware Proxy, kept until one is refused."""
+class _GoogleTokens:
+    """Tokens of Google's credentials, which are looked up when the first is needed."""
 
-    def __init__(self, client_id: str) -> None:
-        self._client_id = client_id
-        self._token: str | None = None
-
-    def __call__(self, fresh: bool) -> str:
-        if self._token is None or fresh:
-            from google.auth.transport.requests import Request
-            from google.oauth2.id_token import fetch_id_token
-
-            self._token = str(fetch_id_token(Request(), self._client_id))
-        return self._token
-
-
-class _AccessTokens:
-    """Access tokens of Google's application default credentials."""
-
-    def __init__(self) -> None:
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find = find
         self._credentials: Any = None
 
     def __call__(self, fresh: bool) -> str:
-        import google.auth
-        from google.auth.transport.requests import Request
-
         if self._credentials is None:
-            self._credentials, _ = google.auth.default(scopes=[_SCOPE])
+            self._credentials = self._find()
         if fresh or not self._credentials.valid:
             self._credentials.refresh(Request())
         return str(self._credentials.token)

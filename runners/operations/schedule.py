@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
+from pipeline.config.cloud import Schedule
 from pipeline.config.config import Config
 from runners.cloud.compile_spec import CompiledSpec, check_cloud, compile_checked
 from runners.cloud.cron import Cron
@@ -16,7 +17,7 @@ from runners.cloud.lint.finding import SERVICES, refuse
 from runners.cloud.lint.lint_config import lint_config
 from runners.cloud.registry import check_images
 from runners.cloud.schedule import Schedules, ServiceSchedule, WantedSchedule
-from runners.cloud.service import PIPELINE_LABEL, SPEC_LABEL, JobState
+from runners.cloud.service import SPEC_LABEL, JobState
 from runners.cloud.service_engine import explain_storage
 from runners.cloud.spec import read_spec
 from runners.engine import Observer
@@ -120,8 +121,9 @@ def set_schedule(
     """
     observer = observer or Observer()
     config = with_engine(request.validated_config(), request.engine)
-    schedules, wanted_cron = schedules_for(config), _cron_of(request, config)
-    schedules.check(wanted_cron)
+    schedules, settings = schedules_for(config), _settings(request, config)
+    cron = Cron(settings.cron, settings.timezone)
+    schedules.check(cron)
     refuse(lint_config(config), config)
     check_images(config, observer.on_warning)
     observer.on_note("compiling for the service")
@@ -132,7 +134,18 @@ def set_schedule(
     with explain_storage(config):
         for item in compiled.uploads:
             upload(item)
-    wanted = _wanted(request, config, wanted_cron, compiled)
+    labels = {
+        **compiled.job.get("labels", {}),
+        SPEC_LABEL: read_spec(compiled.job).digest[:_LABEL_LENGTH],
+    }
+    wanted = WantedSchedule(
+        config.name,
+        cron,
+        settings.max_concurrent,
+        settings.catch_up,
+        compiled.job,
+        labels,
+    )
     return _view(schedules, schedules.set(wanted))
 
 
@@ -212,46 +225,33 @@ def _find(request: ScheduleRequest) -> tuple[Schedules, ServiceSchedule]:
     for found in schedules.list():
         if found.pipeline == config.name:
             return schedules, found
-    words = ("schedule", "set", request.name, *request.same_config())
+    words = ["schedule", "set", request.name, *request.same_config()]
+    if request.engine is not None:
+        words += ["--engine", request.engine]
     raise UsageError(
         f"{config.name} has no schedule on {SERVICES[schedules.engine]}",
         hint=request.next_command(*words, "--cron", "0 3 * * *"),
     )
 
 
-def _cron_of(request: SetScheduleRequest, config: Config) -> Cron:
-    """Returns when runs start, from the request or the config.
+def _settings(request: SetScheduleRequest, config: Config) -> Schedule:
+    """Returns when runs start, and how, from the request or else the config.
 
     Raises:
-      UsageError: neither says it, or it is wrong.
+      UsageError: neither says when.
     """
     configured = config.cloud.schedule if config.cloud else None
-    expression = request.cron or (configured.cron if configured else None)
-    if expression is None:
+    asked = {name: getattr(request, name) for name in Schedule.model_fields}
+    given = {name: value for name, value in asked.items() if value is not None}
+    if configured is None and request.cron is None:
         raise UsageError(
             "neither the command nor the config says when runs start",
             where="cloud.schedule.cron",
             hint="--cron '0 3 * * *', for three o'clock every night",
         )
-    zone = request.timezone or (configured.timezone if configured else "UTC")
-    return Cron(expression, zone)
-
-
-def _wanted(
-    request: SetScheduleRequest, config: Config, cron: Cron, compiled: CompiledSpec
-) -> WantedSchedule:
-    configured = config.cloud.schedule if config.cloud else None
-    at_once, catch_up = request.max_concurrent, request.catch_up
-    if at_once is None:
-        at_once = configured.max_concurrent if configured else 1
-    if catch_up is None:
-        catch_up = configured.catch_up if configured else False
-    labels = {
-        **compiled.job.get("labels", {}),
-        PIPELINE_LABEL: config.name,
-        SPEC_LABEL: read_spec(compiled.job).digest[:_LABEL_LENGTH],
-    }
-    return WantedSchedule(config.name, cron, at_once, catch_up, compiled.job, labels)
+    return Schedule.model_construct(
+        **{**(configured.model_dump() if configured else {}), **given}
+    )
 
 
 def _view(schedules: Schedules, found: ServiceSchedule) -> ScheduleView:

@@ -13,7 +13,8 @@ from fake_kfp import LOGIN, TAKEN, FakeKfp
 from pipeline.config.cloud import Cloud, Kubeflow
 from runners.cloud.service import NoAnswerError, Service, Submission
 from runners.kubeflow import client as client_module
-from runners.kubeflow.credentials import TOKEN_FILE_VARIABLE
+from runners.kubeflow import credentials
+from runners.kubeflow.credentials import TOKEN_FILE_VARIABLE, find_token_source
 from runners.kubeflow.service import KubeflowService
 from sluice.errors import RemoteError, UsageError
 
@@ -410,3 +411,27 @@ def test_the_log_of_a_task_is_that_of_its_pod(
     _records(bucket, name, Trainer={"started_at": "2026-11-22T01:03:30.000+00:00"})
     kfp.logs["pod-Trainer"] = "one\ntwo\nthree\n"
     assert list(service.logs(name, "Trainer", 2)) == ["two", "three"]
+
+
+class _Credentials:
+    """Google's credentials, whose n-th token is n."""
+
+    valid = False
+    token = 0
+
+    def refresh(self, request: object) -> None:
+        self.valid, self.token = True, self.token + 1
+
+
+def test_googles_tokens_are_renewed_when_they_expire_or_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = _Credentials()
+    monkeypatch.setattr(
+        credentials.google.auth, "default", lambda scopes: (found, "project")
+    )
+    source = find_token_source("https://x-dot-europe.pipelines.googleusercontent.com/")
+    assert source is not None
+    assert [source(False), source(False), source(True)] == ["1", "1", "2"]
+    found.valid = False
+    assert source(False) == "3"
