@@ -25,6 +25,8 @@ from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.errors import ConfigError, UsageError
 from sluice.project import activate
 
+_NO_ANSWER_S = 8.0
+
 if TYPE_CHECKING:
     from pipeline.training.rehearsal.result import Rehearsal
 
@@ -86,7 +88,7 @@ def validate(
         warnings += map(str, findings)
     # Accelerators are elsewhere, and so is the data of a service.
     checks: list[Callable[[Config], object]] = []
-    checks += [] if config.cloud else [choose_data]
+    checks += [] if config.cloud else [_check_data]
     checks += [] if config.cloud or accelerator else [check_strategy]
     for check in checks:
         try:
@@ -102,6 +104,18 @@ def validate(
     return Validated(
         config.name, file, tuple(warnings), rehearsal, findings=tuple(findings)
     )
+
+
+def _check_data(config: Config) -> None:
+    """Looks for the data; waits only shortly for a service that does not answer."""
+    if not config.data.dir.startswith("gs://"):
+        choose_data(config)
+        return
+    # The client takes a second to import.
+    from sluice.storage.gcs_storage import giving_up_after
+
+    with giving_up_after(_NO_ANSWER_S):
+        choose_data(config)
 
 
 def check_strategy(config: Config) -> None:

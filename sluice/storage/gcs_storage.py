@@ -8,6 +8,7 @@ client for two minutes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import io
 import os
@@ -323,6 +324,17 @@ def _client_of(process: int, emulator: str | None) -> Any:
 
 
 @contextmanager
+def giving_up_after(seconds: float) -> Iterator[None]:
+    """Ends the retries of this process's requests earlier than the client does."""
+    global RETRY
+    before, RETRY = RETRY, RETRY.with_timeout(seconds)
+    try:
+        yield
+    finally:
+        RETRY = before
+
+
+@contextmanager
 def _os_errors(uri: str) -> Iterator[None]:
     """Raises as an OSError what the client raises."""
     try:
@@ -341,4 +353,7 @@ def _as_os_error(error: BaseException, uri: str) -> OSError:
     if isinstance(error, google.resumable_media.InvalidResponse):
         status = error.response.status_code
         return error_of_status(status, f"{status}: {error.response.text}", uri)
+    if isinstance(error, requests.ConnectionError):
+        text = "no connection to the storage service: is the network there?"
+        return OSError(errno.EHOSTUNREACH, text, uri)
     return error_of_status(getattr(error, "code", None), str(error), uri)

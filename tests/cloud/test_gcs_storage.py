@@ -16,6 +16,9 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
+from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.validate import validate
+from sluice.project import own_root
 from sluice.storage import gcs_storage
 from sluice.storage.contents import Contents
 from sluice.storage.gcs_storage import GcsStorage
@@ -280,3 +283,19 @@ def test_a_writer_that_is_killed_between_parts_leaves_whole_ones(bucket: Any) ->
     assert done.returncode == -signal.SIGKILL
     assert bucket.names() == ["out/part-0"]
     assert storage_for(bucket.uri("out")).read(bucket.uri("out/part-0")) == b"0" * 100
+
+
+def test_validate_without_a_network_answers_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found: it waited for the client's retries, 107 seconds."""
+    monkeypatch.chdir(own_root())
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.DEFAULT_RETRY)
+    monkeypatch.setattr("runners.operations.validate._NO_ANSWER_S", 0.5)
+    begun = time.monotonic()
+    overrides = ("data.dir=gs://bucket/x",)
+    [warning] = validate(PipelineRequest(name="digits", overrides=overrides)).warnings
+    assert "no connection to the storage service: is the network there?" in warning
+    assert time.monotonic() - begun < 10
+    assert gcs_storage.RETRY is gcs_storage.DEFAULT_RETRY

@@ -236,7 +236,7 @@ class _Lint:
             yield from lint_machine_name(beam.machine_type, where)
         for name, own in self._cloud.nodes.items():
             where = self._at("cloud", "nodes", name)
-            yield from lint_resources(name, own, where)
+            yield from lint_resources(name, own, self._cloud.region, where)
         yield from lint_trainer(
             self._cloud.of_node(TRAINER),
             self._config.train.strategy,
@@ -264,7 +264,10 @@ class _Lint:
         yield from lint_machine_name(endpoint.machine_type, f"{where}.machine_type")
         if endpoint.accelerator is not None:
             yield from lint_gpu(
-                endpoint.machine_type, endpoint.accelerator, f"{where}.accelerator"
+                endpoint.machine_type,
+                endpoint.accelerator,
+                self._cloud.region,
+                f"{where}.accelerator",
             )
 
     def schedule(self) -> Iterator[Finding]:

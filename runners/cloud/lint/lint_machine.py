@@ -11,12 +11,15 @@ from runners.cloud.trainer_job import TRAINER, needs_custom_job
 from sluice.errors import did_you_mean
 
 
-def lint_resources(name: str, own: NodeResources, where: str) -> Iterator[Finding]:
+def lint_resources(
+    name: str, own: NodeResources, region: str | None, where: str
+) -> Iterator[Finding]:
     """Yields findings about what a node is given on Vertex AI.
 
     Args:
       name: of the node, or ``default``.
       own: its settings.
+      region: ``cloud.region``.
       where: of these settings.
     """
     limits = {"cpu": ("CPU cores", own.cpu, machine_types.MAX_CPU)}
@@ -34,7 +37,7 @@ def lint_resources(name: str, own: NodeResources, where: str) -> Iterator[Findin
                 f"leave {key} out",
             )
     if own.accelerator is not None and name != TRAINER:
-        yield from lint_gpu(None, own.accelerator, f"{where}.accelerator")
+        yield from lint_gpu(None, own.accelerator, region, f"{where}.accelerator")
 
 
 def lint_trainer(
@@ -61,7 +64,7 @@ def lint_trainer(
         what = "workers and a TPU need a machine_type"
         yield error(where, what, "write one, such as n1-standard-8 or ct5lp-hightpu-4t")
     if own.accelerator is not None:
-        yield from lint_gpu(machine, own.accelerator, f"{where}.accelerator")
+        yield from lint_gpu(machine, own.accelerator, region, f"{where}.accelerator")
     if machine is not None:
         yield from lint_machine_name(machine, f"{where}.machine_type")
         built_in = machine_types.needs_gpu(machine)
@@ -89,16 +92,27 @@ def _lint_tpu(
     if what:
         yield error(f"{where}.tpu.topology", what, fix)
     regions = machine_types.tpu_regions(machine)
+    yield from _lint_region(machine, regions, region, f"{where}.machine_type")
+
+
+def _lint_region(
+    name: str, regions: frozenset[str], region: str | None, where: str
+) -> Iterator[Finding]:
     if regions and region is not None and region not in regions:
         yield warning(
-            f"{where}.machine_type",
-            f"{region} had no {machine} in {machine_types.AS_OF}",
+            where,
+            f"{region} had no {name} in {machine_types.AS_OF}",
             f"regions that had: {', '.join(sorted(regions))}",
         )
 
 
-def lint_gpu(machine: str | None, gpu: Accelerator, where: str) -> Iterator[Finding]:
+def lint_gpu(
+    machine: str | None, gpu: Accelerator, region: str | None, where: str
+) -> Iterator[Finding]:
     """Yields findings about the GPUs of a machine, None for one of the service's."""
+    yield from _lint_region(
+        gpu.type, machine_types.gpu_regions(gpu.type), region, where
+    )
     what, fix = machine_types.gpu_problem(machine, gpu.type, gpu.count)
     if what:
         yield error(where, what, fix)

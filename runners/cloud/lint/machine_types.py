@@ -8,6 +8,8 @@ As of ``AS_OF``, from these sources; nothing was tried on the service:
   training"; GPUs of a machine: Compute Engine documentation, "GPU machine types" and
   "Accelerator-optimized machine family";
 - limits of a step: "Specify the machine configuration for a pipeline step";
+- regions of GPUs: Compute Engine's offers in SkyPilot's catalog (v8); of T4, V100, P100
+  and P4 none are known;
 - TPUs: Cloud TPU documentation, "TPU configurations" and "TPU regions and zones".
 
 Google adds machines every few months, so a name that is not here is a warning. That a
@@ -75,6 +77,23 @@ _ATTACHED_TO_N1 = {
     "NVIDIA_TESLA_V100": {1: 12, 2: 24, 4: 48, 8: 96},
 }
 _ENDED = {"NVIDIA_TESLA_K80"}
+_GPU_REGIONS = {
+    "NVIDIA_TESLA_A100": """asia-northeast1 asia-northeast3 asia-southeast1 europe-west4
+        me-west1 us-central1 us-east1 us-west1 us-west3 us-west4""",
+    "NVIDIA_A100_80GB": "asia-southeast1 europe-west4 us-central1 us-east4 us-east5",
+    "NVIDIA_B200": """asia-northeast1 asia-southeast1 europe-north1 europe-west4
+        us-central1 us-east1 us-east4 us-south1 us-west2 us-west3""",
+    "NVIDIA_H100_80GB": """asia-east1 asia-northeast1 asia-northeast3 asia-south1
+        asia-south2 asia-southeast1 australia-southeast1 europe-north1 europe-west1
+        europe-west2 europe-west3 europe-west4 europe-west8 europe-west9
+        northamerica-northeast2 us-central1 us-east4 us-east5 us-west1 us-west4""",
+    "NVIDIA_H200_141GB": """asia-south1 asia-south2 europe-west1 europe-west4
+        us-central1 us-east4 us-east5 us-south1 us-west1""",
+    "NVIDIA_L4": """asia-east1 asia-northeast1 asia-northeast3 asia-south1
+        asia-southeast1 europe-west1 europe-west2 europe-west3 europe-west4 europe-west6
+        me-central2 northamerica-northeast1 northamerica-northeast2 us-central1 us-east1
+        us-east4 us-west1 us-west4""",
+}
 
 
 @dataclass(frozen=True)
@@ -157,6 +176,11 @@ def gpu_problem(machine_type: str | None, gpu: str, count: int) -> tuple[str, st
         )
     what = f"{machine_type} cannot carry {count} {gpu}"
     return what, "take " + " or ".join(carriers)
+
+
+def gpu_regions(gpu: str) -> frozenset[str]:
+    """Returns the regions that are known to have a GPU; empty: not known."""
+    return frozenset(_GPU_REGIONS.get(gpu, "").split())
 
 
 def needs_gpu(machine_type: str) -> tuple[str, int] | None:

@@ -264,6 +264,17 @@ def test_a_strategy_that_does_not_use_the_machines(given: str, strategy: str) ->
     assert found.fix == f"write train: {{strategy: {strategy}}}"
 
 
+def test_a_gpu_that_the_region_lacks() -> None:
+    given = _gpu("g2-standard-8", "L4")
+    [found] = _lint(given, "cloud.region=europe-north1")
+    assert (found.severity, found.what) == (
+        "warning",
+        "europe-north1 had no NVIDIA_L4 in August 2026",
+    )
+    assert "europe-west4, europe-west6" in found.fix
+    assert _lint(given, "cloud.region=europe-west4") == []
+
+
 def test_tpu_elsewhere_and_half_said() -> None:
     found = _lint(
         _trainer("{machine_type: ct5p-hightpu-4t}"),

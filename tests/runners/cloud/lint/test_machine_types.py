@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 
-from runners.cloud.lint.machine_types import GPUS, REGIONS
+from runners.cloud.lint.machine_types import GPUS, REGIONS, gpu_regions
 
 pytestmark = pytest.mark.unit
 
@@ -29,3 +29,8 @@ def test_every_gpu_of_the_client_is_known() -> None:
     text = _source("aiplatform_v1/types/accelerator_type.py")
     named = set(re.findall(r"^    (NVIDIA_\w+) = ", text, re.MULTILINE))
     assert named - {"NVIDIA_TESLA_K80"} <= GPUS
+
+
+@pytest.mark.parametrize("gpu", sorted(GPUS))
+def test_gpus_are_in_known_regions(gpu: str) -> None:
+    assert gpu_regions(gpu) <= REGIONS
