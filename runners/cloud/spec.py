@@ -13,12 +13,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sluice.errors import ConfigError, UsageError
 from sluice.storage import digest
-
-TaskKind = Literal["container", "custom_job", "importer", "resolver"]
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,7 @@ class Container(Command):
 
 @dataclass(frozen=True)
 class CustomJob:
-    """What a custom job runs: worker pools and all else, as the service takes it."""
-
-    job_spec: Mapping[str, Any]
+    """A custom job, of worker pools; only the service runs it."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +117,11 @@ class Importer:
       uri: where it is.
       type: its type.
       metadata: its properties.
-      reimport: whether to register it again where it is known.
     """
 
     uri: Value
     type: ArtifactType
     metadata: Mapping[str, Any]
-    reimport: bool
 
 
 @dataclass(frozen=True)
@@ -182,17 +176,6 @@ class Task:
     is_exit_handler: bool
 
     @property
-    def kind(self) -> TaskKind:
-        """What the executor is."""
-        kinds: dict[type, TaskKind] = {
-            Container: "container",
-            CustomJob: "custom_job",
-            Importer: "importer",
-            Resolver: "resolver",
-        }
-        return kinds[type(self.executor)]
-
-    @property
     def constants(self) -> dict[str, Any]:
         """Its parameters that are the same in every run."""
         given = self.parameters.items()
@@ -205,25 +188,19 @@ class Spec:
 
     Attributes:
       name: of the pipeline.
-      schema_version: of the spec, such as ``2.1.0``.
-      sdk_version: of the compiler, such as ``tfx-1.16.0``.
       tasks: in topological order, the exit handler last.
       parameters: the pipeline's runtime parameters.
       parameter_values: the values that the job gives to them.
       pipeline_root: the job's ``gcsOutputDirectory``, else the spec's default; "" for
         none.
-      labels: of the job.
       job: the job as a dict, as it would be submitted.
     """
 
     name: str
-    schema_version: str
-    sdk_version: str
     tasks: tuple[Task, ...]
     parameters: Mapping[str, Parameter]
     parameter_values: Mapping[str, Any]
     pipeline_root: str
-    labels: Mapping[str, str]
     job: Mapping[str, Any]
 
     @property

@@ -58,14 +58,11 @@ class SpecReader:
         given: dict[str, Value] = {name: PipelineParameter(name) for name in parameters}
         return Spec(
             name=self._spec["pipelineInfo"]["name"],
-            schema_version=version,
-            sdk_version=self._spec.get("sdkVersion", ""),
             tasks=self._in_order(list(self._tasks(root["dag"], given))),
             parameters=parameters,
             parameter_values=runtime.get("parameterValues", {}),
             pipeline_root=runtime.get("gcsOutputDirectory")
             or self._spec.get("defaultPipelineRoot", ""),
-            labels=self._job.get("labels", {}),
             job=self._job,
         )
 
@@ -191,8 +188,8 @@ class SpecReader:
                 if hook
                 else None,
             )
-        if item := executor.get("customJob"):
-            return CustomJob(item["customJob"])
+        if "customJob" in executor:
+            return CustomJob()
         if item := executor.get("importer"):
             place = f"{task_id}, artifact URI"
             return Importer(
@@ -200,7 +197,6 @@ class SpecReader:
                 uri=self._value(place, item["artifactUri"], parameters),
                 type=_artifact_type(item["typeSchema"]),
                 metadata=item.get("metadata", {}),
-                reimport=bool(item.get("reimport")),
             )
         if "resolver" in executor:
             queries = executor["resolver"].get("outputArtifactQueries", {})

@@ -72,7 +72,7 @@ def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
     config = config_of(project, name)
     local = compile_locally(config, tmp_path)
     spec = read_spec(cloud_job(config))
-    assert spec.schema_version == "2.1.0"
+    assert spec.job["pipelineSpec"]["schemaVersion"] == "2.1.0"
     tasks = [task for task in spec.tasks if not task.is_exit_handler]
     node_of = {task.id: RESOLVER.get(task.id, task.id) for task in tasks}
     assert set(node_of.values()) == set(local)
@@ -135,7 +135,7 @@ def test_what_must_not_be_cached(project: Path) -> None:
         return {
             task.id
             for task in spec.tasks
-            if task.kind == "container" and not task.cached
+            if isinstance(task.executor, Container) and not task.cached
         }
 
     never = {"DataVerdict", "AcceptData", "Pusher"}
@@ -357,7 +357,7 @@ def test_the_image_is_that_of_the_code(project: Path) -> None:
 def test_kubeflow_gets_what_it_can_run(project: Path) -> None:
     config = config_of(project, "digits")
     spec = read_spec(cloud_job(config, engine="kubeflow"))
-    assert {task.kind for task in spec.tasks} == {"container"}
+    assert {type(task.executor) for task in spec.tasks} == {Container}
     commands = {_container(spec, task.id).command for task in spec.tasks}
     assert commands == {("python", "-m", "components.kubeflow_entrypoint")}
     assert _container(spec, "LatestBlessedModel").env["TF_USE_LEGACY_KERAS"] == "1"

@@ -103,7 +103,7 @@ def test_a_container_task_looks_up_the_baseline_in_place_of_the_resolvers(
     nested: bool,
 ) -> None:
     spec = _adapt(_job(nested))
-    assert {task.kind for task in spec.tasks} == {"container"}
+    assert {type(task.executor).__name__ for task in spec.tasks} == {"Container"}
     lookup = spec.task("LatestBlessedModel")
     assert lookup.parameters["serving_dir"] == Constant("gs://b/serving")
     assert lookup.parameters["baseline"] == PipelineParameter("baseline")

@@ -135,7 +135,6 @@ def test_a_task_is_one_value() -> None:
     assert spec.parameter_values == {"spans": "7"}
     assert spec.parameters["spans"].default == ""
     train = spec.task("Train")
-    assert train.kind == "container"
     assert train.artifacts == {"examples": TaskOutput("Read", "examples")}
     assert train.parameters == {
         "steps": Constant(5.0),
