@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import queue
 import uuid
-from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -114,14 +113,23 @@ class _JobRun:
             job_parameters(self._spec),
             for_kubeflow,
         )
+        around = Surroundings(
+            job=job,
+            store=self._engine.store,
+            containers=self._engine.containers,
+            run_dir=self._plan.run_dir,
+            use_cache=self._plan.use_cache,
+            has_drivers=not for_kubeflow,
+            stopping=self._stopping,
+            on_event=self._from_threads.put,
+        )
         graph = graph_of(self._spec)
         self._recorder.apply(graph)
-        tasks = [task for task in self._spec.tasks if not task.is_exit_handler]
         with ThreadPoolExecutor(self._plan.workers) as threads:
             try:
                 while True:
                     if self._stop.signal is None:
-                        self._start_ready(tasks, job, threads)
+                        self._start_ready(around, threads)
                     if not self._running:
                         break
                     self._wait()
@@ -130,52 +138,32 @@ class _JobRun:
                 self._stop.urgent = True
                 raise
             if self._stop.signal is None:
-                self._run_exit_handler(job)
+                self._run_exit_handler(around)
         if len(self._ends) == len(graph.nodes) and self._stop.signal is None:
             self._recorder.apply(Finished())
 
-    def _start_ready(
-        self, tasks: list[Task], job: Job, threads: ThreadPoolExecutor
-    ) -> None:
-        started = {task.id for task in self._running.values()}
-        for task in tasks:
-            if task.id in self._ends or task.id in started:
+    def _start_ready(self, around: Surroundings, threads: ThreadPoolExecutor) -> None:
+        for task in self._spec.tasks:
+            begun = task.id in self._ends or task in self._running.values()
+            if begun or task.is_exit_handler:
                 continue
             upstream = [self._ends.get(name) for name in task.upstream]
             if end := _end_by_upstream(task.id, upstream):
                 self._record(end)
             elif None not in upstream and len(self._running) < self._plan.workers:
                 self._recorder.apply(NodeStarted(node=task.id, attempt=1))
-                around = self._surroundings(job)
-                work = self._described(task, around)
-                self._running[threads.submit(work)] = task
+                future = threads.submit(
+                    self._run_task, task, dict(self._results), around
+                )
+                self._running[future] = task
 
-    def _described(self, task: Task, around: Surroundings) -> Callable[[], EndedTask]:
-        upstream = dict(self._results)
-
-        def work() -> EndedTask:
-            ended = run_task(task, upstream, around)
-            event = self._engine.describer.describe(
-                self._plan.run_dir,
-                self._planned[task.id],
-                ended.event,
-                ended.parameters,
-            )
-            return replace(ended, event=event)
-
-        return work
-
-    def _surroundings(self, job: Job) -> Surroundings:
-        return Surroundings(
-            job=job,
-            store=self._engine.store,
-            containers=self._engine.containers,
-            run_dir=self._plan.run_dir,
-            use_cache=self._plan.use_cache,
-            has_drivers=not self._engine.for_kubeflow,
-            stopping=self._stopping,
-            on_event=self._from_threads.put,
-        )
+    def _run_task(
+        self, task: Task, upstream: dict[str, TaskResult], around: Surroundings
+    ) -> EndedTask:
+        ended = run_task(task, upstream, around)
+        describe, node = self._engine.describer.describe, self._planned[task.id]
+        event = describe(around.run_dir, node, ended.event, ended.parameters)
+        return replace(ended, event=event)
 
     def _stopping(self) -> str | None:
         if self._stop.urgent:
@@ -207,7 +195,7 @@ class _JobRun:
         self._ends[event.node] = event
         self._recorder.apply(event)
 
-    def _run_exit_handler(self, job: Job) -> None:
+    def _run_exit_handler(self, around: Surroundings) -> None:
         """Runs the exit handler with the final status; its own failure is a note."""
         handler = self._spec.exit_handler
         if handler is None:
@@ -216,11 +204,11 @@ class _JobRun:
         status = {
             "state": "FAILED" if errors else "SUCCEEDED",
             "error": {"code": 9, "message": errors[0].message} if errors else {},
-            "pipelineJobResourceName": job.resource_name,
+            "pipelineJobResourceName": around.job.resource_name,
             "pipelineTaskName": "tfx-dag",
         }
-        job = replace(job, final_status=json.dumps(status))
-        ended = run_task(handler, self._results, self._surroundings(job))
+        job = replace(around.job, final_status=json.dumps(status))
+        ended = run_task(handler, self._results, replace(around, job=job))
         while not self._from_threads.empty():
             # It is no node of the graph, so its retries are no events of the run.
             self._from_threads.get()
