@@ -29,9 +29,8 @@ from runners.rehearsal.http_server import (
     json_response,
 )
 
-TOKEN = "/token"
-"""Path at which a service account gets a token."""
-
+# Where a service account gets a token.
+_TOKEN = "/token"
 _API = "/storage/v1/b"
 _BATCH = "/batch/storage/v1"
 _CONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch", "ifSourceGenerationMatch")
@@ -63,7 +62,7 @@ class GcsApi:
         values = parse_qs(parts.query, keep_blank_values=True)
         query = {key: value[0] for key, value in values.items()}
         try:
-            if request.method == "POST" and parts.path == TOKEN:
+            if request.method == "POST" and parts.path == _TOKEN:
                 token = {"access_token": "emulated", "expires_in": 3600}
                 return json_response({**token, "token_type": "Bearer"})
             if parts.path.startswith(SESSION):

@@ -12,27 +12,15 @@ from __future__ import annotations
 
 import os
 import pkgutil
-import secrets
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterable
-from multiprocessing.managers import BaseManager
 from pathlib import Path
-from typing import Any
 
 from sluice.errors import WorkspaceError
 from sluice.project import own_root
-
-_READY = "ready"
-
-
-class _Manager(BaseManager):
-    """Calls the server's methods from other processes."""
-
-
-_Manager.register("server")
 
 
 class GcsEmulator:
@@ -41,23 +29,18 @@ class GcsEmulator:
     Args:
       root: folder of the contents of objects; created if need be.
       buckets: to make.
-      server: the class to serve, ``GcsServer`` or one that is derived from it.
-
-    Attributes:
-      server: calls the methods of the server's class.
+      api: the class that answers requests about an ``ObjectStore``.
     """
-
-    server: Any
 
     def __init__(
         self,
         root: Path,
         buckets: Iterable[str] = (),
-        server: str = "runners.rehearsal.gcs_server.GcsServer",
+        api: str = "runners.rehearsal.gcs_api.GcsApi",
     ) -> None:
         self._root = root
         self._buckets = buckets
-        self._class = server
+        self._api = api
 
     def __enter__(self) -> GcsEmulator:
         """Starts the server.
@@ -69,10 +52,9 @@ class GcsEmulator:
             self._folder = tempfile.TemporaryDirectory(prefix="sluice-emulator-")
         except OSError as error:
             raise self._not_started(str(error)) from error
-        key = secrets.token_hex()
         command = [sys.executable, "-m", __name__, str(self._root.absolute())]
         self._process = subprocess.Popen(
-            [*command, self._folder.name, self._class],
+            [*command, self._folder.name, self._api, *self._buckets],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=own_root(),
@@ -80,17 +62,11 @@ class GcsEmulator:
             # Ctrl-C is for the process that waits for this one.
             start_new_session=True,
         )
-        assert self._process.stdin is not None and self._process.stdout is not None
-        print(key, file=self._process.stdin, flush=True)
-        if (said := self._process.stdout.readline().strip()) != _READY:
+        assert self._process.stdout is not None
+        self._address = self._process.stdout.readline().strip()
+        if not self._address.startswith("http://"):
             self.__exit__()
-            raise self._not_started(said or "its process ended")
-        manager = _Manager(os.path.join(self._folder.name, "socket"), key.encode())
-        manager.connect()
-        self.server = manager.server()  # type: ignore[attr-defined]
-        for bucket in self._buckets:
-            self.server.make_bucket(bucket)
-        self._address = self.server.address()
+            raise self._not_started(self._address or "its process ended")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -132,18 +108,24 @@ class GcsEmulator:
 
 
 def _main() -> None:
-    root, folder, class_path = sys.argv[1:]
-    key = sys.stdin.readline().strip()
+    from runners.rehearsal.certificate import make_certificate, write_credentials
+    from runners.rehearsal.gcs_objects import ObjectStore
+    from runners.rehearsal.http_server import Server
+
+    root, folder, api, *buckets = sys.argv[1:]
     try:
-        served = pkgutil.resolve_name(class_path)(Path(root), Path(folder))
+        store = ObjectStore(Path(root))
+        for bucket in buckets:
+            store.make_bucket(bucket)
+        answer = pkgutil.resolve_name(api)(store).answer
+        server = Server(answer, make_certificate(Path(folder)))
+        token_uri = f"{server.address}/token"
+        write_credentials(Path(folder, "credentials.json"), token_uri)
     except OSError as error:
         print(error, flush=True)
         return
-    _Manager.register("server", callable=lambda: served)
-    manager = _Manager(os.path.join(folder, "socket"), key.encode())
-    server = manager.get_server()
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(_READY, flush=True)
+    print(server.address, flush=True)
     # Until the parent closes it, or is gone.
     sys.stdin.read()
     os._exit(0)

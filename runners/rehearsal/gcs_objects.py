@@ -33,13 +33,13 @@ class StoredObject:
 class ObjectStore:
     """Objects by bucket and name; used by several threads.
 
-    Args:
+    Attributes:
       root: folder for the contents; created if need be.
     """
 
     def __init__(self, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
-        self._root = root
+        self.root = root
         self._buckets: dict[str, dict[str, StoredObject]] = {}
         self._generation = 0
         self.lock = threading.RLock()
@@ -107,7 +107,7 @@ class ObjectStore:
             return file.read(size)
 
     def _file(self, found: StoredObject) -> Path:
-        return self._root / str(found.generation)
+        return self.root / str(found.generation)
 
 
 def _crc32c(content: bytes) -> str:

@@ -15,23 +15,28 @@ import pytest
 
 from runners.rehearsal.gcs_emulator import GcsEmulator
 from sluice.project import own_root
-
-FAULTY_GCS = "tests.cloud.faulty_gcs.FaultyGcs"
+from tests.cloud.faulty_gcs import FAULTY_GCS, control
 
 # For the fakes beside this file: test folders are no packages.
 sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GcsEmulator]:
-    with GcsEmulator(tmp_path_factory.mktemp("gcs"), server=FAULTY_GCS) as emulator:
+def gcs_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the emulator's contents."""
+    return tmp_path_factory.mktemp("gcs")
+
+
+@pytest.fixture(scope="session")
+def gcs(gcs_root: Path) -> Iterator[GcsEmulator]:
+    with GcsEmulator(gcs_root, api=FAULTY_GCS) as emulator:
         yield emulator
 
 
 @pytest.fixture(scope="session")
-def server(gcs: GcsEmulator) -> Any:
+def server(gcs: GcsEmulator, gcs_root: Path) -> Any:
     """Its methods are those of ``FaultyGcs``."""
-    return gcs.server
+    return control(gcs_root)
 
 
 @pytest.fixture(autouse=True)

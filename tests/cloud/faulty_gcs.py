@@ -6,13 +6,18 @@ import re
 import threading
 import time
 from dataclasses import replace
+from multiprocessing.managers import BaseManager
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
-from runners.rehearsal.gcs_objects import StoredObject
-from runners.rehearsal.gcs_server import GcsServer
+from runners.rehearsal.gcs_api import GcsApi
+from runners.rehearsal.gcs_objects import ObjectStore, StoredObject
 from runners.rehearsal.http_server import Request, Response, error_response
 from tests.cloud.failures import Failure, next_failure
+
+FAULTY_GCS = f"{__name__}.FaultyGcs"
+"""Argument ``api`` of ``GcsEmulator``."""
 
 CUT = 0
 """Status for ``fail``: the connection is closed in the middle of the response."""
@@ -20,15 +25,42 @@ LOST = -1
 """Status for ``fail``: the request is executed, but its response is a 503."""
 
 
-class FaultyGcs(GcsServer):
-    """The server, with faults to order; a page of its listings has three names."""
+_KEY, _PORT_FILE = b"of the tests", "port"
 
-    def __init__(self, root: Path, secrets: Path) -> None:
+
+class _Manager(BaseManager):
+    """Calls the methods of ``FaultyGcs`` from other processes."""
+
+
+_Manager.register("faulty_gcs")
+
+
+def control(root: Path) -> Any:
+    """Returns the ``FaultyGcs`` of the emulator whose contents are in a folder."""
+    port = int((root / _PORT_FILE).read_text())
+    manager = _Manager(("127.0.0.1", port), _KEY)
+    manager.connect()
+    return manager.faulty_gcs()  # type: ignore[attr-defined]
+
+
+class FaultyGcs:
+    """The API, with faults to order; a page of its listings has three names."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._api = GcsApi(store)
+        self._api.page_size = 3
         self._failures: list[Failure] = []
         self._requests: list[str] = []
         self._lock = threading.Lock()
-        super().__init__(root, secrets)
-        self.api.page_size = 3
+        _Manager.register("faulty_gcs", callable=lambda: self)
+        server = _Manager(("127.0.0.1", 0), _KEY).get_server()
+        (store.root / _PORT_FILE).write_text(str(server.address[1]))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def make_bucket(self, bucket: str) -> None:
+        """Makes an empty bucket, if there is none."""
+        self._store.make_bucket(bucket)
 
     def put(
         self,
@@ -39,19 +71,19 @@ class FaultyGcs(GcsServer):
         metadata: dict[str, str] | None = None,
     ) -> None:
         """Puts an object, written some seconds ago."""
-        self.store.put(bucket, name, content, metadata or {}, age_s)
+        self._store.put(bucket, name, content, metadata or {}, age_s)
 
     def get(self, bucket: str, name: str) -> bytes:
         """Returns an object's content."""
-        return self.store.content(self._found(bucket, name))
+        return self._store.content(self._found(bucket, name))
 
     def remove(self, bucket: str, name: str) -> None:
         """Removes an object."""
-        self.store.remove(self._found(bucket, name))
+        self._store.remove(self._found(bucket, name))
 
     def names(self, bucket: str, prefix: str = "") -> list[str]:
         """Returns the names of a bucket's objects, sorted."""
-        return [found.name for found in self.store.below(bucket, prefix)]
+        return [found.name for found in self._store.below(bucket, prefix)]
 
     def fail(
         self, method: str, path: str, status: int, times: int = 1, delay_s: float = 0
@@ -89,7 +121,7 @@ class FaultyGcs(GcsServer):
         if failure is not None and failure.status > 200:
             answer = error_response(failure.status, "made to fail")
         else:
-            answer = super().answer(request)
+            answer = self._api.answer(request)
             if failure is not None and failure.status == LOST:
                 answer = error_response(503, "made to fail")
             elif failure is not None and failure.status == CUT:
@@ -99,7 +131,7 @@ class FaultyGcs(GcsServer):
         return answer
 
     def _found(self, bucket: str, name: str) -> StoredObject:
-        found = self.store.find(bucket, name)
+        found = self._store.find(bucket, name)
         if found is None:
             raise KeyError(f"gs://{bucket}/{name}")
         return found

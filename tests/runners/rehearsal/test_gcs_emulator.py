@@ -20,7 +20,7 @@ from google.cloud import storage
 from runners.rehearsal.gcs_emulator import GcsEmulator
 from sluice.errors import WorkspaceError
 from sluice.project import own_root
-from tests.cloud.conftest import FAULTY_GCS
+from tests.cloud.faulty_gcs import FAULTY_GCS, control
 
 pytestmark = pytest.mark.cloud
 
@@ -74,6 +74,12 @@ def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GcsEmu
 
 
 @pytest.fixture
+def server(emulator: GcsEmulator, tmp_path: Path) -> Any:
+    """Its methods are those of ``FaultyGcs``."""
+    return control(tmp_path / "gcs")
+
+
+@pytest.fixture
 def bucket(emulator: GcsEmulator) -> Any:
     """The bucket, as google-cloud-storage has it."""
     return storage.Client("emulated", AnonymousCredentials()).bucket("bucket")
@@ -84,7 +90,7 @@ def _names(found: Any) -> list[str]:
 
 
 def test_tensorflow_beam_and_our_client_share_the_objects(
-    emulator: GcsEmulator, bucket: Any, tmp_path: Path
+    server: Any, bucket: Any, tmp_path: Path
 ) -> None:
     bucket.blob("in/large").upload_from_string(LARGE)
     script = tmp_path / "child.py"
@@ -101,17 +107,15 @@ def test_tensorflow_beam_and_our_client_share_the_objects(
     assert _names(bucket.list_blobs(prefix="beam/")) == ["beam/three"]
     assert "model/saved_model.pb" in _names(bucket.list_blobs(prefix="model/"))
     # The reader of the record in the other process uses the proxy, not this address.
-    assert any("GET /bucket/in/large" in one for one in emulator.server.requests())
+    assert any("GET /bucket/in/large" in one for one in server.requests())
 
 
-def test_object_has_a_generation_and_its_metadata(
-    emulator: GcsEmulator, bucket: Any
-) -> None:
-    emulator.server.put("bucket", "a/b", b"one", 60, metadata={"key": "value"})
+def test_object_has_a_generation_and_its_metadata(server: Any, bucket: Any) -> None:
+    server.put("bucket", "a/b", b"one", 60, metadata={"key": "value"})
     first = bucket.get_blob("a/b")
     assert first.metadata == {"key": "value"}
     assert 50 < time.time() - first.updated.timestamp() < 600
-    emulator.server.put("bucket", "a/b", b"two")
+    server.put("bucket", "a/b", b"two")
     assert bucket.get_blob("a/b").generation > first.generation
 
 
@@ -194,12 +198,12 @@ def test_what_it_does_not_know_is_refused(bucket: Any) -> None:
         requests.get("https://example.com", timeout=9)
 
 
-def test_faults(emulator: GcsEmulator, bucket: Any) -> None:
+def test_faults(server: Any, bucket: Any) -> None:
     bucket.blob("a").upload_from_string("a")
-    emulator.server.fail("GET", "/o/a", 403)
+    server.fail("GET", "/o/a", 403)
     with pytest.raises(GoogleAPICallError, match="403"):
         bucket.blob("a").reload(retry=None)
-    emulator.server.fail("GET", "/o/a", 200, delay_s=0.3)
+    server.fail("GET", "/o/a", 200, delay_s=0.3)
     started_s = time.monotonic()
     bucket.blob("a").reload()
     assert time.monotonic() - started_s > 0.3
