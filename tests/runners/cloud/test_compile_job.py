@@ -351,7 +351,7 @@ def test_the_image_is_that_of_the_code(project: Path) -> None:
     images = {gpu: image_of(project, gpu=gpu) for gpu in (False, True)}
     assert _container(spec, "Pusher").image == images[False].name("host/sluice")
     assert _container(spec, "Trainer").image == images[True].name("host/sluice")
-    assert images[False].fingerprint.startswith(spec.labels["sluice-code"])
+    assert images[False].fingerprint.startswith(spec.job["labels"]["sluice-code"])
 
 
 def test_kubeflow_gets_what_it_can_run(project: Path) -> None:
