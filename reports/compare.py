@@ -34,13 +34,7 @@ from sluice.record.verdict import Verdict
 
 @dataclass(frozen=True)
 class SourceChange:
-    """A module or file that nodes of both runs read, with another content.
-
-    Attributes:
-      name: of the module or file.
-      change: what has happened to it.
-      nodes: the ids of the nodes that read it.
-    """
+    """A module or file that nodes of both runs read, with another content."""
 
     name: str
     change: Literal["changed", "new", "gone"]
@@ -177,12 +171,7 @@ class Comparison:
 
 
 def compare(before: RunData, after: RunData) -> Comparison:
-    """Returns what differs between two runs.
-
-    Args:
-      before: the run to compare with.
-      after: the other run.
-    """
+    """Returns what differs between two runs."""
     old, new = before.record, after.record
     return Comparison(
         before=_side(old),

@@ -58,12 +58,7 @@ class RunRow:
 
 @dataclass(frozen=True)
 class RunTable:
-    """Runs of a pipeline.
-
-    Attributes:
-      rows: in the order asked for.
-      left_out: how many more there are.
-    """
+    """Runs of a pipeline in the order asked for, and how many more there are."""
 
     rows: Sequence[RunRow]
     left_out: int = 0

@@ -63,10 +63,6 @@ def min_fraction(present: int, records: int) -> float:
 
     It is three standard errors (of a binomial proportion) below the observed fraction,
     for a split with a tenth of the records, because splits are validated separately.
-
-    Args:
-      present: number of records with the feature.
-      records: number of all records.
     """
     if 0 < records == present:
         return 1.0

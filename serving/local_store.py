@@ -42,11 +42,7 @@ _TEMPORARY = re.compile(r"\.(next|owner\.json|\d+\.json)\.[0-9a-f]{16}", re.ASCI
 
 
 class LocalModelStore(ModelStore):
-    """Versions in a directory; concurrent publishers wait for each other.
-
-    Attributes:
-      root: the directory.
-    """
+    """Versions in a directory; concurrent publishers wait for each other."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)

@@ -112,11 +112,7 @@ class Publication:
 
 
 class ModelStore(ABC):
-    """The versions below a root, which need not exist before the first push.
-
-    Attributes:
-      uri: the root, a path or an address.
-    """
+    """The versions below a root, which need not exist before the first push."""
 
     uri: str
 

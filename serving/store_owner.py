@@ -64,11 +64,6 @@ def check_owner(file: str | Path, publisher: Owner | None) -> None:
 def claim(file: str | Path, publisher: Owner | None, facts: dict[str, Any]) -> None:
     """Writes the owner file, if the publisher adds to what it says.
 
-    Args:
-      file: the owner file of the store.
-      publisher: the checked publisher.
-      facts: about the push, for information.
-
     Raises:
       UsageError: another publisher has claimed a store in a bucket meanwhile.
     """

@@ -20,11 +20,7 @@ from sluice.workspace import Workspace
 
 @dataclass(frozen=True)
 class Project:
-    """The project in the current directory, and its workspaces as they are now.
-
-    Attributes:
-      workspace_dir: the ``--workspace`` option.
-    """
+    """The project in the current directory, and its workspaces as they are now."""
 
     workspace_dir: str | None = None
     _read: dict[Path, tuple[tuple[int, ...], RunRecord]] = field(default_factory=dict)

@@ -81,12 +81,7 @@ class ObservedFeature:
 
 @dataclass(frozen=True)
 class ObservedData:
-    """Counts of records and features, from statistics or from records.
-
-    Attributes:
-      splits: number of records by split.
-      features: by name.
-    """
+    """Number of records by split, and the features by name."""
 
     splits: Mapping[str, int]
     features: Mapping[str, ObservedFeature]

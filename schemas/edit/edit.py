@@ -55,14 +55,7 @@ class AddValues:
 
 @dataclass(frozen=True)
 class Replace:
-    """Replaces one field of a feature by another.
-
-    Attributes:
-      owner: the feature.
-      old: name of the field to remove.
-      new: name of the field to add.
-      message: a feature with the new field.
-    """
+    """Replaces the field ``old`` of a feature by ``new``, which ``message`` has set."""
 
     owner: Owner
     old: str

@@ -19,11 +19,7 @@ class JournalError(UsageError):
 
 
 class Journal:
-    """The journal in the folder of a run; several processes may append to it.
-
-    Attributes:
-      path: of the file, which need not exist.
-    """
+    """The journal in the folder of a run; several processes may append to it."""
 
     def __init__(self, run_dir: Path) -> None:
         self.path = run_dir / _FILE

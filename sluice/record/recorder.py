@@ -34,11 +34,7 @@ _PROGRESS_EVERY_S = 2.0
 
 
 class Recorder:
-    """Appends events to the journal of a run and keeps its ``run.json`` up to date.
-
-    Attributes:
-      run_dir: the run's folder.
-    """
+    """Appends events to the journal of a run and keeps its ``run.json`` up to date."""
 
     def __init__(
         self,

@@ -103,11 +103,7 @@ class Classifier:
             yield found if found.is_usable else None
 
     def predict(self, examples: Sequence[bytes]) -> Predictions | None:
-        """Returns the predictions; None if they or the labels are not of classes.
-
-        Args:
-          examples: serialized tf.Examples.
-        """
+        """Returns the predictions; None if they or the labels are not of classes."""
         import numpy as np
 
         fetched = {"scores": self._outputs[0]}

@@ -45,11 +45,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Duplicates:
-    """Images seen so far, and the groups of those that are duplicates.
-
-    Attributes:
-      places: of every image, by its digest.
-    """
+    """Images seen so far, by their digests, and the groups of duplicates."""
 
     places: dict[bytes, list[Place]] = field(default_factory=lambda: defaultdict(list))
     _samples: list[tuple[Place, ImageSample]] = field(default_factory=list)

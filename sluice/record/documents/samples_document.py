@@ -165,11 +165,6 @@ def samples_document(
 ) -> dict[str, Any] | None:
     """Returns samples of the images of each split; None if there are no images.
 
-    Args:
-      uri: of the artifact, local or remote.
-      properties: of the artifact.
-      privacy: what may be shown.
-
     Raises:
       OSError: the artifact cannot be listed.
     """
