@@ -143,8 +143,6 @@ class KfpClient:
         function: Callable[..., Any],
         attribute: str,
         predicates: dict[str, tuple[str, str]],
-        *,
-        limit: int | None = None,
         **more: Any,
     ) -> Iterator[Any]:
         """Yields the items of all pages of a list.
@@ -154,7 +152,6 @@ class KfpClient:
           attribute: of a page, which has the items.
           predicates: operation and value by field, such as
             ``{"display_name": ("EQUALS", "x")}``.
-          limit: of items; None for all.
           **more: further arguments, such as ``sort_by``.
 
         Raises:
@@ -164,19 +161,16 @@ class KfpClient:
             {"operation": operation, "key": key, "string_value": value}
             for key, (operation, value) in predicates.items()
         ]
-        token, left = None, limit
-        while left is None or left > 0:
-            size = min(_PAGE_SIZE, left or _PAGE_SIZE)
+        token = None
+        while True:
             page = self.call(
                 function,
                 filter=json.dumps({"predicates": terms}) if terms else None,
-                page_size=size,
+                page_size=_PAGE_SIZE,
                 page_token=token,
                 **more,
             )
-            items = getattr(page, attribute) or []
-            yield from items
-            left = None if left is None else left - len(items)
+            yield from getattr(page, attribute) or []
             token = page.next_page_token
             if not token:
                 return
